@@ -1,4 +1,4 @@
-//! A disk that is full, and has room again: a real file system of a few megabytes.
+//! A full disk that gets room again: a real file system of a few megabytes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::client::{check, text};
 use crate::mock::{Gate, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, within};
 
-/// Not a test: what the test below runs, with the folder on a file system of its own.
+/// Not a test: the body of the test below, run with the folder on a file system of its own.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
@@ -34,7 +34,7 @@ fn a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again() {
     assert!(out.contains("1 passed"), "{out}\n{errors}");
 }
 
-/// Leaves no room at all.
+/// Fills the file system completely.
 fn fill(ballast: &Path) {
     let mut file = std::fs::File::create(ballast).unwrap();
     let mut size = 1 << 20;
@@ -47,7 +47,7 @@ fn fill(ballast: &Path) {
 async fn full_and_free(folder: Folder) {
     let gate = Gate::new();
     let mut script = vec![delta("before "), Step::Wait(gate.clone())];
-    // More than the slack of what is allocated already.
+    // More than the slack of the space allocated so far.
     script.extend((0..400).map(|n| delta(&format!("and piece {n} of what comes while there is no room; "))));
     script.extend(finish("stop"));
     let mock =
@@ -63,13 +63,13 @@ async fn full_and_free(folder: Folder) {
     let mut events = running.until("final_delta").await;
     let id = crate::client::message(&events);
     fill(&ballast);
-    // At once, though the end of a file still holds a small record: nobody is kept waiting, and no model is asked for what cannot
-    // be kept.
+    // Refused at once, though the end of a file still has room for a small record: without a wait, and without a call of the model
+    // for a message that cannot be stored.
     let refused = server.post("/api/v1/messages", &ask).await;
     assert_eq!((refused.status, refused.problem()), (503, "store_unavailable"));
     assert_eq!(server.get("/readyz").await.status, 503);
     gate.open();
-    // Told too, while the run waits.
+    // Reported while the run waits, too.
     assert_eq!(server.get("/readyz").await.status, 503);
     let refused = server.post("/api/v1/messages", &ask).await;
     assert_eq!((refused.status, refused.problem()), (503, "store_unavailable"));
@@ -77,7 +77,7 @@ async fn full_and_free(folder: Folder) {
     let shown = within(server.get(&format!("/api/v1/messages/{id}"))).await;
     assert!(shown.status == 200 && shown.json["status"] == "running", "{} {}", shown.status, shown.text);
     assert_eq!(server.get("/healthz").await.status, 200);
-    // Room again: it goes on, with nothing lost.
+    // Room again: the run continues, with nothing lost.
     std::fs::remove_file(&ballast).unwrap();
     events.extend(running.rest().await);
     check(&events);
@@ -93,7 +93,7 @@ async fn full_and_free(folder: Folder) {
     let record = server.ended(after.json["message_id"].as_str().unwrap()).await;
     assert_eq!(record["reply"], "after");
     assert_eq!(server.ended(&id).await["status"], "completed");
-    // Full again: it stops all the same.
+    // Full again: the server stops all the same.
     fill(&ballast);
     let folder = tokio::time::timeout(Duration::from_secs(30), server.stopped()).await.expect("it stops");
     std::fs::remove_file(&ballast).unwrap();

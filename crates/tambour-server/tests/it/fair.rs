@@ -1,4 +1,4 @@
-//! Owners beside one another: heavy work of some keeps the others waiting for no more than a turn of each.
+//! Fairness between owners: heavy work of some delays the others by no more than one turn of each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::mock::{Mock, reply};
 use crate::server::{Tambour, within};
 use crate::server_process::ServerProcess;
 
-/// Fail point at which work stops once its turn has come.
+/// Fail point reached by heavy work when its turn has come.
 const WORK: &str = "aside";
 
-/// Has a request sent with a key.
+/// Sends a request with a key.
 async fn with_key(server: &Tambour, key: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    // Heavy work may take longer than other tests wait.
+    // Heavy work may take longer than the usual timeout of a test.
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request =
         client.request(method.to_uppercase().parse().unwrap(), format!("http://{}{path}", server.address));
@@ -32,7 +32,7 @@ async fn conversation(server: &Tambour, key: &str) -> String {
     format!("/api/v1/conversations/{}/state", made["conversation_id"].as_str().unwrap())
 }
 
-/// A state whose check against its schema takes long, and more operations than can be checked.
+/// A state that is slow to validate, and a body with more operations than can be validated.
 async fn heavy_state(server: &Tambour, key: &str) -> (String, Value) {
     let state = conversation(server, key).await;
     let sets: Vec<Value> = (0..9_000).map(|at| json!(["SET", format!("k{at}"), "v".repeat(20)])).collect();
@@ -46,7 +46,7 @@ async fn heavy_state(server: &Tambour, key: &str) -> (String, Value) {
     (operations, json!({ "operations": sets }))
 }
 
-/// A book of regular expressions that are too large.
+/// A lorebook of regular expressions that are too large.
 fn heavy_book() -> Value {
     let entries: serde_json::Map<String, Value> = (0..4_000)
         .map(|at| {
@@ -72,7 +72,7 @@ async fn other_owners_are_served_beside_heavy_work() {
     let good = keys.remove(0);
     let own = conversation(&apart.server, &good).await;
     let mut heavy = Vec::new();
-    // Each owner has several requests of heavy work under way until the test is over; all of it waits for the first to begin.
+    // Several heavy requests of each owner are under way until the test is over; all wait for the first to begin.
     for key in keys.iter().chain(&keys) {
         heavy.push((key.clone(), "/api/v1/imports".to_owned(), heavy_book()));
         let (path, body) = heavy_state(&apart.server, key).await;
@@ -110,8 +110,8 @@ async fn other_owners_are_served_beside_heavy_work() {
         let (status, answer) = with_key(&apart.server, &good, "post", &path, &body).await;
         assert!(status < 300, "{path}: {answer}");
         let others = done.load(Ordering::SeqCst) - before;
-        // A small request has two turns at most, and before each of them each of the others has one. What had been done before it was
-        // sent may be told meanwhile.
+        // A small request takes at most two turns, and before each of them every other owner has one. Work completed before the request
+        // was sent may still be reported meanwhile.
         println!("{path}: {others} before it");
         assert!(others <= 2 * keys.len() + 1, "{path}: {others} of {} others went first", keys.len());
     }
@@ -127,7 +127,7 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
     let (path, body) = heavy_state(server, "none").await;
     let before = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
     begun_and_left(&apart, &path, &body).await;
-    // The turn in the conversation is free soon.
+    // The conversation is soon free again.
     let set = json!({"operations": [["SET", "b", 1]]});
     within(async { while server.post(&path, &set).await.status != 200 {} }).await;
     let after = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
@@ -135,7 +135,7 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
     assert_eq!(after, before + 1, "nothing of what was left is stored");
 }
 
-/// Has a request sent, and goes away when its work has begun.
+/// Sends a request and disconnects once its work has begun.
 async fn begun_and_left(apart: &ServerProcess, path: &str, body: &Value) {
     apart.hold(WORK);
     let (address, body) = (apart.server.address, body.to_string());
@@ -159,12 +159,12 @@ async fn a_rendering_whose_client_has_gone_ends() {
     let heavy =
         skein("{% for a in range(100000) %}{{ (a|string ~ '.' ~ a)|replace('1', '2')|title }}{% endfor %}");
     let light = skein("{{ 1 + 1 }}");
-    // Time of one that somebody waits for: up to its bound.
+    // Time of one request whose client stays: up to its bound.
     let begun = Instant::now();
     let (status, answer) = with_key(&apart.server, "none", "post", RENDER, &heavy).await;
     let bound = begun.elapsed();
     assert_eq!((status, answer["code"].as_str()), (422, Some("prompt_not_rendered")), "{answer}");
-    // Each begins when the one before it has ended: all of them together would take twelve times as long as one.
+    // Each begins when the one before it has ended: together they would take twelve times as long as one.
     let begun = Instant::now();
     for _ in 0..12 {
         begun_and_left(&apart, RENDER, &heavy).await;

@@ -1,4 +1,4 @@
-//! Several upstreams behind one alias: who is asked first, and who when nothing that can be used came.
+//! Several upstreams behind one alias: the order in which they are called, and the fallback when a reply is unusable.
 
 use serde_json::{Value, json};
 use tambour_server::Config;
@@ -80,7 +80,7 @@ async fn another_one_is_asked_when_nothing_comes() {
         vec![delta(""), Step::Cut],
         whole(200, "text/html", "<html></html>"),
         vec![Step::Send(b"data: {\"error\": \"out of memory\"}\n\n".to_vec()), Step::End],
-        // What it asks to wait for is too long where somebody else can be asked.
+        // A `retry-after` that is too long while another upstream is available.
         vec![Step::Head(429, vec![("retry-after", "10".into())]), Step::End],
     ];
     for (number, failure) in failures.into_iter().enumerate() {
@@ -91,14 +91,14 @@ async fn another_one_is_asked_when_nothing_comes() {
         assert_eq!((one.calls().begun, two.calls().begun), (1, 1), "{number}");
         assert_eq!(two.asked()[0].body["model"], "model-two");
         assert_eq!(answer.json["model"], "main");
-        // The record has both.
+        // The record has both attempts.
         let record = record(&server).await;
         let attempts = record["attempts"].as_array().unwrap();
         assert_eq!((attempts.len(), &attempts[0]["upstream"]), (1, &json!("one")), "{record}");
         assert!(attempts[0]["error"]["code"].as_str().unwrap().starts_with("upstream_"), "{record}");
         assert_eq!((&record["reply"], &record["status"]), (&json!("Four."), &json!("completed")));
     }
-    // As often as it is worth it first.
+    // Retried first, as long as that is worthwhile.
     let one = Mock::start(vec![broken(503), reply("Four.", 2)]).await;
     let two = Mock::start(vec![reply("no", 2)]).await;
     let folder = Folder::new();
@@ -130,7 +130,7 @@ async fn nobody_else_is_asked_once_something_was_sent() {
     let answer = server.post("/v1/chat/completions", &ask(&json!({"stream": true}))).await;
     assert!(answer.text.contains("Fo") && answer.text.contains("upstream_closed"), "{}", answer.text);
     assert_eq!(two.calls().begun, 0);
-    // Nor for one that was stopped.
+    // A stopped message has no fallback either.
     let gate = Gate::new();
     let one = Mock::start(vec![vec![Step::Wait(gate), Step::Cut]]).await;
     let server = self::server(&one, &two, json!({}), json!({})).await;
@@ -144,7 +144,7 @@ async fn nobody_else_is_asked_once_something_was_sent() {
 
 #[tokio::test]
 async fn a_model_that_gives_nothing_valid_has_failed() {
-    // Each is read as it writes; the first is asked again as often as it may be.
+    // Each reply is read in the dialect of its upstream; the first upstream is called again as often as allowed.
     let one = Mock::start(vec![reply("no tags at all", 3)]).await;
     let two = Mock::start(vec![reply(GOOD, 9)]).await;
     let strict =
@@ -156,9 +156,9 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
     let reasoning = answer.json["choices"][0]["message"]["reasoning_content"].as_str().unwrap();
     assert!(reasoning.contains("first thought"), "{reasoning}");
     assert_eq!((one.calls().begun, two.calls().begun), (2, 1));
-    // Token counts of all.
+    // Sum of the token counts of all attempts.
     assert_eq!(answer.json["usage"]["completion_tokens"], 15);
-    // It is told what the first was told, but for the format: its own.
+    // The second upstream gets the first one's prompt with its own format instructions.
     let (first, second) = (one.asked()[0].body.clone(), two.asked()[0].body.clone());
     let system = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(system(&first).starts_with("Be brief.") && system(&second).starts_with("Be brief."));
@@ -166,7 +166,7 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
     assert!(system(&second).contains("<thinking>") && !system(&second).contains("phase_start"), "{second}");
     assert_eq!(second["messages"].as_array().unwrap().len(), 2, "no complaints about another one's reply");
     assert_eq!(second["messages"][1], first["messages"][1]);
-    // The record is made from the log: the reply is read as the one that wrote it writes, and stands for itself.
+    // The record is built from the log: the reply is read in the dialect of its upstream.
     let record = record(&server).await;
     assert_eq!(record["reply"], GOOD);
     assert_eq!(record.get("history"), None, "{record}");
@@ -179,7 +179,7 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
 
 #[tokio::test]
 async fn what_goes_on_is_read_as_it_was_written() {
-    // A conversation: its next message is told of the reply in the form of the one that wrote it.
+    // In a conversation, the next prompt has the reply in the dialect of the upstream that wrote it.
     let unclosed = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
     let one = Mock::start(vec![broken(500), broken(500)]).await;
     let two = Mock::start(vec![reply(unclosed, 9), reply(GOOD, 9)]).await;
@@ -211,7 +211,7 @@ async fn calls_of_the_second_one_run() {
     assert_eq!(server.put("/api/v1/tools/lint", &tool).await.status, 200);
     let answer = server.post("/v1/chat/completions", &ask(&json!({}))).await;
     assert_eq!((hook.calls().begun, two.calls().begun), (1, 2));
-    // What was called was called: nobody else goes on with it.
+    // A call that has run stays: no other upstream continues after it.
     assert_eq!(
         (one.calls().begun, &answer.json["error"]["code"]),
         (1, &json!("upstream_error")),
@@ -255,10 +255,10 @@ async fn weights_share_the_work() {
         order.push_str(said(&server.post("/v1/chat/completions", &ask(&json!({}))).await.json));
     }
     assert_eq!(order, "121121");
-    // One that is asked by its own name is asked first.
+    // An upstream named by the request comes first.
     let spare = server.post("/v1/chat/completions", &ask(&json!({"model": "spare"}))).await;
     assert_eq!(said(&spare.json), "2");
-    // Without weights the order is the one of the configuration.
+    // Without weights the order of the configuration applies.
     let server = self::server(&one, &two, json!({}), json!({"weight": 3})).await;
     for _ in 0..3 {
         assert_eq!(said(&server.post("/v1/chat/completions", &ask(&json!({}))).await.json), "1");
@@ -274,10 +274,10 @@ async fn one_that_fails_again_and_again_is_left_alone() {
         assert_eq!(said(&answer.json), "2");
         assert_eq!(one.calls().begun, asked.min(5), "{asked}");
     }
-    // It is asked all the same where there is nobody else.
+    // Called all the same when it is the only upstream.
     let alone = server.post("/v1/chat/completions", &ask(&json!({"model": "one"}))).await;
     assert_eq!((alone.status, one.calls().begun), (502, 6));
-    // What is refused is no failure of the service.
+    // A refusal is no failure of the service.
     let one = Mock::start(vec![broken(400)]).await;
     let server = self::server(&one, &two, json!({}), json!({})).await;
     for asked in 1..=7 {
@@ -318,7 +318,7 @@ async fn streams_have_nothing_of_those_that_failed() {
         .post("/v1/chat/completions", &ask(&json!({"stream": true, "tambour": {"extensions": true}})))
         .await;
     assert!(!answer.text.contains("ParsingError") && !answer.text.contains("upstream"), "{}", answer.text);
-    // Of the log a client that comes later sees the same.
+    // A client that connects later reads the same from the log.
     let id = record(&server).await["message_id"].as_str().unwrap().to_owned();
     let events = server.follow(&id, &[]).await.whole().await;
     assert_eq!(text(&events, "final_delta"), "The answer is 4.");

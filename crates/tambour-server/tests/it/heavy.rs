@@ -1,4 +1,4 @@
-//! Requests that ask for much work: they are bounded, and nobody else waits for them.
+//! Requests that cost much work: they are bounded, and other requests do not wait for them.
 
 use std::sync::Mutex;
 use std::thread::ThreadId;
@@ -31,7 +31,7 @@ async fn server(more: impl FnOnce(&mut tambour_server::Config)) -> Tambour {
 #[tokio::test]
 async fn patterns_of_schemas_have_limits() {
     let server = server(|_| {}).await;
-    // 60 patterns of bounded repeats in less than 4 KB; each is another one.
+    // 60 patterns of bounded repeats in less than 4 KB, each a different one.
     let repeats = schema((0..60).map(|at| format!("^(?:[a-z{at}]{{1,90}}){{1,30}}$")));
     assert!(repeats.to_string().len() < 4096);
     let short = schema((0..65).map(|at| format!("^[a-z]+{at}$")));
@@ -57,7 +57,7 @@ async fn patterns_of_schemas_have_limits() {
     let words: Vec<String> = (0..30_000).map(|at| format!("word{at}")).collect();
     let long = server.post("/api/v1/messages", &inline(&json!({ "enum": words }))).await;
     assert_eq!((long.status, long.problem()), (422, "schema_limit"), "{}", long.text);
-    // What the engine cannot do is no matter of size.
+    // An unsupported pattern is an error of its own, whatever its size.
     let ahead = schema(["^(?=a)b$".to_owned()]);
     let refused = server.post("/api/v1/messages", &inline(&ahead)).await;
     assert_eq!((refused.status, refused.problem()), (422, "invalid_schema"));
@@ -85,7 +85,7 @@ async fn limits_of_patterns_are_settings_and_hold_for_the_tools_of_a_message_tog
     let many = server.post("/api/v1/messages", &ask(&json!({"tools": tools}))).await;
     assert_eq!((many.status, many.problem()), (422, "schema_limit"), "{}", many.text);
     assert_eq!(server.post("/api/v1/messages", &ask(&json!({"tools": tools[..4]}))).await.status, 202);
-    // Nor is one taken that was registered under other limits.
+    // A tool that was registered under other limits is refused as well.
     let client = json!({"schema": two, "executor": {"kind": "client"}});
     assert_eq!(server.put("/api/v1/tools/kept", &client).await.status, 200);
     let mut stricter = crate::server::config(&server.folder);
@@ -95,10 +95,10 @@ async fn limits_of_patterns_are_settings_and_hold_for_the_tools_of_a_message_tog
     assert_eq!((kept.status, kept.problem()), (422, "schema_limit"), "{}", kept.text);
 }
 
-/// Where work was done: the name of the work, and the thread.
+/// Work done so far: its name, and the thread that ran it.
 static DONE: Mutex<Vec<(&str, ThreadId)>> = Mutex::new(Vec::new());
 
-/// The threads that did this work during `request`. The server has one worker here, which is the test's own thread.
+/// Threads that did this work during `request`. The server has one worker here, the test's own thread.
 async fn threads<T>(work: &str, request: impl Future<Output = T>) -> (T, usize, usize) {
     tambour_server::fail::arm(|point| {
         if matches!(point, "schema" | "decode") {
@@ -136,7 +136,7 @@ async fn long_replies_are_read_beside_the_workers() {
         assert_eq!((read.status, own), (200, 0), "{path}");
         assert!(others > 0, "{path}");
     }
-    // And they are read as short ones are.
+    // They are read like short ones.
     let decoded = server.post("/api/v1/decode", &json!({ "reply": long })).await;
     assert_eq!(decoded.json["dialect"], "thinkingml");
     assert_eq!(decoded.json["events"].as_array().unwrap().last().unwrap()["event"], "completed");

@@ -1,4 +1,4 @@
-//! What the model is shown of earlier messages of a conversation (R-73).
+//! Earlier messages of a conversation in the prompt (R-73).
 
 use serde_json::{Value, json};
 use tambour::tool::{RegisteredTool, ToolRegistry};
@@ -10,7 +10,7 @@ use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
 use crate::server::Tambour;
 use crate::tool_kit::{Kit, all, answer, gives, plan};
 
-/// A model that gives these replies, a server, and one conversation.
+/// A model with these replies, a server, and one conversation.
 struct Talk {
     mock: Mock,
     server: Tambour,
@@ -19,7 +19,7 @@ struct Talk {
 
 impl Talk {
     async fn new(mut scripts: Vec<Vec<Step>>) -> Talk {
-        // Whatever is asked last is answered.
+        // The last question is always answered.
         scripts.push(reply("Last.", 9));
         let mock = Mock::start(scripts).await;
         let server = Tambour::start(&mock, |config| config.timeouts.attempts = 1).await;
@@ -38,7 +38,7 @@ impl Talk {
         self.server.stream(&self.ask(text, more)).await.whole().await
     }
 
-    /// Asks once more, and gives what the model was shown.
+    /// Sends one more message, and returns the prompt of the model.
     async fn shown(&self, more: &Value) -> Vec<(String, String)> {
         let mut ask = json!({"dialect": "plain"});
         ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -46,7 +46,7 @@ impl Talk {
         self.asked()
     }
 
-    /// What the model was asked last.
+    /// The last prompt of the model.
     fn asked(&self) -> Vec<(String, String)> {
         let asked = self.mock.asked();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -54,7 +54,7 @@ impl Talk {
         messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
     }
 
-    /// A message that is stopped when an event of that name has come.
+    /// Sends a message and stops it at the first event named `at`.
     async fn stopped(&self, text: &str, at: &str) -> Vec<Event> {
         let mut stream = self.server.stream(&self.ask(text, &json!({}))).await;
         let mut events = stream.until(at).await;
@@ -69,7 +69,7 @@ fn pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
     messages.iter().map(|(role, content)| ((*role).to_owned(), (*content).to_owned())).collect()
 }
 
-/// Holds a reply against its contract.
+/// Checks a reply strictly against its contract.
 fn strict(dialect: &str, reply: &str) {
     let mut options = Options::default();
     options.profile = Profile::Strict;
@@ -79,7 +79,7 @@ fn strict(dialect: &str, reply: &str) {
     assert!(verdict.passed(), "{:#?}\n{reply}", verdict.findings);
 }
 
-/// A reply in the hand of a model that knows its form half: a draft, wrong numbers, no end.
+/// A reply of a model that half knows its format: a draft, wrong numbers, no end.
 const SLOPPY: &str = "<think>a secret draft</think>\n<thinking>\n<phase id=\"3\">\n<title>Look</title>\nfirst thought\n\
     <phase id=\"3\">\n<title>Decide</title>\nsecond thought\n</thinking>\n<final>\nThe answer is 4.";
 
@@ -172,13 +172,13 @@ async fn of_plain_text_the_answer_goes_back() {
 async fn a_reply_that_was_stopped_goes_back_as_far_as_it_answered() {
     let begun = "<thinking>\n<phase id=\"1\">\n<title>Look</title>\na thought\n";
     let answered = format!("{begun}</phase>\n</thinking>\n<final>\nHalf an answer \n");
-    // In its answer.
+    // Stopped within its answer.
     let talk = Talk::new(vec![vec![delta(&answered), Step::Stall]]).await;
     talk.stopped("one", "final_delta").await;
     let shown = talk.shown(&json!({})).await;
     strict("thinkingml", &shown[1].1); // R-73
     assert!(shown[1].1.contains("<final>\nHalf an answer\n"), "{shown:?}");
-    // Before it: nothing goes back, and the question goes with the next one.
+    // Stopped before it: no reply is sent back, and the question is joined to the next one.
     let talk = Talk::new(vec![vec![delta(begun), Step::Stall]]).await;
     let events = talk.stopped("one", "phase_start").await;
     assert_eq!(talk.shown(&json!({})).await, pairs(&[("user", "one\n\nlast")])); // R-73
@@ -193,7 +193,7 @@ async fn a_reply_that_failed_goes_back_as_far_as_it_answered() {
     let shown = talk.shown(&json!({})).await;
     strict("thinkingml", &shown[1].1); // R-73
     assert!(shown[1].1.contains("<final>\nHalf an answer\n"), "{shown:?}");
-    // Before its answer it is as if it had not been asked for: who asks again does so in the same words.
+    // A message that failed before its answer does not count: a client that retries sends the same text again.
     for script in [vec![delta("<thinking>\n<phase id=\"1\">"), Step::Cut], vec![Step::Reset]] {
         let talk = Talk::new(vec![script]).await;
         assert_eq!(talk.say("one", &json!({})).await.last().unwrap().name, "error");
@@ -284,7 +284,7 @@ async fn replies_of_a_tool_loop_go_back_alike_within_it_and_after_it() {
         (&json!(drafted), &json!(shown))
     );
     assert_eq!(record["turns"][1], json!({"reply": answering}));
-    // The tool is gone, and what was said stays the same.
+    // The tool is gone, and the history stays the same.
     kit.server.call("delete", "/api/v1/tools/lint", None).await;
     let more = json!({"conversation_id": record["conversation_id"], "text": "And?", "tools": ["edit"]});
     kit.run(&more).await;
