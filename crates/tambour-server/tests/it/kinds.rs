@@ -1,4 +1,4 @@
-//! Services of every kind over HTTP: what they are asked, what comes of their answers, and of their failures.
+//! Services of every kind over HTTP: requests to them, their answers, and their failures.
 
 use serde_json::{Value, json};
 use tambour_server::upstream::ServiceKind;
@@ -8,7 +8,7 @@ use crate::mock::{Mock, Step, whole};
 use crate::server::{Folder, Tambour};
 use crate::tool_kit::{Kit, gives, local};
 
-/// The kinds that are not the one all others are held against.
+/// All kinds but the one that is the reference for the others.
 pub(crate) const OTHERS: [ServiceKind; 3] =
     [ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
@@ -26,7 +26,7 @@ fn recorded(kind: ServiceKind, case: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A recorded answer as it is sent, in pieces.
+/// A script that plays a recorded answer in pieces.
 pub(crate) fn plays(kind: ServiceKind, case: &str) -> Vec<Step> {
     let bytes = recorded(kind, case);
     bytes.chunks(97).map(|piece| Step::Send(piece.to_vec())).chain([Step::End]).collect()
@@ -58,7 +58,7 @@ pub(crate) fn end(events: &[Event]) -> (&str, &Value) {
 
 #[tokio::test]
 async fn replies_of_all_kinds_are_the_same_events() {
-    // What a client sees, but for ids, times and details of the tokens.
+    // Everything a client sees but ids, times and details of the tokens.
     let seen = |events: &[Event]| {
         let said = ["phase_delta", "final_delta"].map(|name| text(events, name));
         let names: Vec<String> = names(events).into_iter().map(str::to_owned).collect();
@@ -73,7 +73,7 @@ async fn replies_of_all_kinds_are_the_same_events() {
             let events = answer(kind, plays(kind, case)).await;
             let (mut seen, mut wanted) = (seen(&events), seen(&wanted));
             if case == "cut" {
-                // Some count as they go.
+                // Some services count tokens as they stream.
                 (seen.2, wanted.2) = Default::default();
             }
             assert_eq!(seen, wanted, "{case} of {}", kind.name());
@@ -165,7 +165,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                 );
             }
             (ServiceKind::Anthropic, _) => {
-                // Signed reasoning goes back word for word, before everything.
+                // Signed reasoning is sent back verbatim, before everything else.
                 let [.., called, _] = body["messages"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
                 };
@@ -219,7 +219,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                 assert_eq!(body["tools"][0]["function"]["name"], "weather");
             }
         }
-        // What only the service can read is nobody else's.
+        // Opaque fields of the service are not shown to others.
         let record = kit.server.ended(&message(&events)).await.to_string();
         assert!(!record.contains("EqQBCg") && !record.contains("CiQB"), "{record}");
     }
@@ -252,7 +252,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
         ]
     };
     for kind in OTHERS {
-        // A service that is busy, overloaded or broken is asked again.
+        // A service that is busy, overloaded or broken is called again.
         let scripts = vec![
             refusal(429, ("retry-after-ms", "1")),
             refusal(529, ("retry-after", "0")),
@@ -283,7 +283,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
             let counted = format!("upstream=\"{}\",code=\"{code}\"", kind.name());
             assert!(metrics.contains(&counted), "{counted}: {metrics}");
         }
-        // Nothing is repeated once something has come.
+        // Retries end once the client has received text.
         let half = || {
             let bytes = recorded(kind, "text");
             Step::Send(bytes[..bytes.len() / 2].to_vec())
@@ -296,7 +296,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
         let events = answer(kind, plays(kind, "error")).await;
         assert_eq!((end(&events).0, &end(&events).1["code"]), ("error", &json!("upstream_error")));
         assert_eq!(text(&events, "final_delta"), "Once upon");
-        // What is no reply at all.
+        // Not a reply at all.
         let page = whole(200, "text/html", "<!doctype html><html><body>It works!</body></html>");
         assert_eq!(end(&answer(kind, page).await).1["code"], "upstream_malformed");
     }

@@ -1,4 +1,4 @@
-//! What services of every kind are asked: addresses, headers, and prompts in the words of each.
+//! Requests to services of every kind: addresses, headers, and prompts in the terms of each.
 
 use serde_json::{Value, json};
 use tambour_server::upstream::ServiceKind;
@@ -7,7 +7,7 @@ use crate::kinds::{OTHERS, ask, end, plays, server};
 use crate::mock::{Asked, Mock};
 use crate::server::Tambour;
 
-/// What a service is asked for this message.
+/// Request that a service receives for this message.
 async fn asked(kind: ServiceKind, path: &str, ask: &Value) -> Asked {
     let mock = Mock::start(vec![plays(kind, "text")]).await;
     let tambour = server(kind, &mock, path).await;
@@ -58,7 +58,7 @@ async fn bases_have_the_version_or_not() {
             assert_eq!(asked.header("anthropic-version"), Some("2023-06-01"));
         }
     }
-    // The name of a model is one segment of the address, and nothing else.
+    // The name of a model stays a single segment of the address.
     for (model, line) in [
         ("models/gemini-x", "post /v1beta/models/gemini-x:streamgeneratecontent?alt=sse http/1.1"),
         ("tunedModels/mine", "post /v1beta/tunedmodels/mine:streamgeneratecontent?alt=sse http/1.1"),
@@ -85,7 +85,7 @@ async fn a_service_that_wants_a_model_is_not_asked_without_one() {
     }
 }
 
-/// A prompt with all that a prompt may have.
+/// A prompt with everything a prompt may have.
 fn talk() -> Value {
     json!([
         {"role": "system", "content": "Be brief."},
@@ -147,7 +147,7 @@ async fn anthropic_is_asked_in_its_form() {
             ],
         })
     );
-    // What is not said: a number of tokens is wanted, and one in the service's own words counts.
+    // Defaults: the service requires a number of tokens, and one given in the service's own field counts.
     let body = asked(ServiceKind::Anthropic, "", &json!({"text": "x"})).await.body;
     assert_eq!((&body["max_tokens"], body.get("system"), body.get("tools")), (&json!(8192), None, None));
     let more = json!({"max_tokens": 99, "thinking": {"type": "adaptive"}, "stream": false});
@@ -156,7 +156,7 @@ async fn anthropic_is_asked_in_its_form() {
         (&body["max_tokens"], &body["thinking"]["type"], &body["stream"]),
         (&json!(99), &json!("adaptive"), &json!(true))
     );
-    // A schema that services hold models to, and one that leaves things open.
+    // A schema that services enforce, and one that leaves things open.
     for (strict, wanted) in
         [(true, json!({"type": "json_schema", "schema": {"type": "object"}})), (false, Value::Null)]
     {
@@ -165,7 +165,7 @@ async fn anthropic_is_asked_in_its_form() {
             asked(ServiceKind::Anthropic, "", &json!({"text": "x", "response_format": format})).await.body;
         assert_eq!(body["output_config"]["format"], wanted);
     }
-    // Who says only what goes before everything is heard all the same.
+    // A prompt of system messages alone is sent all the same.
     let said = json!([{"role": "system", "content": "Begin."}]);
     let body = asked(ServiceKind::Anthropic, "", &json!({"messages": said})).await.body;
     assert_eq!(body["messages"], json!([{"role": "user", "content": [{"type": "text", "text": "Begin."}]}]));
@@ -204,14 +204,14 @@ async fn gemini_is_asked_in_its_form() {
             },
         })
     );
-    // Newer models refuse calls that nobody signed.
+    // Newer models refuse calls without a signature.
     let mut ask = sampled(&talk());
     ask["model"] = "gemini-3.8-flash".into();
     let body = asked(ServiceKind::Gemini, "", &ask).await.body;
     let calls = &body["contents"][3]["parts"];
     assert_eq!(calls[0]["thoughtSignature"], "skip_thought_signature_validator");
     assert_eq!(calls[1].get("thoughtSignature"), None);
-    // Fields of the service within those that are sent, which they do not change.
+    // Fields of the service inside those that are sent, without a change of the latter.
     let more = json!({"generationConfig": {"topP": 0.1, "thinkingConfig": {"includeThoughts": true}}, "safetySettings": []});
     let body = asked(ServiceKind::Gemini, "", &json!({"text": "x", "top_p": 0.9, "upstream_fields": more}))
         .await

@@ -1,4 +1,4 @@
-//! Listings come in pages, and hold no more than they show.
+//! Listings come in pages, and load no more than they show.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn ask(server: &Tambour, conversation: &Value, text: &str) -> String {
     id
 }
 
-/// Who pages and deletes must not begin again unawares.
+/// Deleting while paging must not silently restart the listing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_behind_what_is_not_there_is_refused() {
     let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
@@ -90,10 +90,10 @@ async fn conversations_and_messages_come_in_pages() {
         assert_eq!((refused.status, refused.problem()), (422, code), "{wrong}: {}", refused.text);
         assert_eq!(refused.json["field"], field);
     }
-    // Title and metadata change one by one.
+    // Title and metadata change separately.
     let changed = server.call("patch", &path, Some("{\"title\":null}")).await.json;
     assert_eq!((&changed["title"], &changed["metadata"]["n"]), (&Value::Null, &json!(4)));
-    // An export has everything, a line each.
+    // An export has everything, one line each.
     let export = server.get(&format!("{path}/export")).await;
     let lines: Vec<Value> = export.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);
@@ -136,7 +136,7 @@ async fn a_model_is_told_the_newest_of_a_long_conversation() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     const MESSAGES: usize = 24;
-    // A record is larger than what stands between server and client.
+    // A record larger than the buffers between server and client.
     let long = "long ".repeat(400_000);
     let script = (0..20).map(|at| delta(&long[at * 100_000..][..100_000])).chain(finish("stop")).collect();
     let server = Tambour::with(&Mock::start(vec![script]).await).await;
@@ -150,7 +150,7 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let mut export = client.get(path).send().await.unwrap();
     let mut text = export.chunk().await.unwrap().unwrap().to_vec();
-    // The message that is being written, and some behind it.
+    // The message that is being written, and some after it.
     for id in &all[..MESSAGES / 2] {
         assert_eq!(server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
     }
@@ -163,7 +163,7 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
         .skip(1)
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["message_id"].as_str().unwrap().to_owned())
         .collect();
-    // Each that stayed is there once, and of the others none twice.
+    // Each remaining message is listed once, and of the others none twice.
     let (gone, stayed) = ids.split_at(ids.len() - MESSAGES / 2);
     assert_eq!(stayed, &all[MESSAGES / 2..]);
     let mut deleted = all[..MESSAGES / 2].iter();
@@ -190,7 +190,7 @@ async fn conversations_are_found_by_what_was_said() {
     let found = search("q=stra%C3%9Fe").await.json;
     assert_eq!(ids(&found), [all[1].clone()]);
     assert_eq!((&found["data"][0]["found"]["in"], &found["next"]), (&json!("request"), &Value::Null));
-    // Eight characters of an id find it, of a message the conversation that it is in; fewer may be words.
+    // Eight characters of an id find it, and for a message its conversation; fewer count as words.
     let id = all[1].as_str().unwrap();
     let found = search(&format!("q={}", &id[id.len() - 8..])).await.json;
     assert_eq!((ids(&found), &found["data"][0]["found"]["in"]), (vec![all[1].clone()], &json!("id")));
@@ -202,7 +202,7 @@ async fn conversations_are_found_by_what_was_said() {
         (vec![all[1].clone()], &json!(message))
     );
     assert_eq!(ids(&search("q=conv_").await.json), [] as [Value; 0]);
-    // Words of the record that nobody said are not found.
+    // Words of the record outside of the texts are not found.
     assert_eq!(ids(&search("q=output_protocol").await.json), [] as [Value; 0]);
     // Page by page, newest first.
     let page = search("q=lantern&limit=2").await.json;
@@ -217,7 +217,7 @@ async fn conversations_are_found_by_what_was_said() {
             (422, "invalid_field", &json!("q"))
         );
     }
-    // Others find nothing.
+    // Another owner finds nothing.
     let made = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     server.key(made["key"].as_str());
     let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;

@@ -21,19 +21,19 @@ async fn a_thousand_streams_at_once() {
     let mock = Mock::start(vec![script]).await;
     let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
-    // The first request makes what all share.
+    // The first request creates the shared state.
     server.get("/metrics").await;
     let before = apart.memory();
     let started = Instant::now();
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // In groups, since a listener takes so many at a time.
+    // In groups, since the backlog of a listener is limited.
     let mut streams = Vec::new();
     for _ in 0..STREAMS / 50 {
         streams.extend(futures_util::future::join_all((0..50).map(|_| server.stream(&ask))).await);
     }
     assert!(streams.iter().all(|stream| stream.status == 200));
     mock.until(|calls| calls.begun == STREAMS && calls.over == 0).await;
-    // All have everything that was written before the first may go on.
+    // Every reader has all that was written before the first run may continue.
     let mut events = futures_util::future::join_all(streams.iter_mut().map(|stream| async {
         let mut events = stream.until("final_delta").await;
         while !text(&events, "final_delta").contains("piece 19") {
@@ -75,13 +75,13 @@ async fn a_reader_that_stalls_holds_nobody() {
     let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // What a flood takes without anybody who stalls.
+    // Memory of a flood without stalled readers.
     let (one, two) = (server.stream(&ask).await, server.stream(&ask).await);
     tokio::join!(one.whole(), two.whole());
     let mut good = server.stream(&ask).await;
     let mut events = good.until("final_delta").await;
     let id = message(&events);
-    // Twenty readers of the same message who never read on, and one whose message is its own.
+    // Twenty stalled readers of the same message, and one stalled reader of a message of its own.
     let mut stalled = Vec::new();
     for _ in 0..20 {
         stalled.push(server.follow(&id, &[]).await);
@@ -98,7 +98,7 @@ async fn a_reader_that_stalls_holds_nobody() {
     if let Some(before) = before {
         let each = || apart.memory().map_or(0, |held| held.saturating_sub(before) / 21);
         eprintln!("a stalled reader: {} KiB", each());
-        // What is on its way to the database is not theirs, and gone in a moment.
+        // Memory of pending database writes is not theirs, and freed in a moment.
         within(async {
             while each() >= 512 {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -109,9 +109,9 @@ async fn a_reader_that_stalls_holds_nobody() {
     more.open();
     events.extend(good.rest().await);
     check(&events);
-    // The message that only a stalled reader follows goes on to its end too.
+    // The message with only a stalled reader reaches its end, too.
     server.until_metric("tambour_running", 0).await;
-    // One of them wakes up and has missed nothing.
+    // One stalled reader resumes and has missed nothing.
     let mut late = stalled.pop().unwrap();
     let got = late.rest().await;
     assert!(late.over);
@@ -128,7 +128,7 @@ async fn a_reader_that_stalls_after_the_end_is_cut_off() {
     let server = Tambour::start(&mock, |config| config.reader_idle_ms = 300).await;
     let body = r#"{"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}"#;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    // The system takes little for it.
+    // A small receive buffer of the system.
     socket.set_recv_buffer_size(4 << 10).unwrap();
     let mut stalled = within(socket.connect(server.address)).await.unwrap();
     let length = body.len();
@@ -139,12 +139,12 @@ async fn a_reader_that_stalls_after_the_end_is_cut_off() {
     stalled.write_all((head + body).as_bytes()).await.unwrap();
     server.until_metric("tambour_messages_total", 1).await;
     server.until_metric("tambour_running", 0).await;
-    // It takes nothing, and its connection is closed; what it had been sent before is all that comes.
+    // A reader that does not read is disconnected; only the bytes sent before that arrive.
     server.until_metric("tambour_streams_open", 0).await;
     let mut got = Vec::new();
     let _ = within(stalled.read_to_end(&mut got)).await;
     assert!(!String::from_utf8_lossy(&got).contains("event: completed"), "it was cut off before the end");
-    // It comes back with its cursor, and goes on behind what it had.
+    // The reader resumes with its cursor, after the last event it had.
     let got = String::from_utf8_lossy(&got);
     let (_, cursor) = got.rsplit_once("\nid: ").expect("events with numbers");
     let cursor = cursor.lines().next().filter(|cursor| !cursor.is_empty()).expect("a number");

@@ -1,4 +1,4 @@
-//! Tools of MCP servers: joined, called, and what comes of servers that are away, slow or hostile.
+//! Tools of MCP servers: registration, calls, and servers that are away, slow or hostile.
 
 use serde_json::{Value, json};
 use tambour_server::Config;
@@ -10,7 +10,7 @@ use crate::server::{Tambour, config};
 use crate::server_process::ServerProcess;
 use crate::tool_kit::{all, answer, plan, results, sound};
 
-/// A server of a model that replies so, and of the MCP server `files`.
+/// A server with a model of these replies and the MCP server `files`.
 async fn server(replies: &[&str], mcp: &Mcp, given: &Value) -> (Mock, Tambour) {
     server_with(replies, mcp, given, |_| {}).await
 }
@@ -66,7 +66,7 @@ async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     assert_eq!(all(&events, "tool_result")[0]["result"], "did echo with {\"userInput\":\"one\"}");
     assert_eq!(all(&events, "tool_result")[1]["result"], json!({"got": {"userInput": "two"}}));
     assert_eq!(text(&events, "final_delta"), "It is done.");
-    // Under its own names, once each, with what the configuration says of the connection.
+    // Under their own names, once each, with the connection settings of the configuration.
     let sent: Vec<String> = mcp.calls().into_iter().map(|(name, _)| name).collect();
     assert_eq!(sent, ["echo", "structured"]);
     let headers = mcp.seen.lock().unwrap().headers.clone();
@@ -77,7 +77,7 @@ async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     let told = model.asked()[1].body["messages"].to_string();
     assert!(told.contains("did echo with"), "{told}");
     assert_eq!(server.metric("tambour_tool_calls_total").await, 2);
-    // Arguments are held against the server's schema before anything is sent.
+    // Arguments are validated against the server's schema before the call.
     let wrong = json!({"thought": "t", "response_mode": "TOOL_EXECUTION", "direct_response": null,
         "tool_calls": [{"name": "fs_echo", "args": {"userInput": 7}}]});
     let (_model, server) = self::server(&[&wrong.to_string()], &mcp, &given).await;
@@ -131,7 +131,7 @@ async fn tools_that_fail_give_an_error_to_the_model() {
         ("fails", "tool_failed", "the tool failed: the file is not there"),
         ("refuses", "server_refused", "no such arguments"),
         ("large", "answer_too_large", "10000"),
-        // More than is read of one message at all: the connection ends.
+        // Above the size limit of a message, the connection ends.
         ("flood", "broken_answer", "broke"),
     ] {
         let before = mcp.calls().len();
@@ -183,14 +183,14 @@ async fn a_server_that_is_away_is_told_and_comes_back() {
     let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
     let (_model, server) = server(&replies, &mcp, &given).await;
     until_listed(&server, &["echo"]).await;
-    // The configuration names a tool that the server does not have.
+    // The request names a tool that the server does not have.
     let refused = server.post("/api/v1/messages", &naming(&["gone"])).await;
     assert_eq!((refused.status, refused.problem()), (422, "unknown_tool"));
     assert!(refused.json["detail"].as_str().unwrap().contains("`files`"), "{}", refused.text);
     let port = mcp.port;
     mcp.stop();
     drop(mcp);
-    // What it had is known, and stays.
+    // Known tools stay listed.
     assert_eq!(listed(&server).await, ["echo"]);
     let events = server.stream(&naming(&["echo"])).await.whole().await;
     sound(&events);
@@ -206,7 +206,7 @@ async fn a_server_that_is_away_is_told_and_comes_back() {
 
 #[tokio::test]
 async fn a_server_that_never_answered_refuses_the_message() {
-    // Nobody is there; one that says nothing.
+    // An address without a server, and a server that stays silent.
     let gone = Mcp::start(vec![]).await;
     gone.stop();
     let silent = Mcp::of(Seen { tools: vec![tool("quiet")], silent: true, ..Seen::default() }, 0).await;
@@ -227,7 +227,7 @@ async fn a_server_that_never_answered_refuses_the_message() {
     }
     assert!(listed(&server).await.is_empty());
     assert_eq!(model.calls().begun, 0);
-    // Others are not disturbed.
+    // Other messages are not disturbed.
     let events = server.stream(&json!({"text": "x", "dialect": "plain"})).await.whole().await;
     assert_eq!(events.last().unwrap().name, "completed");
 }
@@ -251,7 +251,7 @@ async fn what_a_hostile_server_lists_is_bounded() {
         tool("echo"),
         tool("echo"),
     ];
-    // More than two a page would be endless here.
+    // Two tools a page: the list of pages ends.
     let mcp = Mcp::start(tools.to_vec()).await;
     let (_model, server) = server(&[&answer("x")], &mcp, &json!({"tools": ["*"]})).await;
     until_listed(&server, &["bomb", "echo", "elsewhere", "wordy"]).await;
@@ -262,7 +262,7 @@ async fn what_a_hostile_server_lists_is_bounded() {
         assert_eq!((refused.status, refused.problem()), (422, code), "{}", refused.text);
     }
     let flood = Mcp::start(many.collect()).await;
-    // 300 pages are too many: nothing of it joins.
+    // 300 pages are too many: none of its tools is registered.
     let (_model, server) =
         self::server(&[&answer("x")], &flood, &json!({"tools": ["many1"], "timeout_ms": 5000})).await;
     let refused = server.post("/api/v1/messages", &naming(&["many1"])).await;
@@ -287,7 +287,7 @@ async fn no_key_takes_the_name_of_a_tool_that_joined() {
     let client = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     let model = Mock::start(vec![reply(&plan(&[("echo", "a")]), 9), reply(&answer("Done."), 9)]).await;
     let server = Tambour::start(&model, |_| {}).await;
-    // Registered before the operator had the server.
+    // Registered before the operator added the server.
     assert_eq!(server.put("/api/v1/tools/echo", &client).await.status, 200);
     let folder = server.stopped().await;
     let mut config = config(&folder);
@@ -300,11 +300,11 @@ async fn no_key_takes_the_name_of_a_tool_that_joined() {
         assert_eq!((refused.status, refused.problem()), (409, "tool_of_server"), "{}", refused.text);
         assert!(refused.json["detail"].as_str().unwrap().contains("`mcp.files.tools`"));
     }
-    // The one of the operator is called.
+    // The operator's tool takes precedence.
     assert_eq!(server.get("/api/v1/tools/echo").await.json["executor"]["kind"], "mcp");
     let events = server.stream(&naming(&["echo"])).await.whole().await;
     assert_eq!(results(&events), ["ok"]);
-    // What the key registered may go, what the operator has may not.
+    // A tool registered by the key may be deleted, one of the operator may not.
     assert_eq!(server.call("delete", "/api/v1/tools/echo", None).await.status, 204);
     assert_eq!(server.call("delete", "/api/v1/tools/echo", None).await.problem(), "tool_of_server");
     assert_eq!(server.call("delete", "/api/v1/tools/nothing", None).await.status, 404);
@@ -325,7 +325,7 @@ async fn a_server_of_which_all_tools_join_takes_no_name_of_others() {
     let named = Mcp::start(vec![tool("write")]).await;
     let model = Mock::start(vec![reply(&plan(&[("write", "a")]), 9), reply(&answer("Done."), 9)]).await;
     let server = Tambour::start(&model, |config| {
-        // The first by name.
+        // First in alphabetical order.
         config.mcp.insert("a".to_owned(), hostile.config(&json!({"tools": ["*"]})));
         config.mcp.insert("files".to_owned(), named.config(&json!({"tools": ["write"]})));
     })
@@ -344,7 +344,7 @@ async fn a_server_of_which_all_tools_join_takes_no_name_of_others() {
     ] {
         assert_eq!(server.get(&format!("/api/v1/tools/{name}")).await.json["executor"], executor);
     }
-    // The key changes its own as before.
+    // The key can still change its own tools.
     assert_eq!(server.put("/api/v1/tools/mine", &client).await.status, 200);
     let mut stream = server.stream(&naming(&["write", "mine"])).await;
     assert_eq!(results(&stream.rest().await), ["ok"]);
@@ -403,7 +403,7 @@ async fn a_connection_that_panics_is_told_and_made_again() {
     let apart =
         ServerProcess::with(&model, &json!({"mcp": {"files": mcp.config(&json!({"tools": ["*"]}))}}), &[]);
     until_listed(&apart.server, &["echo"]).await;
-    // One that stands panics when it hears that the tools have changed, and so does the next one, as it is made.
+    // A live connection panics on the change notification, and so does the next one while it connects.
     let panics = apart.panic_at("mcp");
     mcp.seen.lock().unwrap().tools.push(tool("more"));
     mcp.changed().await;
@@ -417,7 +417,7 @@ async fn a_connection_that_panics_is_told_and_made_again() {
     for line in &told {
         assert_eq!((&line["level"], &line["mcp"]), (&json!("ERROR"), &json!("files")), "{line}");
     }
-    // What it had is known, and it comes back with what is new.
+    // Known tools stay listed, and the server returns with the new ones.
     assert_eq!(listed(&apart.server).await, ["echo"]);
     std::fs::remove_file(panics).unwrap();
     until_listed(&apart.server, &["echo", "more"]).await;

@@ -1,4 +1,4 @@
-//! An MCP server of the test, over streamable HTTP, and one that a shell is.
+//! An MCP server of the test over streamable HTTP, and one that is a shell script.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{Tambour, within};
 use crate::tool_kit::schema;
 
-/// What the server has and what was asked of it.
+/// Tools of the server, its behaviour, and the requests it received.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) tools: Vec<Tool>,
@@ -30,9 +30,9 @@ pub(crate) struct Seen {
     pub(crate) lists: usize,
     /// Headers of the last request.
     pub(crate) headers: Vec<(String, String)>,
-    /// Each page of the tools says that there is another one.
+    /// Makes each page of the tools name a next page.
     pub(crate) endless: bool,
-    /// The server has never anything to say.
+    /// Makes the server answer nothing.
     pub(crate) silent: bool,
     pub(crate) peers: Vec<Peer<RoleServer>>,
 }
@@ -40,14 +40,14 @@ pub(crate) struct Seen {
 #[derive(Clone)]
 struct Handler(Arc<Mutex<Seen>>);
 
-/// A server that is running.
+/// A running server.
 pub(crate) struct Mcp {
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) port: u16,
     stop: CancellationToken,
 }
 
-/// A tool that takes what plans of the tests give.
+/// A tool that accepts the arguments of the tests' plans.
 pub(crate) fn tool(name: &str) -> Tool {
     let Value::Object(schema) = schema() else { unreachable!() };
     Tool::new(name.to_owned(), format!("what {name} does"), schema)
@@ -74,7 +74,7 @@ impl ServerHandler for Handler {
         let mut seen = self.0.lock().unwrap();
         seen.lists += 1;
         seen.peers.push(context.peer);
-        // Two a page.
+        // Two tools a page.
         let from: usize =
             request.and_then(|request| request.cursor).map_or(0, |cursor| cursor.parse().unwrap());
         let mut page =
@@ -111,7 +111,7 @@ impl ServerHandler for Handler {
 }
 
 impl Mcp {
-    /// A server with these tools.
+    /// Starts a server with these tools.
     pub(crate) async fn start(tools: Vec<Tool>) -> Mcp {
         Mcp::of(Seen { tools, ..Seen::default() }, 0).await
     }
@@ -142,7 +142,7 @@ impl Mcp {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (served, stopped) = (hyper_util::service::TowerToHyperService::new(router), stop.clone());
-        // A connection ends with the server, as it does with a process.
+        // Connections end with the server, as they do with a process.
         tokio::spawn(async move {
             while let Some(Ok((socket, _))) = stopped.run_until_cancelled(listener.accept()).await {
                 let (served, stopped) = (served.clone(), stopped.clone());
@@ -157,14 +157,14 @@ impl Mcp {
         Mcp { seen, port, stop }
     }
 
-    /// How it stands in a configuration, with these fields beside its URL.
+    /// Configuration of the server, with these fields beside its URL.
     pub(crate) fn config(&self, more: &Value) -> McpConfig {
         let mut given = json!({"url": format!("http://127.0.0.1:{}/mcp", self.port)});
         given.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(given).unwrap()
     }
 
-    /// Says that the tools have changed.
+    /// Notifies clients that the tools have changed.
     pub(crate) async fn changed(&self) {
         let peers = self.seen.lock().unwrap().peers.clone();
         for peer in peers {
@@ -172,7 +172,7 @@ impl Mcp {
         }
     }
 
-    /// Waits until something of it has come.
+    /// Waits until the recorded requests satisfy a condition.
     pub(crate) async fn until(&self, mut fits: impl FnMut(&Seen) -> bool) {
         within(async {
             while !fits(&self.seen.lock().unwrap()) {
@@ -186,7 +186,7 @@ impl Mcp {
         self.seen.lock().unwrap().calls.clone()
     }
 
-    /// Ends it and its connections.
+    /// Ends the server and its connections.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
@@ -198,18 +198,18 @@ impl Drop for Mcp {
     }
 }
 
-/// A tool that only reads.
+/// A read-only tool.
 pub(crate) fn reading(name: &str) -> Tool {
     tool(name).with_annotations(ToolAnnotations::new().read_only(true))
 }
 
-/// The names of the tools that a key sees.
+/// Names of the tools visible to a key.
 pub(crate) async fn listed(server: &Tambour) -> Vec<String> {
     let tools = server.get("/api/v1/tools?limit=200").await.json;
     tools["data"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until a key sees these tools.
+/// Waits until these tools are visible to a key.
 pub(crate) async fn until_listed(server: &Tambour, names: &[&str]) {
     within(async {
         while listed(server).await != names {

@@ -1,4 +1,4 @@
-//! MCP servers that are programs: a shell that speaks the protocol.
+//! MCP servers that are programs: a shell script that speaks the protocol.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::mock::{Mock, reply};
 use crate::server::{Folder, Tambour, within};
 use crate::tool_kit::{all, answer, plan, results, sound};
 
-/// Answers to each request that comes, with `$id`; `CALL` stands for what is done with a call.
+/// Answers each request with its `$id`; `CALL` is replaced by the action of a call.
 const SHELL: &str = r#"
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 text() { say "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
@@ -34,7 +34,7 @@ fn shell(call: &str, folder: &Folder, more: &Value) -> McpConfig {
     serde_json::from_value(given).unwrap()
 }
 
-/// A server whose model calls the tool as often as said, each time in a message of its own.
+/// A server whose model calls the tool in each of `messages` messages.
 async fn server(call: &str, more: &Value, messages: usize) -> (Tambour, Folder) {
     let replies = (0..messages).flat_map(|n| [plan(&[("run", &n.to_string())]), answer("Done.")]);
     let model = Mock::start(replies.map(|text| reply(&text, 9)).collect()).await;
@@ -65,7 +65,7 @@ async fn a_program_has_the_variables_it_is_given_and_ends_with_the_server() {
     let name = std::env::var("CARGO_PKG_NAME").unwrap();
     assert_eq!(all(&events, "tool_result")[0]["result"], format!("{name}, , {home}"));
     assert!(!folder.0.join("ended").exists());
-    // It had the time to end by itself.
+    // The program had time to end on its own.
     server.stopped().await;
     assert!(folder.0.join("ended").exists());
 }
@@ -83,7 +83,7 @@ async fn a_program_that_dies_in_a_call_is_started_again_and_the_call_is_not_repe
 
 #[tokio::test]
 async fn what_a_program_says_is_bounded() {
-    // A line without end, and much beside the protocol.
+    // A line without end, and much output beside the protocol.
     let call = r#"yes said >&2 | head -c 3000000 >&2; if [ -e "$FOLDER_OF_TEST/said" ]; then text again; else touch "$FOLDER_OF_TEST/said"; head -c 6000000 /dev/zero | tr '\0' x; fi"#;
     let call = call.replace("yes said >&2 |", "yes said |");
     let (server, _folder) = server(&call, &json!({}), 2).await;
@@ -119,7 +119,7 @@ async fn a_program_that_hangs_is_started_anew() {
     let call = r#"if [ -e "$FOLDER_OF_TEST/hung" ]; then text again; else touch "$FOLDER_OF_TEST/hung"; exec sleep 1000; fi"#;
     let (server, _folder) = server(call, &json!({"timeout_ms": 300}), 1000).await;
     assert_eq!(results(&run(&server).await), ["timeout"]);
-    // Until it has been found out that the program does not list its tools either, calls go there.
+    // Calls are tried until the server has noticed that the program does not list its tools either.
     within(async { while results(&run(&server).await) != ["ok"] {} }).await;
 }
 

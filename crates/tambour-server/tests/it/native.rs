@@ -1,4 +1,4 @@
-//! Calls that a model makes beside its text, in the form of its service, and what it is told of them.
+//! Native calls of a model beside its text, and the results it gets.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ async fn calls_beside_the_text_run_and_the_model_is_told_in_its_own_form() {
         text(&events, "final_delta").contains("I look.")
             && text(&events, "final_delta").ends_with("It is fine.")
     );
-    // What the model was offered, and what it was told.
+    // Tools offered to the model, and results sent to it.
     let asked = kit.model.asked();
     let offered = &asked[0].body["tools"][0];
     assert_eq!((&offered["type"], &offered["function"]["name"]), (&json!("function"), &json!("lint")));
@@ -63,7 +63,7 @@ async fn calls_beside_the_text_run_and_the_model_is_told_in_its_own_form() {
     assert_eq!((&told["role"], &told["tool_call_id"]), (&json!("tool"), &json!("abc")));
     let result: Value = serde_json::from_str(told["content"].as_str().unwrap()).unwrap();
     assert_eq!(result, json!({"ok": true, "result": {"score": 7}}));
-    // The record has the calls like others; a later message of the conversation is told of them in text.
+    // The record has the calls like others; a later message of the conversation gets them as text.
     let record = kit.server.ended(&message(&events)).await;
     let told = record["turns"][0]["told"].as_str().unwrap();
     assert!(told.contains("\"score\":7"), "{record}");

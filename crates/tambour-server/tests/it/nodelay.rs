@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::mock::{Gate, Mock, Step, delta};
 use crate::server::Tambour;
 
-/// Own address, peer and TCP_NODELAY of each TCP connection of this process; `None` where the system does not let us look.
+/// Own address, peer and TCP_NODELAY of each TCP connection of this process; `None` where the system does not show them.
 fn connections() -> Option<Vec<(SocketAddr, SocketAddr, bool)>> {
     let this = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ fn connections() -> Option<Vec<(SocketAddr, SocketAddr, bool)>> {
             Err(rustix::io::Errno::BADF) => continue,
             Err(_) => return None,
         };
-        // Others listen, or are no TCP at all.
+        // The rest are listeners, or no TCP sockets.
         if let (Ok(own), Ok(peer), Ok(nodelay)) = (copy.local_addr(), copy.peer_addr(), copy.nodelay()) {
             found.push((own, peer, nodelay));
         }
