@@ -1,4 +1,4 @@
-//! What a client was told holds: on a slow disk, after it has gone away, behind a deletion, and when the server fails.
+//! Confirmed results hold: on a slow disk, after a disconnect, around deletions, and when the server fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn who_sees_the_end_sees_the_record_and_the_state_however_slow_the_disk() 
     }
 }
 
-/// Asks with a word, and goes away after a while; the status and body of the answer if it came before.
+/// Sends a request with an idempotency key and disconnects after `patience`; status and body of the answer if it came before.
 async fn asked(
     server: &Tambour,
     path: &str,
@@ -69,7 +69,7 @@ async fn asked(
     Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).unwrap_or_default()))
 }
 
-/// Many clients, each of which goes away and asks again until it is answered; what the answers name.
+/// Many clients that disconnect and retry until they have an answer; returns the answers.
 pub(crate) async fn persistent(server: &Arc<Tambour>, path: &str, body: String, words: usize) -> Vec<Value> {
     let mut clients = Vec::new();
     for client in 0..8 {
@@ -153,7 +153,7 @@ async fn a_deleted_conversation_does_not_come_back_while_others_post_to_it() {
         for _ in 0..4 {
             let (server, ask, taken) = (server.clone(), ask(&made["conversation_id"]), taken.clone());
             posters.push(tokio::spawn(async move {
-                // Until it is told that there is none, for a while longer.
+                // Retried for a while longer, until the answer says that there is none.
                 let mut refused = 0;
                 while refused < 5 {
                     let answer = server.post("/api/v1/messages", &ask).await;
@@ -188,7 +188,7 @@ async fn an_end_that_panics_is_written_all_the_same() {
         let panics = apart.panic_at(point);
         let made = apart.server.post("/api/v1/messages", &ask(&Value::Null)).await.json;
         let id = made["message_id"].as_str().unwrap();
-        // It is tried again and again, and nobody is told that it has ended.
+        // Retried again and again, and no client is told that it has ended.
         let file = apart.server.folder.0.join("log");
         let tries = if point == "record.before" { 3 } else { 1 };
         let said = format!("`{point}` panics");
@@ -207,7 +207,7 @@ async fn an_end_that_panics_is_written_all_the_same() {
         let events = apart.server.follow(id, &[]).await.whole().await;
         check(&events);
         apart.server.until_metric("tambour_running", 0).await;
-        // The conversation goes on.
+        // The conversation continues.
         let next = apart.server.post("/api/v1/messages", &ask(&made["conversation_id"])).await.json;
         assert_eq!(apart.server.ended(next["message_id"].as_str().unwrap()).await["status"], "completed");
     }
@@ -226,7 +226,7 @@ async fn a_server_that_stops_asks_no_model_for_who_waits() {
     let mut second = server.stream(&ask(&made["conversation_id"])).await;
     second.event().await;
     server.stopping();
-    // The one that waits ends at once, the one that runs when it is done.
+    // The queued one ends at once, the running one when it is done.
     let events = within(second.rest()).await;
     assert_eq!(events.last().unwrap().data["code"], "interrupted");
     gate.open();
@@ -240,7 +240,7 @@ async fn a_server_that_stops_asks_no_model_for_who_waits() {
 async fn a_run_whose_message_somebody_else_has_claimed_stops() {
     let gate = Gate::new();
     let mut script = vec![delta("Fo"), delta("ur. "), Step::Wait(gate.clone())];
-    // More than any socket takes at once.
+    // More than any socket buffers.
     script.extend((0..2000).map(|_| delta(&"never ".repeat(200))));
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
@@ -255,14 +255,14 @@ async fn a_run_whose_message_somebody_else_has_claimed_stops() {
     let id = message(&events);
     let mut lease = store.claim(&id).await.unwrap().expect("it runs");
     let next = lease.next_number();
-    // The run learns of it with its next write: it leaves the upstream, and nothing of it is on the log.
+    // The run notices at its next write: it leaves the upstream, and nothing more is in the log.
     gate.open();
     mock.until(|calls| calls.deserted == 1).await;
     server.until_metric("tambour_running", 0).await;
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     let (batches, state) = store.read(&id, 0, 1 << 20).await.unwrap();
     assert_eq!((batches.last().map(Batch::last), state), (Some(next - 1), LogState::Open));
-    // Whoever has it writes the one end.
+    // The holder of the lease writes the only end.
     let failure = json!({"code": "interrupted", "message": "taken over", "retryable": true});
     let mut last = Batch::new(next);
     last.push_event("final_end", |out| out.extend_from_slice(b"{}"));
@@ -305,7 +305,7 @@ async fn a_message_that_cannot_be_made_anew_stays() {
     let chat = Chat::of(Tambour::with(&mock).await).await;
     let (first, second) = (chat.ask("x").await, chat.ask("y").await);
     assert_eq!(chat.state().await, json!({"a": 2}));
-    // The later one goes: the state before the first cannot be told any more.
+    // The later one is deleted: the state before the first cannot be computed any more.
     let path = format!("/api/v1/messages/{}", second["message_id"].as_str().unwrap());
     assert_eq!(chat.server.call("delete", &path, None).await.status, 204);
     let path = format!("/api/v1/messages/{}", first["message_id"].as_str().unwrap());

@@ -1,11 +1,11 @@
-//! Limits of keys, and what was asked with them.
+//! Limits of keys, and their usage.
 
 use serde_json::{Value, json};
 
 use crate::mock::{Mock, reply};
 use crate::server::{Answer, Tambour};
 
-/// A server that locks the door: the secret of its admin key.
+/// A server with an admin key, and its secret.
 async fn locked(mock: &Mock) -> (Tambour, String) {
     let alias = json!({"model": "m", "dialect": "plain"});
     let mut server = Tambour::start(mock, |config| {
@@ -28,7 +28,7 @@ async fn key(server: &Tambour, fields: &Value) -> (String, String) {
     (made.json["id"].as_str().unwrap().to_owned(), made.json["key"].as_str().unwrap().to_owned())
 }
 
-/// A message that is over, with all that is counted of it.
+/// Sends a message and waits until its usage is counted.
 async fn asked(server: &Tambour) -> Answer {
     let answer = server.post("/api/v1/messages", &json!({"text": "x", "wait": true})).await;
     if answer.status == 200 {
@@ -60,7 +60,7 @@ async fn a_key_asks_as_often_as_it_may() {
     let refused = chat(&server, "sums", &json!({})).await;
     assert_eq!((refused.status, &refused.json["error"]["code"]), (429, &json!("rate_limited")));
     assert!(seconds(&refused) >= 1);
-    // To read is not to ask, and another key is another one.
+    // Reads are not counted, and another key has its own quota.
     assert_eq!(server.get("/api/v1/conversations").await.status, 200);
     server.key(Some(&admin));
     assert_eq!(asked(&server).await.status, 200);
@@ -71,7 +71,7 @@ async fn a_key_asks_as_often_as_it_may() {
 
 #[tokio::test]
 async fn tokens_of_a_day_are_used_up() {
-    // Twelve a message.
+    // Twelve tokens a message.
     let mock = Mock::start(vec![reply("x", 1); 3]).await;
     let (mut server, admin) = locked(&mock).await;
     let (id, secret) = key(&server, &json!({"name": "small", "tokens_per_day": 20})).await;
@@ -80,14 +80,14 @@ async fn tokens_of_a_day_are_used_up() {
     let refused = asked(&server).await;
     assert_eq!((refused.status, refused.problem()), (429, "tokens_used_up"), "{}", refused.text);
     assert!((1..=86_400).contains(&seconds(&refused)));
-    // Also when the server has started again.
+    // The same after a restart.
     let folder = server.stopped().await;
     let mut config = crate::server::config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     let mut server = Tambour::serve(folder, config).await;
     server.key(Some(&secret));
     assert_eq!(asked(&server).await.problem(), "tokens_used_up");
-    // Who has the key sees its own, an admin all.
+    // A key sees its own usage, an admin that of all.
     let own = server.get("/api/v1/usage").await.json;
     let row = &own["data"][0];
     assert_eq!(own["data"].as_array().unwrap().len(), 1);
@@ -172,7 +172,7 @@ async fn turns_of_dialogues_count() {
     assert_eq!(server.post(&path, &body).await.status, 200);
     let refused = server.post(&path, &json!({"text": "嗯"})).await;
     assert_eq!((refused.status, refused.problem()), (429, "rate_limited"), "{}", refused.text);
-    // The same input again asks nobody.
+    // Repeating the same input calls no model.
     assert_eq!(server.post(&path, &body).await.status, 200);
     let row = server.get("/api/v1/usage").await.json["data"][0].clone();
     assert_eq!((&row["requests"], &row["total_tokens"]), (&json!(1), &json!(12)), "{row}");

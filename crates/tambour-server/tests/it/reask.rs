@@ -1,4 +1,4 @@
-//! Unusable replies: asked for again if allowed, else the fallback; never shown raw.
+//! Unusable replies: asked for again if allowed, else replaced by the fallback; never shown raw.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::server::Tambour;
 
 const MARKER: &str = "<<ParsingError>>";
 
-/// Dialects with a structure, and the word for a reply that is prose without it.
+/// Dialects with a structure, and the reason for a reply that is prose without it.
 pub(crate) const PROSE: [(&str, &str); 4] = [
     ("thinkingml", "structure_missing"),
     ("jsonseq", "events_missing"),
@@ -88,7 +88,7 @@ async fn what_was_delivered_is_not_asked_again() {
     assert_eq!(mock.calls().begun, 1);
     assert!(text(&events, "phase_delta").contains("seen"));
     assert!(metadata(&events)["fallback_reason"].is_string());
-    // Held back, it can be thrown away.
+    // A held reply can be discarded.
     for hold in ["until_final", "all"] {
         let mock = Mock::start(vec![reply(empty, 8), reply(GOOD, 9)]).await;
         let server = Tambour::with(&mock).await;
@@ -187,7 +187,7 @@ async fn prose_in_the_place_of_a_structure_is_asked_for_again() {
             let record = server.ended(&message(&events)).await;
             assert_eq!(record["attempts"][0]["raw"], "It is 4, I think."); // P-034
         }
-        // After the last attempt it is the answer, and said not to be what was asked for.
+        // After the last attempt it becomes the answer, marked as not being of the dialect.
         let mock = Mock::start(vec![reply("It is 4, I think.", 3)]).await;
         let server = Tambour::with(&mock).await;
         let events = server.stream(&ask(&json!({"dialect": dialect, "max_reasks": 1}))).await.whole().await;
@@ -202,7 +202,7 @@ async fn prose_in_the_place_of_a_structure_is_asked_for_again() {
 async fn models_are_asked_again_in_the_language_of_the_texts() {
     let english = |text: &str| text.is_ascii() && text.contains("Please give the whole reply again");
     let chinese = |text: &str| text.contains("请严格按照要求的格式") && text.contains("第 1 行：");
-    // What the setting says, and what the request says instead of it.
+    // The setting, and the option of the request that overrides it.
     for (setting, option, fits) in [
         (None, None, &chinese as &dyn Fn(&str) -> bool),
         (None, Some("en"), &english),
@@ -270,7 +270,7 @@ async fn an_unreadable_answer_of_a_round_is_asked_for_again_once() {
     );
 }
 
-/// A reply in pieces of a few bytes, all at once or with so many milliseconds between them.
+/// A reply in pieces of a few bytes, at once or with a pause in milliseconds between them.
 fn paced(text: &str, pause: u64) -> Vec<Step> {
     let chars: Vec<char> = text.chars().collect();
     let pieces: Vec<String> =
@@ -300,7 +300,7 @@ async fn whether_a_reply_is_asked_for_again_does_not_depend_on_its_pace() {
                     let record = server.ended(&message(&events)).await;
                     seen.push((mock.calls().begun, record["answer"].clone(), metadata(&events)));
                 }
-                // what `hold` lets out decides, whatever comes when.
+                // the text released by `hold` decides, at any pace.
                 let same = seen.windows(2).all(|two| two[0] == two[1]);
                 assert!(same, "{text} {hold} {protocol}: {seen:?}");
             }
@@ -317,7 +317,7 @@ async fn who_wants_no_stream_has_all_of_it_asked_for_again() {
         let mut body = ask(&json!({"max_reasks": 1, "wait": true}));
         let record = server.post("/api/v1/messages", &body).await.json;
         assert_eq!((mock.calls().begun, &record["answer"]), (2, &json!("The answer is 4.")));
-        // Unless it says what is held.
+        // Unless the request sets what is held.
         body["contract"] = json!({"options": {"hold": "none"}});
         let mock = Mock::start(vec![paced(empty, pause), reply(GOOD, 9)]).await;
         let server = Tambour::with(&mock).await;
@@ -334,17 +334,17 @@ async fn what_is_asked_for_again_takes_over_only_if_it_is_better() {
     let apology = "抱歉，我的响应格式有问题，请重新尝试您的请求。";
     for hold in ["none", "all"] {
         for (replies, calls, answer, reason) in [
-            // Usable beats broken.
+            // A usable reply is better than a broken one.
             (vec![prose, &plan], 2, "The answer is 4.", None),
-            // Text beats the apology, in whatever order.
+            // Prose is better than the apology, in any order.
             (vec![prose, MARKER], 2, prose, Some("plan_missing")),
             (vec![prose, ""], 2, prose, Some("plan_missing")),
             (vec![prose, invalid], 2, prose, Some("plan_missing")),
             (vec![MARKER, prose], 2, prose, Some("plan_missing")),
-            // What is no better changes nothing.
+            // A reply that is no better changes nothing.
             (vec![prose, "It may be 5."], 2, prose, Some("plan_missing")),
             (vec![MARKER, invalid], 2, apology, Some("plan_invalid")),
-            // The best of all that came.
+            // The best of all replies.
             (vec![MARKER, prose, MARKER], 3, prose, Some("plan_missing")),
             (vec![prose, MARKER, &plan], 3, "The answer is 4.", None),
         ] {
@@ -362,11 +362,11 @@ async fn what_is_asked_for_again_takes_over_only_if_it_is_better() {
             assert_eq!(names(&events).iter().filter(|name| **name == "plan").count(), 1, "{place}");
             let record = server.ended(&message(&events)).await;
             assert_eq!(record["answer"], answer, "{place}");
-            // All that came is in the record (P-034): the reply, and what was thrown away.
+            // The record has every reply (P-034): the answer, and the discarded ones.
             let kept: Vec<&str> =
                 record["attempts"].as_array().unwrap().iter().filter_map(|one| one["raw"].as_str()).collect();
             assert!(replies.iter().all(|text| kept.contains(text) || record["reply"] == **text), "{record}");
-            // The log is a stream without a fault, and the same for who reads it later.
+            // The log is a valid stream, the same for a later reader.
             let again = server.follow(&message(&events), &[]).await.whole().await;
             assert_eq!(text(&again, "final_delta"), answer, "{place}");
         }
@@ -403,7 +403,7 @@ async fn a_repeated_example_is_no_answer() {
                     assert!(shown.starts_with("抱歉"), "{dialect}: {shown}");
                 }
             }
-            // What the next message of the conversation tells the model is not the example either.
+            // The next prompt of the conversation does not have the example either.
             let id = server.ended(&message(&events)).await["conversation_id"].clone();
             let next = json!({"text": "y", "conversation_id": id, "dialect": "plain", "wait": true});
             server.post("/api/v1/messages", &next).await;

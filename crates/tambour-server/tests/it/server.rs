@@ -1,4 +1,4 @@
-//! A server of the test process, its folder, and waiting.
+//! A server in the test process, its folder, and waiting.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::client::Stream;
 use crate::mock::Mock;
 
-/// Waits, and fails when it takes absurdly long.
+/// Awaits a future, and fails after a generous timeout.
 pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.expect("it happens in time")
 }
@@ -35,7 +35,7 @@ impl Folder {
         path
     }
 
-    /// All files below it.
+    /// All files below the folder.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let (mut folders, mut files) = (vec![self.0.clone()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -57,7 +57,7 @@ impl Drop for Folder {
     }
 }
 
-/// A configuration with small times that listens on a free port.
+/// A configuration with short times that listens on a free port.
 pub(crate) fn config(folder: &Folder) -> Config {
     let mut config = Config::default();
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -66,10 +66,10 @@ pub(crate) fn config(folder: &Folder) -> Config {
     config
 }
 
-/// A server that is running.
+/// A running server.
 pub(crate) struct Tambour {
     pub(crate) address: SocketAddr,
-    /// `None` for one of another process.
+    /// `None` for a server in another process.
     reload: Option<ReloadHandle>,
     pub(crate) folder: Folder,
     http: reqwest::Client,
@@ -92,12 +92,12 @@ pub(crate) struct Answer {
 }
 
 impl Tambour {
-    /// A server with this upstream.
+    /// Starts a server with this upstream.
     pub(crate) async fn with(mock: &Mock) -> Tambour {
         Tambour::start(mock, |_| {}).await
     }
 
-    /// The same, configured further.
+    /// Starts a server with this upstream and further settings.
     pub(crate) async fn start(mock: &Mock, more: impl FnOnce(&mut Config)) -> Tambour {
         let folder = Folder::new();
         let mut config = config(&folder);
@@ -106,12 +106,12 @@ impl Tambour {
         Tambour::serve(folder, config).await
     }
 
-    /// A server of this configuration.
+    /// Starts a server with this configuration.
     pub(crate) async fn serve(folder: Folder, config: Config) -> Tambour {
         Tambour::of(folder, Server::start(config).await.expect("the server starts"))
     }
 
-    /// This server, served.
+    /// Runs this server in the background.
     pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
         let (address, reload) = (server.address(), Some(server.reload_handle()));
         let (stop, stopped) = oneshot::channel::<()>();
@@ -124,17 +124,17 @@ impl Tambour {
         Tambour { address, reload, folder, http: http(), key: None, stop: Some(stop), task }
     }
 
-    /// A server of another process.
+    /// A server in another process.
     pub(crate) fn remote(folder: Folder, address: SocketAddr) -> Tambour {
         Tambour { address, reload: None, folder, http: http(), key: None, stop: None, task: None }
     }
 
-    /// What replaces its configuration.
+    /// Handle that replaces the configuration.
     pub(crate) fn reload(&self) -> &ReloadHandle {
         self.reload.as_ref().expect("a server of this process")
     }
 
-    /// Calls with this key from now on.
+    /// Sets the key of further requests.
     pub(crate) fn key(&mut self, key: Option<&str>) {
         self.key = key.map(str::to_owned);
     }
@@ -144,7 +144,7 @@ impl Tambour {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Stops, and gives the folder back.
+    /// Stops, and returns the folder.
     pub(crate) async fn stopped(mut self) -> Folder {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -189,7 +189,7 @@ impl Tambour {
         .await
     }
 
-    /// A body of any kind.
+    /// Posts a body of any content type.
     pub(crate) async fn send(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
         let request =
             self.http.post(format!("http://{}{path}", self.address)).header("content-type", kind).body(body);
@@ -201,7 +201,7 @@ impl Tambour {
         Answer { status, headers, json, text }
     }
 
-    /// An answer that is no text.
+    /// Gets a response that is no text.
     pub(crate) async fn bytes(&self, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
@@ -220,20 +220,20 @@ impl Tambour {
         self.call("put", path, Some(&body.to_string())).await
     }
 
-    /// A request whose answer is read beside; it is broken off when that is dropped.
+    /// Begins a request whose answer is read in the background; dropping it breaks the request off.
     pub(crate) async fn begin(&self, path: &str, body: &Value) -> Begun {
         let request = self.http.post(format!("http://{}{path}", self.address)).body(body.to_string());
         Begun(tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() }))
     }
 
-    /// The same without a body.
+    /// Begins a request without a body.
     pub(crate) async fn begin_get(&self, path: &str) -> Begun {
         let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
         assert_eq!(answer.status(), 200);
         Begun(tokio::spawn(async move { answer.text().await.unwrap() }))
     }
 
-    /// Asks for a message as a stream.
+    /// Opens the stream of a new message.
     pub(crate) async fn stream(&self, body: &Value) -> Stream {
         let mut body = body.clone();
         body["stream"] = true.into();
@@ -281,7 +281,7 @@ impl Tambour {
     /// Waits until a gauge has a value.
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
         within(async {
-            // What has labels is there when it was counted first.
+            // Metrics with labels appear when they are counted first.
             while !self.get("/metrics").await.text.lines().any(|line| line == format!("{name} {value}")) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -294,7 +294,7 @@ impl Tambour {
 pub(crate) struct Begun(tokio::task::JoinHandle<String>);
 
 impl Begun {
-    /// All of it.
+    /// The whole answer.
     pub(crate) async fn text(mut self) -> String {
         within(&mut self.0).await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! Upstreams, aliases and MCP servers as admins see them, and tests of upstreams and aliases.
+//! Upstreams, aliases and MCP servers as shown to admins, and tests of upstreams and aliases.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::mcp_kit::{Mcp, reading, tool, until_listed};
 use crate::mock::{Mock, Step, reply};
 use crate::server::{Tambour, config};
 
-/// A key with these rights, with which calls are made from now on.
+/// Makes further calls with a new key of these rights.
 async fn be(server: &mut Tambour, rights: &str) {
     let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await;
     server.key(made.json["key"].as_str());
@@ -109,7 +109,7 @@ async fn an_alias_is_tested_with_its_upstream_and_model() {
     assert_eq!((good.status, &good.json["ok"]), (200, &json!(true)), "{}", good.text);
     let told = ["name", "upstream", "model"].map(|name| good.json[name].as_str().unwrap());
     assert_eq!(told, ["sums", "openai", "m"]);
-    // Nothing but the model counts of it: no prompt, and none of those that stand in for it.
+    // Only the model of the alias applies: no prompt, and no fallback upstreams.
     let asked = mock.asked().pop().unwrap().body;
     assert_eq!((&asked["model"], &asked["max_tokens"]), (&json!("m"), &json!(16)));
     assert_eq!(asked["messages"].as_array().unwrap().len(), 1, "{asked}");

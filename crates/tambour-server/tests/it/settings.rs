@@ -27,7 +27,7 @@ async fn legacy_unless_the_setting_or_the_request_says_otherwise() {
     let mut asked = ask();
     asked["output_protocol"] = "jsonseq_v1".into();
     assert!(names(&server.stream(&asked).await.whole().await).contains(&"final_end")); // J-032
-    // An unknown value is kept, and means the legacy protocol.
+    // An unknown value is stored, and means the legacy protocol.
     assert_eq!(server.put("/api/v1/settings", &protocol("ag_ui_v7")).await.status, 200);
     assert_eq!(names(&server.stream(&ask()).await.whole().await), ["content_delta", "completed"]); // J-032
     let changed = server.put("/api/v1/settings", &protocol("jsonseq_v1")).await.json;
@@ -35,7 +35,7 @@ async fn legacy_unless_the_setting_or_the_request_says_otherwise() {
     assert!(names(&server.stream(&ask()).await.whole().await).contains(&"final_end")); // J-032
     asked["output_protocol"] = "legacy".into();
     assert_eq!(names(&server.stream(&asked).await.whole().await), ["content_delta", "completed"]); // J-032
-    // It survives a restart.
+    // The setting survives a restart.
     let folder = server.stopped().await;
     let mut config = crate::server::config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
@@ -53,7 +53,7 @@ async fn a_running_stream_keeps_its_protocol() {
     let mut stream = server.stream(&ask()).await;
     let mut events = stream.until("content_delta").await;
     server.put("/api/v1/settings", &protocol("jsonseq_v1")).await;
-    // One who comes later reads the same protocol.
+    // A later reader gets the same protocol.
     let late = server.follow(&crate::client::message(&events), &[]).await;
     gate.open();
     events.extend(stream.rest().await);

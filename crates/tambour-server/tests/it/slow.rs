@@ -1,4 +1,4 @@
-//! Clients that take their time with a request, and more of them than the server can hold.
+//! Slow clients, and more of them than the server can hold.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::client::{check, names};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Tambour, within};
 
-/// A connection with the head of a request whose body is still to come.
+/// Opens a connection and sends the head of a request whose body is still to come.
 async fn begun(server: &Tambour, length: usize) -> TcpStream {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
@@ -21,10 +21,10 @@ async fn begun(server: &Tambour, length: usize) -> TcpStream {
     socket
 }
 
-/// The answer to the end of the connection: status and problem.
+/// Reads the answer to the end of the connection: status and problem.
 async fn answered(mut socket: TcpStream) -> (String, Value) {
     let mut answer = Vec::new();
-    // Who is told to go may be cut off after the answer.
+    // The connection may be closed abruptly after the answer.
     let _ = within(socket.read_to_end(&mut answer)).await;
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
@@ -86,7 +86,7 @@ async fn a_body_in_pieces_is_a_body() {
         assert!(within(socket.read_buf(&mut answer)).await.unwrap() > 0, "an answer comes");
     }
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
-    // What is too long is not waited for.
+    // A body that is too long is refused before it arrives.
     let (head, problem) = answered(begun(&server, 100 << 20).await).await;
     assert!(head.starts_with("http/1.1 413 "), "{head}");
     assert_eq!(problem["code"], "too_large");
@@ -100,7 +100,7 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     let mock = Mock::start(vec![script]).await;
     let mut server = Tambour::start(&mock, |config| config.max_streams_total = 2).await;
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // Whoever they belong to.
+    // Any owner counts.
     let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     server.key(admin["key"].as_str());
     let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
@@ -115,7 +115,7 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     assert!(refused.headers.contains_key("retry-after"));
     assert!(refused.json["detail"].as_str().unwrap().contains("max_streams_total"), "{}", refused.text);
     assert_eq!(server.metric("tambour_running").await, 2);
-    // Without a stream there is room, and what is open goes on.
+    // Without a stream there is room, and open streams continue.
     let quiet = server.post("/api/v1/messages", &ask).await;
     assert_eq!(quiet.status, 202, "{}", quiet.text);
     let id = quiet.json["message_id"].as_str().unwrap();
@@ -130,7 +130,7 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     assert_eq!(server.follow(id, &[]).await.status, 200);
 }
 
-/// Writes a whole request before it reads anything, and gives the answer.
+/// Writes a whole request before reading anything; returns the answer.
 async fn blunt(server: &Tambour, method: &str, path: &str, bytes: usize, chunked: bool) -> String {
     let mut socket = within(TcpStream::connect(server.address)).await.unwrap();
     let length =
@@ -150,7 +150,7 @@ async fn blunt(server: &Tambour, method: &str, path: &str, bytes: usize, chunked
     if chunked {
         within(socket.write_all(b"0\r\n\r\n")).await.unwrap();
     }
-    // The server has closed: had it reset the connection, what it has sent before could not be read any more.
+    // The server has closed: after a reset, its answer could not be read any more.
     within(async {
         while !socket.ready(Interest::READABLE).await.unwrap().is_read_closed() {
             tokio::time::sleep(Duration::from_millis(1)).await;

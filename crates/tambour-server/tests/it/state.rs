@@ -1,4 +1,4 @@
-//! The state of a conversation: changed by replies and by clients, held to a schema, taken back, and deleted.
+//! The state of a conversation: changed by replies and by clients, validated by a schema, rolled back, and deleted.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl Chat {
         format!("/api/v1/conversations/{}/state{rest}", self.conversation)
     }
 
-    /// Asks, and waits for the end.
+    /// Sends a message, and waits for its end.
     pub(crate) async fn ask(&self, text: &str) -> Value {
         let ask = json!({"text": text, "dialect": "filament", "conversation_id": self.conversation,
             "output_protocol": "jsonseq_v1", "wait": true});
@@ -75,7 +75,7 @@ fn event<'a>(record: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_out_of_range_is_refused_alone() {
-    // R-81: also one that no double holds.
+    // R-81: also a number that no double holds.
     let mock = Mock::start(Vec::new()).await;
     let chat = Chat::with(&mock).await;
     let body = r#"{"operations": [["SET","a",1e400],["SET","b",12345678901234567890123],["SET","d",1]]}"#;
@@ -115,7 +115,7 @@ async fn replies_and_clients_change_the_state() {
     assert_eq!(event(&record, "notice")["ref"], "2: operation_type_mismatch");
     let state = json!({"name": "x", "纯田真奈": {"好感度": 5}, "bag": ["rope"]});
     assert_eq!(chat.state().await, state);
-    // A reply is read with the state that the one before it has left.
+    // A reply is read with the state left by the one before it.
     let later = chat.ask("two").await;
     assert_eq!(event(&later, "state_update")["results"][0]["before"], 5);
     assert_eq!(chat.state().await["纯田真奈"]["好感度"], 9);
@@ -130,7 +130,7 @@ async fn replies_and_clients_change_the_state() {
     assert_eq!((&data[2]["results"][0]["before"], &data[2]["results"][0]["after"]), (&json!(5), &json!(8)));
     let page = chat.server.get(&chat.path("/history?limit=1&after=2")).await.json;
     assert_eq!((&page["data"][0], &page["has_more"]), (&data[2], &json!(true)));
-    // F-116: what differs between messages, and the state of then.
+    // F-116: differences between messages, and earlier states.
     let id = |record: &Value| record["message_id"].as_str().unwrap().to_owned();
     let diff = chat.path(&format!("/history?from={}&to={}", id(&record), id(&later)));
     let diff = chat.server.get(&diff).await.json["diff"].clone();
@@ -145,7 +145,7 @@ async fn replies_and_clients_change_the_state() {
     let refused = chat.server.post(&chat.path("/operations"), &body).await.json;
     // F-113
     assert_eq!((&refused["state"]["name"], &refused["update_id"]), (&json!("x"), &Value::Null));
-    // It is there after a restart, and a plain message has nothing to do with it.
+    // The state survives a restart, and a plain message does not change it.
     let (before, Chat { server, conversation }) = (chat.state().await, chat);
     let folder = server.stopped().await;
     let config = config(&folder);
@@ -169,7 +169,7 @@ async fn a_schema_holds_replies_and_clients() {
     // F-115
     assert_eq!(event(&record, "state_update")["results"][0]["reason"], "schema_violation");
     assert_eq!(chat.state().await, json!({"hp": 60, "mp": 1}));
-    // What is wrong already is told and stays.
+    // An existing violation is reported and stays.
     let strict = json!({"schema": {"properties": {"hp": {"maximum": 10}}}});
     let put = chat.server.put(&chat.path("/schema"), &strict).await.json;
     assert_eq!(put["mismatches"][0]["pointer"], "/hp");
@@ -201,7 +201,7 @@ async fn limits_hold_what_clients_send() {
     let made = chat.operate(many.into()).await;
     let last = made["results"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["ok"], &last["reason"]), (&json!(false), &json!("limit_exceeded")));
-    // The history has an end: the oldest updates become the base.
+    // The history is bounded: the oldest updates become the base.
     for at in 0..1010 {
         chat.operate(json!([["SET", "n", at]])).await;
     }
@@ -233,14 +233,14 @@ async fn the_state_goes_back_to_any_message() {
     let back = async |to: &Value| chat.server.post(&chat.path("/rollback"), &json!({"to": to})).await;
     // F-116
     assert_eq!(back(&update).await.json, json!({"taken_back": 2, "state": {"n": 20, "k1": 1, "k2": 2}}));
-    // F-116: also one that changed nothing.
+    // F-116: also an update that changed nothing.
     let answer = back(&silent["message_id"]).await;
     assert_eq!(answer.json, json!({"taken_back": 3, "state": {"n": 1, "k1": 1}}));
     assert_eq!(back(&first["message_id"]).await.json["taken_back"], 0);
     assert_eq!(chat.server.get(&chat.path("/history")).await.json["data"].as_array().unwrap().len(), 2);
     assert_eq!(back(&update).await.status, 404);
     assert_eq!(back(&json!(7)).await.problem(), "invalid_field");
-    // It goes on from there.
+    // The next message continues from there.
     chat.ask("5").await;
     assert_eq!(chat.state().await, json!({"n": 3, "k1": 1, "k3": 3}));
     assert_eq!(back(&Value::Null).await.json["state"], json!({}));
@@ -257,10 +257,10 @@ async fn another_message_in_its_place_takes_its_updates_back_first() {
     let (second, third) = (chat.ask("two").await, chat.ask("three").await);
     assert_eq!(chat.state().await, json!({"n": 111}));
     let again = chat.regenerate(&second).await;
-    // F-116: 1 is there when the new one comes.
+    // F-116: the new reply starts from 1.
     assert_eq!(event(&again, "state_update")["results"][0]["before"], 1, "{again:#}");
     assert_eq!(chat.state().await, json!({"n": 1001}));
-    // R-79: the same is asked with the same before it, and what is superseded stays readable.
+    // R-79: the same prompt with the same history, and superseded messages stay readable.
     let asked = mock.asked();
     assert_eq!(asked[3].body["messages"], asked[1].body["messages"]);
     assert_eq!(again["request"]["text"], "two");
@@ -270,11 +270,11 @@ async fn another_message_in_its_place_takes_its_updates_back_first() {
         let record = chat.server.get(&of(old, "")).await.json;
         assert_eq!((&record["status"], &record["reply"]), (&json!(status), &old["reply"]));
     }
-    // R-79: what comes then is told of the new one, and not of the old ones.
+    // R-79: the next prompt has the new message, and not the old ones.
     chat.ask("four").await;
     let told = mock.asked().last().unwrap().body["messages"].to_string();
     assert!(told.contains("\\nd\\n") && !told.contains("\\nb\\n") && !told.contains("\\nc\\n"), "{told}");
-    // What runs is given up.
+    // A running message is cancelled.
     let gate = Gate::new();
     let slow = vec![delta("<content>\nslow"), Step::Wait(gate)];
     let mock = Mock::start(vec![slow, add("e", 5)]).await;
@@ -305,7 +305,7 @@ async fn what_failed_changes_nothing_and_nobody_changes_under_a_message() {
     let ask = json!({"text": "x", "dialect": "filament", "conversation_id": chat.conversation, "extensions": true, "output_protocol": "jsonseq_v1"});
     let mut stream = chat.server.stream(&ask).await;
     stream.until("state_update").await;
-    // Nothing of it is there before its end.
+    // Operations apply at the end of the reply only.
     assert_eq!(chat.state().await, json!({}));
     let busy = chat.server.post(&chat.path("/operations"), &json!({"operations": [["SET", "n", 2]]})).await;
     assert_eq!((busy.status, busy.problem()), (409, "conversation_busy"));
@@ -344,13 +344,13 @@ async fn what_is_deleted_leaves_the_state_and_not_its_history() {
     assert_eq!(chat.server.get(&of(&first, "")).await.json["status"], "completed");
     let again = chat.regenerate(&third).await;
     assert_eq!(again["status"], "completed");
-    // Its value is a part of the base, as it was when it was there.
+    // Its value is part of the base, with its position.
     assert_eq!(chat.state().await, json!({"k1": "a", "k2": word, "k3": "c"}));
     chat.operate(json!([["DELETE", "k2"]])).await;
     let path = format!("/api/v1/conversations/{}", chat.conversation);
     assert_eq!(chat.server.call("delete", &path, None).await.status, 204);
     assert_eq!(chat.server.get(&chat.path("")).await.status, 404);
-    // R-79: a conversation takes its state along.
+    // R-79: deleting a conversation deletes its state.
     gone(&chat.server.folder, word).await;
 }
 
@@ -391,7 +391,7 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     let server = Tambour::with(&mock).await;
     let body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
         "forwardedProps": {"tambour": {"dialect": "filament"}}});
-    // A patch is applied to something.
+    // A patch needs a snapshot before it.
     let first = of_state(&server.post("/ag-ui", &body).await.text);
     assert_eq!(first, [("STATE_SNAPSHOT".to_owned(), json!({})), changed(1)]);
     // F-116
@@ -399,7 +399,7 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     assert_eq!(second[0], ("STATE_SNAPSHOT".to_owned(), json!({"n": 1})));
 }
 
-/// What is told of the state: snapshots and patches.
+/// Snapshots and patches of the state in a stream.
 fn of_state(stream: &str) -> Vec<(String, Value)> {
     let events = stream.lines().filter_map(|line| line.strip_prefix("data: "));
     let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -411,7 +411,7 @@ fn of_state(stream: &str) -> Vec<(String, Value)> {
     events.filter_map(of_state).collect()
 }
 
-/// `n` is set.
+/// The patch that sets `n`.
 fn changed(n: i64) -> (String, Value) {
     ("STATE_DELTA".to_owned(), json!([{"op": "add", "path": "/n", "value": n}]))
 }
@@ -427,11 +427,11 @@ async fn a_thread_begins_with_the_state_of_its_client() {
     let begun = json!({"hp": 1, "a.b": [2]});
     assert_eq!(of_state(&stream), [("STATE_SNAPSHOT".to_owned(), begun), changed(10)]);
     assert_eq!(stream.matches("tambour.state_rejected").count(), 1, "{stream}");
-    // From then on the server's counts.
+    // From here on the server's state counts.
     body["state"] = json!({"hp": 99});
     let again = of_state(&server.post("/ag-ui", &body).await.text);
     assert_eq!(again[0].1, json!({"hp": 1, "a.b": [2], "n": 10}));
-    // The AI SDK is told operations, patch and what was refused.
+    // The AI SDK gets operations, patch and refusals.
     let chat = json!({"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}],
         "tambour": {"dialect": "filament"}});
     let stream = server.post("/api/chat", &chat).await.text;
@@ -473,7 +473,7 @@ async fn many_operations_have_results_at_both_ends_and_counts() {
     assert_eq!((odd.status, odd.problem()), (422, "invalid_field"));
 }
 
-/// 150,000 operations, a dozen requests at once: what is beyond the limit is counted and not kept.
+/// 150,000 operations, in a dozen requests at once: above the limit they are counted and not stored.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
@@ -508,7 +508,7 @@ async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
         let told = answer.json["notices"].to_string();
         assert!(told.contains("10001 to 149999: limit_exceeded"), "{told}");
     }
-    // Twelve bodies of 2.5 MB at most 16 times, and what stays of them once.
+    // Twelve bodies of 2.5 MB at most 16 times, and the stored part of each once.
     let bodies = (12 * body.len() as u64) >> 10;
     let peak = peak.into_inner() - before;
     assert!(peak < 16 * bodies, "{peak} KiB for {bodies} KiB of bodies");
@@ -531,7 +531,7 @@ async fn changes_of_a_state_are_based_on_what_was_seen() {
     let first = send("POST", "/operations", set(1), &empty).await;
     assert_eq!(first.status, 200, "{}", first.text);
     assert_eq!(tag(&first), tag(&server.get(&place).await));
-    // Whoever saw it before is told what it is now, and changes nothing.
+    // A client with an older version gets the present one, and changes nothing.
     for (method, path, body) in [
         ("POST", "/operations", set(2)),
         ("POST", "/rollback", json!({"to": null})),

@@ -1,4 +1,4 @@
-//! The state of a conversation after crashes: each message has changed it wholly or not at all.
+//! The state of a conversation after crashes: each message has changed it entirely or not at all.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -11,21 +11,21 @@ use tambour_fixtures::random::RandomSource;
 use crate::server::{Folder, Tambour, config};
 use crate::state::{Chat, of, said};
 
-/// How many fail points are passed before the process dies.
+/// Fail points to pass before the process dies.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 
-/// Points that are no writes.
+/// Fail points that are no writes.
 const NO_WRITES: [&str; 3] = ["decode", "run", "schema"];
 
 fn die(point: &'static str) {
     if !NO_WRITES.contains(&point) && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         see(&format!("dies {point}"));
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Says at once what the client has seen: each thing a line of standard output.
+/// Prints at once what the client has seen: a line of standard output for each thing.
 fn see(what: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nSEEN {what}").unwrap();
@@ -49,7 +49,7 @@ fn after(replies: i64) -> Value {
     json!({"a": replies, "b": replies, "c": replies, "log": log})
 }
 
-/// What a client of the dying process does in a new conversation.
+/// Client of the dying process in a new conversation.
 async fn work(server: Tambour) {
     let chat = Chat::of(server).await;
     see(&chat.conversation);
@@ -68,8 +68,8 @@ async fn work(server: Tambour) {
     std::process::exit(0);
 }
 
-/// What a client of the dying process does in a conversation that goes on: what it does may leave one of the states that it says,
-/// and has left one.
+/// Client of the dying process in a long conversation: before each action it prints the states that may follow, afterwards the one
+/// that did.
 async fn go_on(chat: Chat, seed: u64) {
     let mut random = RandomSource::new(seed);
     loop {
@@ -82,7 +82,7 @@ async fn go_on(chat: Chat, seed: u64) {
         match random.below(10) {
             0 if !messages.is_empty() => {
                 let to = random.pick(&messages)["message_id"].as_str().unwrap();
-                // The state after a message whose updates were taken back is gone.
+                // The state after a message whose updates were rolled back is gone.
                 let state = chat.server.get(&chat.path(&format!("?at={to}"))).await;
                 if state.status == 200 {
                     doing(&[now, state.json["state"]["a"].as_i64().unwrap()]);
@@ -91,7 +91,7 @@ async fn go_on(chat: Chat, seed: u64) {
                 }
             }
             1 | 2 if !messages.is_empty() => {
-                // The state before the last message, and that with a reply in its place: known when it is there.
+                // The state before the last message, and that with a reply in its place, which is known once the reply exists.
                 doing(&(0..=now + 1).collect::<Vec<_>>());
                 let last = messages.last().unwrap();
                 let again = chat.server.call("post", &of(last, "/regenerate"), None).await;
@@ -122,10 +122,10 @@ async fn go_on(chat: Chat, seed: u64) {
     std::process::exit(0);
 }
 
-/// Messages that the long conversation is to have.
+/// Target length of the long conversation, in messages.
 const MESSAGES: usize = 200;
 
-/// The completed messages of the conversation, oldest first; none of it runs.
+/// The completed messages of the conversation, oldest first; none of its messages runs.
 async fn completed(chat: &Chat) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -143,7 +143,7 @@ async fn completed(chat: &Chat) -> Vec<Value> {
     all
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -164,7 +164,7 @@ fn child() {
     });
 }
 
-/// What the client of a process has seen that dies after so many fail points, and the point at which it died.
+/// Output of the client of a process that dies after `points` fail points, and the point at which it died.
 fn run(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option<String>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["state_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -178,7 +178,7 @@ fn run(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option
         lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
     child.wait().unwrap();
     let died = seen.iter().position(|line| line.starts_with("dies "));
-    // Another thread may have said something after it.
+    // Another thread may have printed a line after it.
     let died = died.map(|at| seen.remove(at)["dies ".len()..].to_owned());
     (seen, died)
 }
@@ -197,7 +197,7 @@ async fn a_crash_leaves_whole_messages_only() {
         let chat = Chat { server: serve(folder).await, conversation };
         let state = chat.state().await;
         let last = seen.last().unwrap().as_str();
-        // all of a message or nothing, and all of what a client has seen the end of.
+        // all of a message or nothing, and all of each message whose end a client has seen.
         let allowed: &[i64] = match last {
             "0" => &[0, 1],
             "1" => &[1, 2],
@@ -221,7 +221,7 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
     let mut allowed = vec![0];
     let mut died = BTreeSet::new();
     for life in 0.. {
-        // Each place near the start of a process, then places ever farther from it.
+        // Each place near the start of a process, then places at growing distances.
         let points = 1 + life + (life / 40) * 30;
         let (seen, point) = run(points, &conversation, &folder);
         died.extend(point);
@@ -256,8 +256,8 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
     }
 }
 
-/// Each completed message has both of its updates in the history or none, another one none; and together the updates give the
-/// present state.
+/// Checks that each completed message has both of its updates in the history or none, other messages none, and that the updates add
+/// up to the present state.
 async fn whole(chat: &Chat, now: i64) {
     let (mut updates, mut after) = (Vec::new(), -1);
     loop {

@@ -1,4 +1,4 @@
-//! What is deleted leaves the files while others write, and nothing waits for it; tasks that panic are begun again.
+//! Deleted content leaves the files while other writes run, and no request waits for it; panicked tasks are restarted.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use crate::server_process::ServerProcess;
 /// Bytes that were deleted.
 const MANY: usize = 400 << 20;
 
-/// Pages that hold nothing any more.
+/// Number of free pages.
 async fn free(connection: &mut SqliteConnection) -> i64 {
     sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await.unwrap()
 }
 
-/// A folder with a database in which many pages hold nothing any more, and how many.
+/// A folder with a database of many free pages, and their number.
 async fn emptied() -> (Folder, i64) {
     let folder = Folder::new();
     let mock = Mock::start(vec![reply("x", 1)]).await;
@@ -90,7 +90,7 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
     let apart = ServerProcess::start(&mock, false);
     for task in ["sweep", "watch"] {
         let file = apart.panic_at(task);
-        // The sweep looks when something was deleted, the watch by itself.
+        // The sweep runs after a deletion, the watch on its own.
         let made =
             apart.server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await.json;
         let id = made["message_id"].as_str().unwrap().to_owned();
@@ -105,13 +105,13 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
         .await;
         std::fs::remove_file(file).unwrap();
     }
-    // It works again.
+    // Both work again.
     crate::deletion::gone(&data(&apart), "a-word-to-delete").await;
     let log = std::fs::read_to_string(apart.server.folder.0.join("log")).unwrap();
     assert!(log.contains("a task of the server panicked; it is begun again"), "{log}");
 }
 
-/// The folder of its data alone.
+/// The data folder of the server.
 fn data(apart: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
     std::mem::ManuallyDrop::new(Folder(apart.server.folder.0.join("data")))
 }
@@ -127,7 +127,7 @@ async fn threads_of_the_store_that_panic_stop_the_server() {
         let _file = apart.panic_at(point);
         // Enough for a checkpoint.
         for _ in 0..8 {
-            // It is answered when it has ended, or the server has.
+            // Answered once the message, or the server, has ended.
             let ask = json!({"text": "x", "dialect": "plain", "wait": true}).to_string();
             let url = format!("http://{}/api/v1/messages", apart.server.address);
             let _ = reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(ask).send().await;
@@ -153,7 +153,7 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
     assert_eq!(*versions.last().unwrap(), 60);
     let shown = server.get("/api/v1/settings").await.json;
     assert_eq!(shown["version"], 60);
-    // Two who change what they have both read: the second is told.
+    // Two clients change the version they have both read: the second gets a conflict.
     let seen = json!({"text_language": "en", "version": 60});
     assert_eq!(server.put("/api/v1/settings", &seen).await.status, 200);
     let late = server.put("/api/v1/settings", &seen).await;
@@ -168,16 +168,16 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
     assert_eq!(server.get("/api/v1/settings").await.json, shown);
 }
 
-/// A server that keeps nothing, held behind its first look for what is over.
+/// A server that retains nothing, held after its first sweep.
 async fn sweeping(mock: &Mock) -> ServerProcess {
     let apart = ServerProcess::with(mock, &json!({"days": 0}), &["sweep"]);
     apart.until_held("sweep").await;
     apart
 }
 
-/// Has the sweep look again, and waits until it comes to a point where it is held.
+/// Triggers the sweep, and waits until it reaches a fail point where it is held.
 async fn sweep_up_to(apart: &ServerProcess, point: &str) {
-    // It looks when something was deleted.
+    // A deletion triggers the sweep.
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let path = format!("/api/v1/conversations/{}", made["conversation_id"].as_str().unwrap());
     assert_eq!(apart.server.call("delete", &path, None).await.status, 204);
@@ -187,13 +187,13 @@ async fn sweep_up_to(apart: &ServerProcess, point: &str) {
     apart.hold("sweep");
 }
 
-/// Has the sweep go on from a point where it is held, to the end of its look.
+/// Releases the sweep from a fail point, up to the end of its pass.
 async fn sweep_from(apart: &ServerProcess, point: &str) {
     apart.let_go(point).await;
     apart.until_held("sweep").await;
 }
 
-/// The stream of an input.
+/// Opens the stream of an input.
 async fn input(apart: &ServerProcess, dialogue: &str) -> Stream {
     let path = format!("/api/v1/dialogues/{dialogue}/input");
     let body = json!({"text": "甲", "stream": true}).to_string();
@@ -205,7 +205,7 @@ async fn no_dialogue_is_deleted_under_a_turn_that_has_begun() {
     let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
     let apart = sweeping(&mock).await;
     let id = started(&apart.server, &[SAY]).await;
-    // It was found to be over, and a turn begins.
+    // The dialogue was listed as expired, and a turn begins.
     sweep_up_to(&apart, "sweep.dialogue").await;
     let mut stream = input(&apart, &id).await;
     assert_eq!(stream.status, 200);
@@ -230,7 +230,7 @@ async fn a_dialogue_that_goes_on_when_its_time_is_over_stays() {
     let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
     let apart = sweeping(&mock).await;
     let id = started(&apart.server, &[SAY]).await;
-    // A turn begins and ends between the list of what is over and the deletion.
+    // A turn begins and ends between the listing and the deletion.
     sweep_up_to(&apart, "sweep.listed").await;
     assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
     sweep_from(&apart, "sweep.listed").await;
@@ -244,7 +244,7 @@ async fn no_turn_begins_in_a_dialogue_that_is_being_deleted() {
     let apart = sweeping(&mock).await;
     let id = started(&apart.server, &[SAY]).await;
     let path = format!("/api/v1/dialogues/{id}");
-    // With a turn of its own to delete.
+    // The dialogue has a turn of its own to delete.
     assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
     sweep_up_to(&apart, "deletion.after").await;
     assert_eq!(apart.server.get(&path).await.status, 200, "its row is the last to go");

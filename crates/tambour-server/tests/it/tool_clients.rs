@@ -1,4 +1,4 @@
-//! Calls that a client runs, and calls that a person is asked about.
+//! Calls run by a client, and calls that need a person's approval.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::mock::{Mock, Step, delta, reply};
 use crate::server::{Answer, Tambour};
 use crate::tool_kit::{Kit, all, answer, ask, gives, plan, results, sound};
 
-/// Two tools that the client runs, and one of a webhook; `wipe` needs a word from a person.
+/// Two tools of the client, and one of a webhook; `wipe` needs approval.
 async fn kit(replies: &[&str]) -> Kit {
     let kit = Kit::new(replies, vec![gives(&json!("hooked"))]).await;
     let client = json!({"executor": {"kind": "client"}});
@@ -55,7 +55,7 @@ async fn clients_run_their_calls_together_and_post_what_came() {
     for (body, status, code, said) in [
         (json!({"results": []}), 422, "invalid_field", "empty"),
         (json!({"results": [gave("call_9", &json!(1))]}), 422, "unknown_call", "call_9"),
-        // All or none: the good one is not taken.
+        // All or none: the valid result is refused as well.
         (
             json!({"results": [gave("call_1", &json!(1)), gave("call_9", &json!(1))]}),
             422,
@@ -90,7 +90,7 @@ async fn clients_run_their_calls_together_and_post_what_came() {
     }
     let taken = post(&kit.server, &id, json!({"results": [gave("call_2", &json!({"b": 2}))]})).await;
     assert_eq!((taken.status, &taken.json["accepted"]), (200, &json!(["call_2"])));
-    // The first who answers is heard.
+    // The first answer counts.
     let again = post(&kit.server, &id, json!({"results": [gave("call_2", &json!("other"))]})).await;
     assert_eq!((again.status, again.problem()), (409, "already_answered"));
     post(&kit.server, &id, json!({"results": [gave("call_1", &json!("a"))]})).await;
@@ -214,10 +214,10 @@ async fn waiting_for_a_person_outlasts_the_reader() {
     let last = seen.last().unwrap().id.unwrap().to_string();
     drop(stream);
     server.until_metric("tambour_streams_open", 0).await;
-    // The grace of a later one, which waits for nobody, is over.
+    // The grace period of a later message without open calls is over.
     drop(server.stream(&ask(&inline)).await);
     mock.until(|calls| calls.deserted == 1).await;
-    // Who comes back is told again what is waited for, and nothing else twice.
+    // A reader that returns gets the open calls again, and nothing else twice.
     let mut back = server.follow(&id, &[("last-event-id", &last)]).await;
     let waiting = until_waiting(&mut back, "awaiting_tool_results").await;
     assert!(numbered(&waiting).is_empty()); // J-036

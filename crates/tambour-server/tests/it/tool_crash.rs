@@ -1,4 +1,4 @@
-//! A process that dies while a call runs: the call is never repeated, and its message says that nobody knows.
+//! A process that dies during a call: the call is never repeated, and its message reports the outcome as unknown.
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -11,19 +11,19 @@ use crate::mock::{Mock, reply};
 use crate::server::{Folder, Tambour, config};
 use crate::tool_kit::{all, answer, ask, english, gives, local, plan, results, schema, sound};
 
-/// Where to die, and how often that place is passed before.
+/// Fail point at which to die, and how often it is passed before.
 static POINT: OnceLock<(String, usize)> = OnceLock::new();
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 
 fn die(point: &'static str) {
     let Some((wanted, before)) = POINT.get() else { return };
     if wanted == point && PASSED.fetch_add(1, Ordering::Relaxed) == *before {
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -54,7 +54,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
     for (point, before, sent, came_to) in [
         ("tool.started", 0, 0, ["unknown", "not_run"]),
         ("tool.answered", 0, 1, ["unknown", "not_run"]),
-        // The result of the first call is known, and stays what it is.
+        // The result of the first call is stored, and stays.
         ("tool.started", 1, 1, ["ok", "unknown"]),
     ] {
         let plan = plan(&[("lint", "a"), ("edit", "b")]);
@@ -96,7 +96,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             assert_eq!(&names[names.len() - 4..], ["thinking_end", "final_delta", "final_end", "error"]); // J-035
             assert_eq!(events.last().unwrap().data["code"], "interrupted");
             assert_eq!(server.ended(&id).await["status"], "failed");
-            // In the language of the request, whatever the settings say.
+            // In the language of the request, whatever the settings.
             assert!(text(&events, "final_delta").starts_with("Sorry"));
             assert!(all(&events, "tool_result")[1]["error"]["message"].as_str().unwrap().is_ascii());
             // Another start changes nothing.
@@ -107,7 +107,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
                 assert_eq!(first, frames);
             }
             if start == 1 {
-                // The next message is told what is known of the calls.
+                // The next prompt has the known results of the calls.
                 let more = json!({"conversation_id": listed["data"][0]["conversation_id"], "tools": []});
                 server.stream(&ask(&more)).await.whole().await;
                 let messages = model.asked().last().unwrap().body["messages"].clone();

@@ -8,7 +8,7 @@ use crate::mock::{Gate, Mock, Step, reply, whole};
 use crate::server::Tambour;
 use crate::tool_kit::{Kit, all, answer, ask, english, gives, plan, results, schema, sound};
 
-/// A message whose one call a webhook answers so.
+/// A message whose only call is answered by this webhook script.
 async fn called(script: Vec<Step>, more: &Value) -> (Kit, Vec<crate::client::Event>) {
     let replies = vec![reply(&plan(&[("hook", "a")]), 9), reply(&answer("Done."), 9)];
     let kit = Kit::with(replies, vec![script], |config| config.tools.max_answer = 10_000).await;
@@ -19,7 +19,7 @@ async fn called(script: Vec<Step>, more: &Value) -> (Kit, Vec<crate::client::Eve
     request["tools"] = json!(["hook"]);
     let events = kit.run(&request).await;
     sound(&events);
-    // Whatever the webhook does, the model is told, and answers.
+    // In every case the model gets a result, and answers.
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.hook.calls().begun, 1, "a call is never repeated");
     (kit, events)
@@ -109,7 +109,7 @@ async fn calls_are_signed() {
     assert!(!shown.contains("a-shared-secret"));
 }
 
-/// What becomes of a call of this URL when these hosts are allowed.
+/// Outcome of a call to this URL when these hosts are allowed.
 async fn to(url: &str, hosts: &[&str], private: bool) -> Result<Vec<String>, String> {
     let replies = vec![reply(&plan(&[("hook", "a")]), 9), reply(&answer("Done."), 9)];
     let model = Mock::start(replies).await;
@@ -138,23 +138,23 @@ async fn addresses_inside_are_not_called() {
     // No host is allowed by default.
     let refused = to(&format!("http://127.0.0.1:{port}/"), &[], true).await.unwrap_err();
     assert!(refused.contains("tools.allowed_hosts"), "{refused}");
-    // Written as an address, it is refused at once, however it is written.
+    // A literal address is refused at once, in every notation.
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"]
     {
         let refused = to(&format!("http://{host}:{port}/"), &everything, false).await.unwrap_err();
         assert!(refused.contains("tools.allow_private"), "{host}: {refused}");
     }
-    // Some are never called.
+    // Some addresses are never called.
     for host in ["169.254.169.254", "2852039166", "0.0.0.0"] {
         let refused = to(&format!("http://{host}:{port}/"), &everything, true).await.unwrap_err();
         assert!(refused.contains("never called"), "{host}: {refused}");
     }
-    // A name is looked up when it is called, and what it leads to is looked at then.
+    // A name is resolved when it is called, and its addresses are checked then.
     for host in ["localhost", "LocalHost"] {
         let result = to(&format!("http://{host}:{port}/"), &everything, false).await;
         assert_eq!(result, Ok(vec!["address_not_allowed".to_owned()]), "{host}");
     }
-    // Whoever had connected would stand in the line.
+    // A connection would wait in the backlog.
     let inside = inside.into_std().unwrap();
     let nothing = inside.accept().expect_err("nobody has connected");
     assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
@@ -215,7 +215,7 @@ async fn a_tool_is_called_without_a_model() {
         (failed.status, &failed.json["ok"], &failed.json["error"]["code"]),
         (200, &json!(false), &json!("http_status"))
     );
-    // Nothing of these reaches the webhook.
+    // Rejected before the webhook is called.
     let wrong = call("lint", json!({"args": {"userInput": 7}})).await;
     assert_eq!(
         (wrong.status, &wrong.json["error"]["code"]),

@@ -14,14 +14,14 @@ pub(crate) struct Kit {
     pub(crate) server: Tambour,
 }
 
-/// Configuration under which the webhooks of the tests may be called.
+/// Allows webhooks on this machine.
 pub(crate) fn local(config: &mut Config) {
     config.tools.allowed_hosts = vec!["127.0.0.1".to_owned()];
     config.tools.allow_private = true;
 }
 
 impl Kit {
-    /// These replies of the model and answers of the webhook; the tools `lint` and `edit` are registered.
+    /// Starts model and webhook with these scripts, and registers the tools `lint` and `edit`.
     pub(crate) async fn new(replies: &[&str], answers: Vec<Vec<Step>>) -> Kit {
         let replies = replies.iter().map(|text| reply(text, 7)).collect();
         Kit::with(replies, answers, |_| {}).await
@@ -49,7 +49,7 @@ impl Kit {
         format!("http://{}/hook", self.hook.address)
     }
 
-    /// Registers a tool of the webhook, with these fields over the usual ones.
+    /// Registers a tool of the webhook, with these fields over the defaults.
     pub(crate) async fn register(&self, name: &str, more: &Value) {
         let mut tool = json!({"schema": schema(), "executor": {"kind": "http", "url": self.url()}});
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -62,7 +62,7 @@ impl Kit {
         self.server.stream(&ask(more)).await.whole().await
     }
 
-    /// What the model was told last.
+    /// The last prompt of the model.
     pub(crate) fn told(&self) -> String {
         let asked = self.model.asked();
         let messages = asked.last().unwrap().body["messages"].as_array().unwrap().clone();
@@ -74,7 +74,7 @@ pub(crate) fn schema() -> Value {
     json!({"type": "object", "properties": {"userInput": {"type": "string"}}, "required": ["userInput"]})
 }
 
-/// What a request says to have English texts.
+/// Part of a request that selects English texts.
 pub(crate) fn english() -> Value {
     json!({"contract": {"options": {"text_language": "en"}}})
 }
@@ -87,7 +87,7 @@ pub(crate) fn ask(more: &Value) -> Value {
     ask
 }
 
-/// A reply that calls these tools with these words of the user.
+/// A reply that calls these tools with these `userInput` texts.
 pub(crate) fn plan(calls: &[(&str, &str)]) -> String {
     let calls: Vec<Value> =
         calls.iter().map(|(name, input)| json!({"name": name, "args": {"userInput": input}})).collect();
@@ -102,7 +102,7 @@ pub(crate) fn answer(text: &str) -> String {
     format!("```json\n{plan}\n```")
 }
 
-/// An answer of a webhook.
+/// A webhook's answer with this value.
 pub(crate) fn gives(value: &Value) -> Vec<Step> {
     whole(200, "application/json", &value.to_string())
 }
@@ -112,7 +112,7 @@ pub(crate) fn all<'a>(events: &'a [Event], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event.name == name).map(|event| &event.data).collect()
 }
 
-/// The code of each result in order, `ok` for those that are.
+/// The code of each result in order, `ok` for successes.
 pub(crate) fn results(events: &[Event]) -> Vec<String> {
     let code = |data: &&Value| match data["ok"].as_bool() {
         Some(true) => "ok".to_owned(),
@@ -121,8 +121,8 @@ pub(crate) fn results(events: &[Event]) -> Vec<String> {
     all(events, "tool_result").iter().map(code).collect()
 }
 
-/// What holds for all streams with calls: each call has one result, one that has begun has begun before it, and what a
-/// client without extensions sees is a valid stream.
+/// Checks a stream with calls: each call has one result, begins before it where it has run, and is a
+/// valid stream for a client without extensions.
 pub(crate) fn sound(events: &[Event]) {
     for call in all(events, "tool_call") {
         let id = &call["call_id"];

@@ -48,7 +48,7 @@ async fn two_calls_run_and_the_answer_follows() {
     assert_eq!(end["finish_reason"], "stop");
     assert_eq!(end["usage"], json!({"prompt_tokens": 14, "completion_tokens": 10}));
     assert_eq!(end["metadata"].get("fallback_reason"), None);
-    // The webhook was sent each call once.
+    // The webhook received each call once.
     let sent = kit.hook.asked();
     assert_eq!(sent.len(), 2);
     let id = message(&events);
@@ -59,7 +59,7 @@ async fn two_calls_run_and_the_answer_follows() {
     );
     assert_eq!(sent[0].header("idempotency-key"), Some(format!("{id}:call_1").as_str()));
     assert_eq!(sent[0].header("x-tambour-signature"), None);
-    // The model has read its own reply and the results.
+    // The next prompt has the model's reply and the results.
     let messages = kit.model.asked()[1].body["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 3);
     assert_eq!(messages[1], json!({"role": "assistant", "content": first}));
@@ -97,7 +97,7 @@ async fn without_extensions_the_contract_alone_is_seen() {
         ]
     );
     assert!(all(&events, "status").iter().any(|status| status["state"] == "running_tools"));
-    // The raw replies stand on lines of their own.
+    // Raw replies are separated by line breaks.
     let kit = Kit::new(&[&two_calls(), &answer("Done.")], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({"output_protocol": "legacy"})).await;
     let raw = format!("{}\n{}", two_calls(), answer("Done."));
@@ -165,7 +165,7 @@ async fn a_cut_reply_runs_nothing() {
 
 #[tokio::test]
 async fn without_tools_nothing_runs() {
-    // The sample registry reads the plan, and nobody runs it.
+    // The sample registry reads the plan, and its tools are not run.
     let kit = Kit::new(&[&plan(&[("lintSRSDocument", "a")])], vec![gives(&json!(1))]).await;
     let mut ask = ask(&json!({}));
     ask.as_object_mut().unwrap().remove("tools");
@@ -174,7 +174,7 @@ async fn without_tools_nothing_runs() {
     assert!(all(&events, "tool_start").is_empty() && all(&events, "tool_result").is_empty());
     assert_eq!(kit.hook.calls().begun, 0);
     assert_eq!(kit.model.calls().begun, 1);
-    // Tools that are registered and not named are not there.
+    // Registered tools are available only if the request names them.
     let kit = Kit::new(&[&two_calls()], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({"tools": ["lint"]})).await;
     assert!(all(&events, "tool_call").is_empty());
@@ -215,7 +215,7 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
     assert_eq!(text(&events, "final_delta"), "Sorry.");
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.server.metric("tambour_tool_failures_total").await, 1);
-    // Everything that is not the model's or the tool's own word is in the language of the texts.
+    // Every text but those of the model and the tool is in the language of the texts.
     assert!(kit.told().is_ascii(), "{}", kit.told());
     let failed = crate::mock::whole(500, "text/plain", "no such document");
     let kit = Kit::new(&[&two_calls(), &answer("Sorry.")], vec![failed]).await;
@@ -258,7 +258,7 @@ async fn tools_are_called_so_often_and_no_more() {
 
 #[tokio::test]
 async fn an_unusable_reply_in_the_loop_is_asked_again_and_kept() {
-    // The second reply is no plan; nothing of it is on the log.
+    // The second reply is no plan; the log has nothing of it.
     let kit = Kit::new(&[&two_calls(), "No plan.", &answer("Done.")], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({"max_reasks": 1})).await;
     sound(&events);
@@ -273,7 +273,7 @@ async fn an_unusable_reply_in_the_loop_is_asked_again_and_kept() {
     assert_eq!((&attempts[0]["raw"], &attempts[0]["finish_reason"]), (&json!("No plan."), &json!("stop"))); // P-034
     assert_eq!(attempts[0]["findings"][0]["code"], "plan_missing"); // P-034
     assert_eq!(record["reply"], format!("{}\n{}", two_calls(), answer("Done.")));
-    // Without leave it is the fallback, after what ran.
+    // Without permission to re-ask, the fallback follows the calls that have run.
     let kit = Kit::new(&[&two_calls(), "<<ParsingError>>"], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({})).await;
     sound(&events);
@@ -320,7 +320,7 @@ async fn a_webhook_that_runs_is_not_dropped_when_nobody_reads() {
     drop(stream);
     kit.server.until_metric("tambour_streams_open", 0).await;
     kit.hook.until(|calls| calls.begun == 1).await;
-    // The grace of a later one is over, and the call of this one goes on.
+    // The grace period of a later message is over, and this call continues.
     drop(kit.server.stream(&ask(&json!({}))).await);
     kit.model.until(|calls| calls.deserted == 1).await;
     assert_eq!(kit.hook.calls().over, 0);

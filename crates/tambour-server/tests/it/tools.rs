@@ -34,7 +34,7 @@ async fn tools_are_kept_and_their_secrets_are_not_shown() {
     assert_eq!(shown.json["schema"], schema());
     assert_eq!(shown.json["executor"], json!({"kind": "http", "url": URL, "timeout_ms": 5000}));
     assert_eq!((&shown.json["signed"], &shown.json["confirm"]), (&json!(true), &json!(true)));
-    // Another one in its place: all of it.
+    // Another tool replaces all of it.
     let client = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     let again = server.put("/api/v1/tools/lint", &client).await.json;
     assert_eq!((&again["signed"], again.get("callers")), (&json!(false), None));
@@ -64,7 +64,7 @@ async fn tools_belong_to_their_key() {
     let refused = server.post("/api/v1/messages", &ask(&json!({"tools": ["lint"]}))).await;
     assert_eq!((refused.status, refused.problem()), (422, "unknown_tool"));
     assert_eq!(refused.json["close"], json!([]));
-    // The same name is another tool.
+    // The same name is another tool for another owner.
     let client = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     assert_eq!(server.put("/api/v1/tools/lint", &client).await.status, 200);
     server.key(key["key"].as_str());
@@ -80,7 +80,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     let name = "TAMBOUR_TOOL_SECRET_OF_ANOTHER";
     let executor = json!({"kind": "http", "url": URL, "secret_env": name});
     let signed = tool(&json!({ "executor": executor }));
-    // An admin is told that there is no such variable; a plain key not even that.
+    // An admin learns that the variable does not exist; a plain key gets no such detail.
     let told = server.put("/api/v1/tools/lint", &signed).await;
     assert_eq!((told.status, told.problem()), (422, "invalid_field"));
     server.key(plain["key"].as_str());
@@ -88,7 +88,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{}", refused.text);
     assert!(refused.json["detail"].as_str().unwrap().contains("secret_env"));
     assert_eq!(refused.json["field"], "secret_env");
-    // Nor does one work that was registered when it was allowed.
+    // A tool that was registered while it was allowed stops working, too.
     let folder = server.stopped().await;
     let config = crate::server::config(&folder);
     let store = SqliteStore::open(&config.database_file().unwrap(), false).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry is sent: the spans of messages, of the models and tools they call, and of dialogues.
+//! OpenTelemetry export: the spans of messages, of the models and tools they call, and of dialogues.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::mock::{Gate, Mock, Step, delta, reply, whole};
 use crate::server::{Folder, Tambour, config, within};
 use crate::tool_kit::{Kit, answer, ask, gives, plan};
 
-/// Of a caller, sampled.
+/// A sampled context of a caller.
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// A span as it arrived.
+/// An exported span.
 #[derive(Clone, Debug)]
 struct Span {
     name: String,
@@ -27,7 +27,7 @@ struct Span {
     id: String,
     parent: String,
     attributes: BTreeMap<String, Value>,
-    /// 2 is a failure.
+    /// Status code; 2 is a failure.
     status: i32,
     times: (u64, u64),
 }
@@ -57,7 +57,7 @@ fn headers(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Who takes traces.
+/// A collector of traces.
 async fn collector() -> Mock {
     Mock::start(vec![whole(200, "application/x-protobuf", "")]).await
 }
@@ -67,7 +67,7 @@ fn traced(collector: &Mock) -> impl Fn(&mut Config) + use<> {
     move |config| config.telemetry.otlp_endpoint = Some(endpoint.clone())
 }
 
-/// All spans that were sent, in the order of their beginnings.
+/// All exported spans, in the order of their beginnings.
 fn spans(collector: &Mock) -> Vec<Span> {
     let mut all = Vec::new();
     for asked in collector.asked() {
@@ -99,7 +99,7 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
-/// Returns whether a text is anywhere in what was sent.
+/// Returns true if a text occurs anywhere in the export.
 fn sent(collector: &Mock, text: &str) -> bool {
     collector.asked().iter().any(|asked| asked.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
 }
@@ -161,7 +161,7 @@ async fn a_message_is_a_trace_with_its_models_and_tools() {
         is("tambour.outcome", json!("completed"));
         let first = span.attributes["gen_ai.response.time_to_first_chunk"].as_f64().unwrap();
         assert!(first > 0.0 && first * 1e9 <= (span.times.1 - span.times.0) as f64);
-        // The model's own spans come into this one.
+        // Spans of the model itself belong to this one.
         let wanted = format!("00-{TRACE}-{}-01", span.id);
         assert_eq!(call.header("traceparent"), Some(&*wanted));
         assert_eq!(call.header("tracestate"), Some("vendor=1"));
@@ -178,7 +178,7 @@ async fn a_message_is_a_trace_with_its_models_and_tools() {
         let wanted = format!("00-{TRACE}-{}-01", span.id);
         assert_eq!(call.header("traceparent"), Some(&*wanted));
     }
-    // No texts, and no secrets.
+    // Neither texts nor secrets.
     assert!(!sent(&collector, "secret"));
 }
 
@@ -265,7 +265,7 @@ async fn the_sample_decides_unless_the_caller_has() {
     let body =
         json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}).to_string();
     let unsampled = format!("{}00", PARENT.strip_suffix("01").unwrap());
-    // A header that is none is as no header.
+    // An invalid header counts as none.
     let broken = "00-nothing-nothing-01";
     let path = "/api/v1/messages";
     for given in
@@ -277,7 +277,7 @@ async fn the_sample_decides_unless_the_caller_has() {
     let all = spans(&collector);
     assert_eq!(all.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["message", "chat a-model"]);
     assert!(all.iter().all(|span| span.trace == TRACE));
-    // The model is told what was decided.
+    // The model gets the sampling decision.
     let flags: Vec<String> = mock
         .asked()
         .iter()
@@ -310,7 +310,7 @@ async fn a_turn_of_a_dialogue_is_a_trace() {
     assert_eq!(all[0].attributes["tambour.outcome"], "completed");
 }
 
-/// Messages go their way whatever becomes of their traces.
+/// Messages do not depend on the export of their traces.
 #[tokio::test]
 async fn a_collector_that_is_down_or_silent_holds_nothing_up() {
     let silent = Mock::start(vec![vec![Step::Wait(Gate::new())]]).await;
@@ -357,7 +357,7 @@ async fn an_endpoint_that_is_none_is_refused_with_its_place() {
         );
         assert!(error.contains(said) && !error.contains("pass") && !error.contains("abc"), "{error}");
     }
-    // By variable too.
+    // By variable, too.
     let named =
         [("TAMBOUR_TELEMETRY_SAMPLE_RATIO", "0.25"), ("TAMBOUR_TELEMETRY_OTLP_ENDPOINT", "http://c:4318")];
     let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -1,4 +1,4 @@
-//! Turns of dialogues as they run: stopped, cancelled, deleted, failed, and asked for again by clients that go away.
+//! Turns of dialogues: stopped, cancelled, deleted, failed, and retried by clients that disconnect.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn cancel(server: &Tambour, id: &str) -> Answer {
     server.call("post", &format!("/api/v1/dialogues/{id}/cancel"), None).await
 }
 
-/// The one end of a stream, which is a valid one.
+/// The only end of a stream, which must be valid.
 fn end(events: &[Event]) -> (&str, &Value) {
     check(events);
     let last = events.last().unwrap();
@@ -46,7 +46,7 @@ async fn a_server_that_stops_asks_no_model_for_turns_that_wait() {
     let third = server.begin(&input(&id), &json!({"text": "丙"})).await;
     server.until_metric("tambour_running", 3).await;
     server.stopping();
-    // Those that wait end at once, the one that runs when it is done.
+    // Queued inputs end at once, the running one when it is done.
     let waited = within(second.rest()).await;
     let last = waited.last().unwrap();
     assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("interrupted")));
@@ -73,12 +73,12 @@ async fn a_turn_that_panics_has_one_end_and_its_dialogue_goes_on() {
     let (name, data) = end(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("internal_error"), &json!(true)));
     assert_eq!(text(&events, "final_delta"), "一");
-    // Without a stream it is a problem.
+    // Without a stream the failure is a problem document.
     let failed = server.post(&input(&id), &json!({"text": "甲"})).await;
     assert_eq!((failed.status, failed.problem()), (500, "internal_error"));
     server.until_metric("tambour_running", 0).await;
     std::fs::remove_file(panics).unwrap();
-    // The same input goes on with what was taken, and others come after it.
+    // The same input continues the recorded turn, and later inputs follow it.
     let events = open(server, &id, &asked).await.whole().await;
     assert_eq!((end(&events).0, &turn(&events)["ai_message"]), ("completed", &json!("三")));
     assert_eq!(say(server, &id, "乙").await["success"], true);
@@ -121,7 +121,7 @@ async fn a_turn_that_is_cancelled_does_not_count() {
     let (name, data) = end(&events);
     assert_eq!((name, &data["finish_reason"]), ("completed", &json!("cancelled")), "{:?}", names(&events));
     mock.until(|calls| calls.deserted == 2).await;
-    // Without a stream; what waits behind it has its turn.
+    // Without a stream; the next input in the queue gets its turn.
     let third = server.begin(&input(&id), &json!({"text": "丙"})).await;
     mock.until(|calls| calls.begun == 3).await;
     let fourth = server.begin(&input(&id), &json!({"text": "丁"})).await;
@@ -211,7 +211,7 @@ async fn a_reader_that_takes_nothing_of_a_turn_that_is_over_is_cut_off() {
     let server = Tambour::start(&mock, |config| config.reader_idle_ms = 300).await;
     let id = started(&server, &[SAY]).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    // The system takes little for it.
+    // A small receive buffer of the system.
     socket.set_recv_buffer_size(4 << 10).unwrap();
     let mut stalled = within(socket.connect(server.address)).await.unwrap();
     let body = json!({"text": "甲", "stream": true}).to_string();
@@ -247,7 +247,7 @@ async fn a_turn_is_followed_from_every_number() {
     let mut events = first.until("final_delta").await;
     let turn = message(&events);
     let last = events.last().unwrap().id.unwrap();
-    // While it runs: header and query, from every number that was seen.
+    // During the run: header and query, from every number so far.
     let mut readers = Vec::new();
     for after in 0..=last {
         let cursor = after.to_string();
@@ -265,7 +265,7 @@ async fn a_turn_is_followed_from_every_number() {
         assert_eq!(numbered(&within(reader.rest()).await), rest(after), "after {after} while it ran"); // J-036
     }
     server.until_metric("tambour_running", 0).await;
-    // Afterwards, from every number that was seen before the end; the status with the turn comes again.
+    // Afterwards, from every number before the end; the status with the turn comes again.
     let (end, before) = all.split_last().unwrap();
     let end = end.id.unwrap();
     for after in before.iter().filter_map(|event| event.id) {
@@ -282,14 +282,14 @@ async fn a_turn_is_followed_from_every_number() {
             "{after}"
         );
     }
-    // A turn is no message, and of one dialogue.
+    // A turn is not a message, and belongs to one dialogue.
     assert_eq!(server.get(&format!("/api/v1/messages/{turn}")).await.status, 404);
     assert_eq!(server.get("/api/v1/conversations").await.json["data"], json!([]));
     let posted = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": id})).await;
     assert_eq!((posted.status, posted.problem()), (404, "not_found"));
     let other = started(&server, &[SAY]).await;
     assert_eq!(follow(&server, &other, &turn, "", &[]).await.status, 404);
-    // It goes with its dialogue.
+    // Deleting a dialogue deletes its turns.
     assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
     assert_eq!(follow(&server, &id, &turn, "", &[]).await.status, 404);
 }
@@ -314,14 +314,14 @@ async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
     let mut config = crate::server::config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     let server = Tambour::serve(folder, config).await;
-    // Frames that were seen are there, and one end behind them.
+    // Delivered frames are unchanged, with a single end after them.
     let last = events.last().unwrap().id.unwrap().to_string();
     let mut rest = follow(&server, &id, &message(&events), "", &[("last-event-id", &last)]).await;
     events.extend(within(rest.rest()).await);
     let (name, data) = end(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("interrupted"), &json!(true)));
     assert_eq!(text(&events, "final_delta"), "二");
-    // The dialogue is where it was stored last, and the same input goes on from there.
+    // The dialogue is at its last stored state, and the same input continues from there.
     let path = format!("/api/v1/dialogues/{id}");
     let said = |shown: &Value| -> Vec<String> {
         let history = shown["history"].as_array().unwrap().iter();
@@ -345,7 +345,7 @@ async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
         let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await.json;
         assert_eq!(shown["history"].as_array().unwrap().len(), 2 * at, "{shown}");
         assert_eq!(&shown["turn"], turn(&events), "{at}");
-        // The same input again is the same stream.
+        // Repeating the input gives the same stream.
         let again = open(&apart.server, &id, &asked).await.whole().await;
         assert_eq!(numbered(&again), numbered(&events), "{at}");
     }
@@ -365,7 +365,7 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     let turn = message(&events);
     let last = events.iter().rev().find_map(|event| event.id).unwrap().to_string();
     let seen = [("last-event-id", last.as_str())];
-    // It comes again while there is no end.
+    // Still served while there is no end.
     assert_eq!(follow(server, &id, &turn, "", &seen).await.status, 200);
     std::fs::remove_file(panics).unwrap();
     let rest = within(async {
@@ -379,7 +379,7 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     .await;
     assert_eq!(rest.iter().filter(|event| is_end(event)).count(), 1);
     check(&[events, rest].concat());
-    // Behind it there is nothing.
+    // The log is over after it.
     let all = follow(server, &id, &turn, "?after=0", &[]).await.rest().await;
     let last = all.iter().rev().find_map(|event| event.id).unwrap().to_string();
     assert_eq!(follow(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
@@ -402,7 +402,7 @@ async fn an_input_that_failed_is_asked_again_with_its_own_text() {
     assert_eq!(ask("甲", "r1").await["ai_message"], "一"); // S-065
     assert_eq!(ask("丙", "r3").await["success"], false);
     assert_eq!(ask("丁", "r4").await["ai_message"], "二");
-    // A failure is no answer: it is a new input, behind what was said meanwhile.
+    // A failure is no answer: the retry is a new input, after the inputs of the meantime.
     assert_eq!(ask("丙", "r3").await["ai_message"], "三"); // S-065
     assert_eq!(ask("甲", "r1").await["ai_message"], "一");
     let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
@@ -429,7 +429,7 @@ async fn inputs_that_are_refused_spend_nothing() {
     for status in [200, 200, 429] {
         let word = json!({"text": "甲", "request_id": format!("r{}", mock.calls().begun)});
         assert_eq!(server.post(&input(&id), &word).await.status, status);
-        // What has its answer is given again for nothing.
+        // An answered input is repeated without a call of the model.
         if status == 200 {
             assert_eq!(server.post(&input(&id), &word).await.status, 200);
         }
@@ -468,17 +468,17 @@ async fn cancelling_reaches_the_turn_that_runs_and_none_that_has_its_end() {
     let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
-    // Turns whose ends are stored, and which have not left yet.
+    // Turns whose ends are stored, but which are still registered.
     apart.hold("turn.over");
     let mut ended = Vec::new();
     for many in 1..=ENDED {
         ended.push(server.begin(&input(&id), &json!({"text": "甲"})).await);
         apart.until_many_held("turn.over", many).await;
     }
-    // They are not cancelled any more.
+    // Too late to cancel.
     let idle = cancel(server, &id).await;
     assert_eq!((idle.status, &idle.json), (200, &json!({"dialogue_id": id, "status": "active"})));
-    // The one behind them is, and no other one.
+    // The next turn is cancelled, and no other.
     let mut stream = open(server, &id, &json!({"text": "乙"})).await;
     mock.until(|calls| calls.begun == ENDED + 1).await;
     let told = cancel(server, &id).await;

@@ -1,4 +1,4 @@
-//! What services do that call themselves compatible, and when they are asked again.
+//! Services that call themselves compatible, and retries.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn reads_any_framing() {
     }
 }
 
-/// Nobody knows what was in it: the rest is shown, and nothing acts.
+/// Shows the rest of a stream with an unreadable frame; calls in it do not act.
 #[tokio::test]
 async fn a_reply_with_a_broken_frame_is_not_whole() {
     let hole = Step::Send(b"data: {\"choices\":[{\"delta\":{\"content\":\n\n".to_vec());
@@ -56,7 +56,7 @@ async fn a_reply_with_a_broken_frame_is_not_whole() {
     }
 }
 
-/// Some send the whole answer in one frame.
+/// Accepts services that send the whole answer in one frame.
 #[tokio::test]
 async fn a_long_frame_is_a_frame() {
     let long = "x".repeat(3 << 20);
@@ -205,13 +205,13 @@ async fn asks_again_before_the_first_byte_only() {
     let events = server.stream(&ask()).await.whole().await;
     assert_eq!(text(&events, "final_delta"), "Four.");
     assert_eq!(mock.calls().begun, 3);
-    // A reset before any byte is worth it too; one after the first is not.
+    // A reset before the first byte is retried, too; one after it is not.
     let mock = Mock::start(vec![vec![Step::Reset], vec![delta("Fo"), Step::Reset], reply("no", 1)]).await;
     let server = Tambour::with(&mock).await;
     let events = server.stream(&ask()).await.whole().await;
     assert_eq!(mock.calls().begun, 2);
     assert_eq!((end(&events).0, &end(&events).1["code"]), ("error", &json!("upstream_closed"))); // J-035
-    // What will not change is not asked again, and neither is one who wants to be left alone for long.
+    // Permanent failures are not retried, and neither is a service that asks for a long pause.
     for (status, header, code) in [
         (400, "0", "upstream_refused"),
         (401, "0", "upstream_unauthorized"),
@@ -225,7 +225,7 @@ async fn asks_again_before_the_first_byte_only() {
         assert!(end(&events).1["message"].as_str().unwrap().contains("busy"));
         assert_eq!(mock.calls().begun, 1, "{status}");
     }
-    // It ends some time.
+    // Retries are limited.
     let mock = Mock::start(vec![busy(500, ("x-nothing", "0"))]).await;
     let server = Tambour::with(&mock).await;
     let events = server.stream(&ask()).await.whole().await;
@@ -303,7 +303,7 @@ async fn recordings_are_played() {
     assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "2");
     ask["model"] = "three".into();
     assert_eq!(end(&server.stream(&ask).await.whole().await).1["code"], "recording_not_found");
-    // The demonstration is the default here, and it is what real models wrote.
+    // The demonstration is the default here, and plays recordings of real models.
     for dialect in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"] {
         let ask = json!({"text": "x", "dialect": dialect, "output_protocol": "jsonseq_v1"});
         let events = server.stream(&ask).await.whole().await;
@@ -352,11 +352,11 @@ async fn secrets_in_the_words_of_a_service_reach_nobody() {
         let record = server.ended(&crate::client::message(&events)).await.to_string();
         assert!(!record.contains(secret), "{record}");
     }
-    // A secret that is cut is one all the same.
+    // A truncated secret is masked, too.
     let long = format!("{}8f14e45fceea167a5a36dedd4bea2543", "x".repeat(280));
     let events = answer(vec![Step::Send(frame(&json!({ "error": long }))), Step::End]).await;
     assert!(!end(&events).1["message"].as_str().unwrap().contains("8f14"));
-    // What helps is kept.
+    // Helpful details are passed on.
     for words in [
         "The model `deepseek-ai/DeepSeek-R1-Distill-Qwen-32B` does not exist or you do not have access to it.",
         "Rate limit reached for gpt-4o-mini-2024-07-18: Limit 200000, Used 199123, Requested 20000. Try again in 1m13.5s.",
