@@ -88,7 +88,7 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     store.add_figures(&[Figures { counts: ReplyCounts::default(), first_text: None, ..more }]).await.unwrap();
     assert_eq!(repairs(store, FigureStep::Day, 1).await, by_day(6));
     assert_eq!(repairs(store, FigureStep::Day, 2).await.len(), 3);
-    // An owner that takes over has both sums.
+    // The new owner has both sums.
     store.hand_over("other", "owner").await.unwrap();
     assert_eq!(rows(store, Some("owner"), FigureStep::Day).await, figures);
     assert!(rows(store, Some("other"), FigureStep::Day).await.is_empty());
