@@ -1,4 +1,4 @@
-//! `tambour mcp`: the tools, asked as an MCP client asks.
+//! `tambour mcp`: its tools, called as an MCP client does.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{Ran, VALID, broken, run};
 
-/// Bytes of the longest text.
+/// Longest text in bytes.
 const TEXT: usize = 16 << 20;
 
-/// What a session with these messages says, by the id of the message: 1 is the first behind the beginning.
+/// Answers of a session with these messages, by message id: 1 is the first after the handshake.
 fn session(messages: &[Value]) -> (Ran, BTreeMap<u64, Value>) {
     let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let mut lines = vec![
@@ -24,7 +24,7 @@ fn session(messages: &[Value]) -> (Ran, BTreeMap<u64, Value>) {
     }));
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let ran = run(&["mcp"], input);
-    // Whatever else is said is not on standard output.
+    // Standard output has nothing but answers.
     let answers = ran.lines();
     let answers = answers.into_iter().map(|line| (line["id"].as_u64().expect("an id"), line)).collect();
     (ran, answers)
@@ -34,7 +34,7 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({"method": "tools/call", "params": {"name": name, "arguments": arguments}})
 }
 
-/// What one call gives.
+/// Result of one call.
 fn called(name: &str, arguments: &Value) -> Value {
     let (ran, mut answers) = session(&[call(name, arguments)]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -138,7 +138,7 @@ fn options_and_examples_are_those_of_the_commands() {
             json!({"text": "{}", "contract": "json_value", "options": {"json_value.schema": schema}});
         assert_eq!(called("check", &arguments)["structuredContent"]["verdict"], "fail");
     }
-    // Without a name the kind is found, and told.
+    // Without a name the kind is detected and reported.
     let result = called("check", &json!({"text": VALID}));
     assert_eq!(result["structuredContent"]["contract"], "thinkingml");
     assert_eq!(

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A server that runs; it is killed when it is dropped.
+/// A running server, killed when dropped.
 struct Serving {
     child: Child,
     address: String,
 }
 
-/// A folder of its own, empty.
+/// An empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tambour-serve-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -23,7 +23,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 impl Serving {
-    /// Starts one by a line of the shell in which `$0` stands for the command with its arguments.
+    /// Starts a server by a shell line in which `$0` stands for the command with its arguments.
     fn start(line: &str, folder: &Path, more: &str) -> Serving {
         let command = format!(
             "{} serve --listen 127.0.0.1:0 --data {}/data {more}",
@@ -41,7 +41,7 @@ impl Serving {
             .stderr(errors)
             .spawn()
             .expect("the command starts");
-        // Nobody reads what it logs.
+        // Standard error has no reader.
         drop(child.stderr.take());
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
@@ -70,7 +70,7 @@ impl Serving {
         assert!(sent.unwrap().success());
     }
 
-    /// The exit code, if it ends in time.
+    /// The exit code, if the process ends in time.
     fn ended(&mut self, most: Duration) -> Option<i32> {
         let started = Instant::now();
         while started.elapsed() < most {
@@ -90,7 +90,7 @@ impl Drop for Serving {
     }
 }
 
-/// Started so that its standard error is a pipe whose other end is closed.
+/// Shell line that starts the server; its standard error is a pipe whose other end is closed.
 const UNREAD: &str = "exec $0 # unread";
 
 const LONG: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ const LONG: Duration = Duration::from_secs(30);
 fn a_second_signal_ends_it_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "TERM"), ("TERM", "INT")] {
         let folder = folder("signals");
-        // A reply that does not end by itself.
+        // A reply that does not end on its own.
         let slow =
             r#"{"id": "a", "chunks": ["one ", "two"], "finish_reason": "stop", "delays_ms": [1, 600000]}"#;
         std::fs::write(folder.join("slow.jsonl"), slow).unwrap();
@@ -108,7 +108,7 @@ fn a_second_signal_ends_it_at_once() {
         assert_eq!(status, 202, "{made}");
         let made: Value = serde_json::from_str(&made).unwrap();
         serving.signal(first);
-        // It has heard of it, and waits for the message.
+        // The server has received the signal, and waits for the message.
         let begun = Instant::now();
         while TcpStream::connect(&serving.address).is_ok() {
             assert!(begun.elapsed() < LONG, "it takes connections");
@@ -117,7 +117,7 @@ fn a_second_signal_ends_it_at_once() {
         assert_eq!(serving.child.try_wait().unwrap(), None);
         serving.signal(second);
         assert_eq!(serving.ended(Duration::from_secs(5)), Some(130));
-        // What was cut off is closed at the next start.
+        // The message that was cut off is closed at the next start.
         let serving = Serving::start("exec $0", &folder, "");
         let path = format!("/api/v1/messages/{}", made["message_id"].as_str().unwrap());
         let (_, record) = serving.call("GET", &path, "");
@@ -185,7 +185,7 @@ fn lost_messages_stop_the_start_until_they_are_accepted() {
 
 #[test]
 fn a_log_that_cannot_be_written_stops_nothing() {
-    // Full, closed, and with nobody who reads it.
+    // A full, a closed, and an unread log.
     for (name, line) in [("full", "exec $0 2>/dev/full"), ("closed", "exec $0 2>&-"), ("unread", UNREAD)] {
         if name == "full" && !Path::new("/dev/full").exists() {
             continue;
@@ -201,7 +201,7 @@ fn a_log_that_cannot_be_written_stops_nothing() {
             let record: Value = serde_json::from_str(&record).unwrap();
             assert_eq!(record["status"], "completed", "{name}");
         }
-        // What is logged as an error, too.
+        // Errors are logged, too.
         assert_eq!(serving.call("POST", "/api/v1/messages", "{").0, 400, "{name}");
         serving.signal("HUP");
         serving.signal("TERM");
