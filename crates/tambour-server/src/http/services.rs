@@ -118,7 +118,7 @@ fn missing<'a>((what, name): (&str, &str), known: impl Iterator<Item = &'a str> 
         .with("close", closest_names(name, known))
 }
 
-/// Requests a few tokens from an upstream and adds the result to `of`. Counts against the quota of the caller.
+/// Requests a few tokens from an upstream and adds the result to `fields`. Counts against the quota of the caller.
 async fn tried(
     app: &App,
     caller: &Caller,

@@ -54,7 +54,7 @@ impl Talk {
         messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
     }
 
-    /// Sends a message and stops it at the first event named `at`.
+    /// Sends a message and stops it at the first event named `event_name`.
     async fn stopped(&self, text: &str, at: &str) -> Vec<Event> {
         let mut stream = self.server.stream(&self.ask(text, &json!({}))).await;
         let mut events = stream.until(at).await;
