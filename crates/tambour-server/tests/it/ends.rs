@@ -1,4 +1,4 @@
-//! Every message ends exactly once, in every case; `client::check` verifies each stream here.
+//! Every message ends exactly once, in every case; `client::check_stream` verifies each stream here.
 
 use serde_json::{Value, json};
 
