@@ -163,7 +163,7 @@ impl BenchClient {
         Ok(bytes_read > 0)
     }
 
-    /// Reads until the answer contains `wanted`, and returns the time.
+    /// Reads until the answer contains `pattern`, and returns the time.
     pub(crate) async fn read_until(&mut self, pattern: &[u8]) -> anyhow::Result<Instant> {
         let mut from = 0;
         loop {

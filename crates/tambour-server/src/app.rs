@@ -209,7 +209,7 @@ impl Drop for RunningTurn {
 }
 
 impl RunRegistry {
-    /// Adds a message of an owner's conversation; `false` if the owner has `most` already.
+    /// Adds a message of an owner's conversation; `false` if the owner has `max` already.
     pub(crate) fn add(&self, owner: &str, conversation: &str, live_run: Arc<LiveRun>, max: usize) -> bool {
         self.insert((owner, conversation), RunKind::Message, live_run, max)
     }

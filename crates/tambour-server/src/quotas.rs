@@ -187,7 +187,7 @@ const ALLOWED_FIELDS: [&str; 37] = [
 ];
 
 impl Limits {
-    /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `further` fields
+    /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `extra_fields`
     /// passed on to the service.
     pub(crate) fn check_fields<'a>(
         &self,

@@ -73,7 +73,7 @@ pub(crate) struct HangUpSignals {
 }
 
 impl HangUpSignals {
-    /// Subscribes to the signal if `wanted`; otherwise `next` never returns.
+    /// Subscribes to the signal if `is_enabled`; otherwise `next` never returns.
     pub(crate) fn new(is_enabled: bool) -> HangUpSignals {
         #[cfg(unix)]
         return HangUpSignals {

@@ -31,7 +31,7 @@ pub(crate) struct MessageState {
     pub(crate) start: i64,
 }
 
-/// Loads the state of the conversation when a message begins. `known`: the conversation existed before it.
+/// Loads the state of the conversation when a message begins. `is_existing`: the conversation existed before it.
 pub(crate) async fn load_message_state(
     app: &App,
     row: &MessageRow,

@@ -53,7 +53,7 @@ pub(crate) enum StreamLimit {
 }
 
 impl StreamRegistry {
-    /// Registers a stream of an owner, up to `most` per owner and `total` in all.
+    /// Registers a stream of an owner, up to `max` per owner and `total` in all.
     pub(crate) fn open(
         self: &Arc<StreamRegistry>,
         caller: &Caller,

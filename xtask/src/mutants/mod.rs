@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     try_all(&root, &breakages, jobs.unwrap_or(queue::core_count().div_ceil(2)))
 }
 
-/// Selects `most` of them, spread over the list.
+/// Selects `sample_size` of them, spread over the list.
 fn select_spread(breakages: Vec<Breakage>, sample_size: usize) -> Vec<Breakage> {
     let step = breakages.len().div_ceil(sample_size.max(1)).max(1);
     breakages.into_iter().step_by(step).collect()

@@ -168,7 +168,7 @@ fn print_refusal(refusal: &str) -> CommandOutcome {
     CommandOutcome::Refused
 }
 
-/// Loads a Skein, or converts an imported file and prints its warnings, which `told_before` collects.
+/// Loads a Skein, or converts an imported file and prints its warnings, which `told_warnings` collects.
 /// The inner error is broken content.
 fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::display_name(Some(path));

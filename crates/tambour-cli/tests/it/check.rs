@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{RunOutput, VALID_REPLY, broken_reply, new_folder, run, run_in, write_file};
 
-/// Codes of the findings of a line, of severity error.
+/// Codes of the findings of a line with severity error.
 fn error_codes(line: &Value) -> Vec<&str> {
     let findings = line["findings"].as_array().expect("findings");
     findings
@@ -14,7 +14,7 @@ fn error_codes(line: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The kinds of text that standard error says were found.
+/// Kinds of text that standard error reports as detected.
 fn detected_kinds(ran: &RunOutput) -> Vec<&str> {
     ran.stderr
         .lines()
@@ -80,7 +80,7 @@ fn directories_are_walked_in_order() {
     let ran = run_in(&folder, &["check", "--format", "json", "."], "");
     assert_eq!(reported_paths(&ran), ["./a/b/y.md", "./a/z.xml", "./b.txt", "./c.reply"]);
     assert_eq!(ran.code, Some(0));
-    // A file that is named is checked whatever it is called.
+    // A file named as an argument is checked under any name.
     let ran =
         run_in(&folder, &["check", "--contract", "thinkingml", "--format", "json", "picture.png", "a"], "");
     assert_eq!(reported_paths(&ran), ["picture.png", "a/b/y.md", "a/z.xml"]);
@@ -147,7 +147,7 @@ fn records_that_are_none_are_told() {
     assert!(ran.stderr.contains("record 2: not JSON") && ran.stderr.contains("thinkingml"), "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 6, "{}", ran.stderr);
     assert!(ran.stderr.contains("20 more"), "{}", ran.stderr);
-    // Columns are those of characters, and a line break is no second line.
+    // Columns count characters, and a line break is no second line.
     let path = write_file(&folder, "broken.jsonl", "{\"reply\": \"布伦\" \"y\"}\n{\"reply\": \"布\n");
     let ran = run(&["check", "--field", "reply", &path], "");
     assert!(ran.stderr.contains("record 1: not JSON: expected `,` or `}` (column 16): "), "{}", ran.stderr);
@@ -193,7 +193,7 @@ fn examples_in_markdown_have_the_lines_of_their_file() {
 
 #[test]
 fn examples_that_are_not_there_are_missed() {
-    // P-037: nothing was checked, and nobody is to believe that it was
+    // P-037: an empty check must not look like a successful one
     let folder = new_folder("no-examples");
     let path = write_file(&folder, "empty.md", "# Nothing\n\n```sh\nls\n```\n");
     let ran = run(&["check", "--contract", "thinkingml", "--examples", &path], "");
@@ -244,7 +244,7 @@ fn the_kind_that_was_found_is_said_once() {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("--contract"), "{}", ran.stderr);
     assert_eq!(detected_kinds(&run(&["check", "-"], broken_reply())), ["thinkingml"]);
-    // Nothing is said where it was asked for.
+    // No summary of kinds where the contract was given.
     for contract in ["plain", "auto"] {
         let ran = run(&["check", "--contract", contract, &a, &b], "");
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -268,10 +268,10 @@ fn several_kinds_without_a_contract_are_wrong_use() {
     let ran = run_in(&folder, &["check", "--format", "sarif", "."], "");
     let log: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
-    // Who wants each for what it is says so.
+    // `--contract auto` checks each text by its own kind.
     let ran = run_in(&folder, &["check", "--contract", "auto", "."], "");
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    // Several kinds of record, of which each is named.
+    // Several kinds of record, each reported by name.
     let records = format!(
         "{}\n{}\n",
         json!({ "r": VALID_REPLY, "kind": "thinkingml" }),
@@ -285,7 +285,7 @@ fn several_kinds_without_a_contract_are_wrong_use() {
 
 #[test]
 fn places_count_the_bytes_that_were_received() {
-    // One byte too few for a character, one that is none, and a fault after them on the same line.
+    // A truncated character, an invalid byte, and a fault after them on the same line.
     let bytes = [
         &b"<thinking>\n<phase id=\"1\"><title>T</title>\n\xE4\xBD \xFF <b>x</b></phase>\n"[..],
         b"</thinking>\n<final>y</final>",
@@ -313,7 +313,7 @@ fn places_count_the_bytes_that_were_received() {
     let region = &result["locations"][0]["physicalLocation"]["region"];
     assert_eq!((&region["startColumn"], &region["endColumn"]), (&json!(5), &json!(8)));
 
-    // In an example of a document that is not all UTF-8.
+    // In an example of a document that is not valid UTF-8 throughout.
     let folder = new_folder("bytes");
     let document = [b"# Caf\xE9 \xF0\x9F\x98\n\n```xml\n", broken_reply().as_bytes(), b"```\n"].concat();
     let path = write_file(&folder, "rules.md", &document);

@@ -39,7 +39,7 @@ fn records_without_a_field_are_no_reply() {
             ran.stderr
         );
     }
-    // Whatever the file is called, where all lines are objects.
+    // Recognised under any file name if all lines are objects.
     let ran = run(&["check", "-"], record_lines());
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("try `--field reply`"), "{}", ran.stderr);
@@ -113,7 +113,7 @@ fn a_baseline_tells_new_findings_from_known_ones() {
     let before = check_with(&["--format", "json", "--summary", "r.jsonl"]);
     assert_eq!(before.code, Some(1));
     write_file(&folder, "old.jsonl", &before.stdout);
-    // The same faults fail nothing, wherever the records stand.
+    // Known faults do not fail the check, wherever the records are.
     write_file(&folder, "r.jsonl", format!("\n{}", record_lines()));
     let ran = check_with(&["--baseline", "old.jsonl", "./r.jsonl"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -121,7 +121,7 @@ fn a_baseline_tells_new_findings_from_known_ones() {
     assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
     let ran = check_with(&["--baseline", "old.jsonl", "--format", "junit", "r.jsonl"]);
     assert!(ran.stdout.contains("failures=\"0\""), "{}", ran.stdout);
-    // One more of a kind is new, in a text that is known or not; what is mended is gone.
+    // One more fault of a kind is new, in any text; a repaired one is gone.
     let worse = record_lines()
         .replace("\"a\"", "\"c\"")
         .replace("<phase id=\\\"3\\\">", "<phase id=\\\"3\\\"><title>x</title></phase><phase id=\\\"7\\\">");

@@ -93,13 +93,13 @@ fn pieces_have_the_size_asked_for() {
 #[test]
 fn exit_codes_say_how_it_went() {
     let code = |arguments: &[&str], input: &str| run(arguments, input).code;
-    // A repaired reply is fine, one replaced by the fallback is not.
+    // A repaired reply succeeds, one replaced by the fallback does not.
     assert_eq!(code(&["decode", "--from", "thinkingml"], "<thinking>a</thinking><final>b"), Some(0));
     let ran = run(&["decode", "--from", "thinkingml"], "<<ParsingError>>");
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.joined_events().last().expect("an end").1["metadata"]["fallback_reason"], "parsing_error"); // J-055
     assert_eq!(code(&["decode"], ""), Some(1));
-    // Prose is kept, and said not to be what was asked for.
+    // Prose is preserved, and reported as not being of the dialect.
     for command in ["decode", "repair"] {
         assert_eq!(code(&[command, "--from", "ai_say"], "We are not done yet."), Some(0), "{command}");
         assert_eq!(code(&[command, "--from", "ai_say"], "<<ParsingError>>"), Some(1), "{command}");
@@ -110,7 +110,7 @@ fn exit_codes_say_how_it_went() {
     // A run that ends with `error`.
     let ran = run(&["decode", "--option", "limits.input=3"], "abcdef");
     assert_eq!((ran.code, ran.joined_events().last().expect("an end").0.as_str()), (Some(1), "error"));
-    // Wrong use.
+    // Wrong usage.
     for arguments in [
         &["decode", "--from", "nonsense"][..],
         &["decode", "--option", "nonsense=1"],
@@ -193,7 +193,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     let mut line = String::new();
     stdout.read_line(&mut line).expect("output is readable");
     drop(stdout);
-    // It notices with its next line, or the one after; then nobody reads its input either.
+    // The command notices at its next line, or the one after; then it stops reading its input.
     while stdin.write_all(b"and more").is_ok() {}
     let mut stderr = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");

@@ -237,12 +237,12 @@ fn a_run_is_saved_as_a_test_and_compared() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let test = std::fs::read_to_string(out.join("abc.test.yaml")).expect("it was written");
     assert!(test.starts_with("script: script.yaml\n"), "{test}");
-    // It needs no model and no recordings.
+    // No model or recordings needed.
     std::fs::remove_file(out.join("replies.jsonl")).expect("it is there");
     let ran = run_in(&out, &["run", "--test", "abc.test.yaml"], "");
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.stdout.ends_with(" turns as expected\n"), "{}", ran.stdout);
-    // Fewer rounds: it ends by another rule.
+    // With fewer rounds another rule ends it.
     let script = std::fs::read_to_string(out.join("script.yaml")).expect("it is there");
     write_file(&out, "script.yaml", script.replace("max_rounds: 5", "max_rounds: 4"));
     let ran = run_in(&out, &["run", "--test", "abc.test.yaml", "--junit", "report.xml"], "");
@@ -255,7 +255,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
     );
     let printed = run_in(&out, &["run", "--test", "abc.test.yaml", "--format", "junit"], "");
     assert_eq!((printed.code, printed.stdout), (Some(1), report));
-    // An unreadable test is told, and the others are run.
+    // An unreadable test is reported, and the others are run.
     write_file(&out, "broken.yaml", "turns: 7\n");
     let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -292,7 +292,7 @@ fn a_test_that_cannot_fail_is_refused() {
     let ran = run_in(&out, &["run", "--test", "missing.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert_eq!(ran.stdout.matches("missing.yaml").count(), 1, "{}", ran.stdout);
-    // Nothing is written that would be refused.
+    // A test that would be refused is not written.
     let arguments = ["run", "script.yaml", "--upstream", "demo", "--user-first", "--save-test", "saved.yaml"];
     let ran = run_in(&out, &arguments, "");
     assert!(ran.stderr.contains("saved.yaml is not written"), "{ran:?}");

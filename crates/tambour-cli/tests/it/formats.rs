@@ -1,4 +1,4 @@
-//! How `tambour check` shows findings.
+//! Output formats of the findings of `tambour check`.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;

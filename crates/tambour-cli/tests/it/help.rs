@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::{RunOutput, run};
 
-/// Every command, with its words.
+/// Every command, as a list of words.
 fn command_words() -> Vec<Vec<String>> {
     let mut command_list = vec![Vec::new()];
     let mut index = 0;
@@ -25,7 +25,7 @@ fn command_words() -> Vec<Vec<String>> {
     command_list
 }
 
-/// Runs a line of a shell that has the command in its path.
+/// Runs a shell line with the command in its path.
 fn run_shell(line: &str) -> RunOutput {
     let bin = Path::new(env!("CARGO_BIN_EXE_tambour")).parent().expect("it is in a folder");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -93,7 +93,7 @@ fn every_command_in_the_documents_runs() {
     assert!(commands.len() > 10);
     for command in commands {
         let ran = run_shell(&format!("cd '{}' && {command}", root.display()));
-        // Some of the replies are broken, but no command is.
+        // Some of the replies are broken, but every command runs.
         assert!(matches!(ran.code, Some(0 | 1)), "{command}: {ran:?}");
         assert!(!ran.stdout.is_empty(), "{command}: {ran:?}");
     }

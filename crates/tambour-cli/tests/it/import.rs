@@ -120,7 +120,7 @@ fn a_broken_file_leaves_nothing_behind() {
     let out = place.join("out");
     let folder_name = out.display().to_string();
     let ran = run(&["import", "--out", &folder_name, &bad, &example_path("reef-book.json")], "");
-    // F-013: the message names file and field; the others are written
+    // F-013: the message names file and field; the other cards are written
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("bad.json") && ran.stderr.contains("`data.tags`"), "{}", ran.stderr);
     let remaining_files: Vec<_> =
@@ -144,7 +144,7 @@ fn wrong_use_is_told() {
     // Without a context there are no variables.
     let ran = run(&["prompt", "render", &good], "");
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi  \n</note>\n"));
-    // Faults of a context are told of its file, by columns in characters.
+    // Faults of a context are reported for its file, by columns in characters.
     for (context, code, expected_text) in [
         ("{\"user\": 5}", 1, "w.json: `user` of a context is a name"),
         ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context is one of"),
@@ -165,7 +165,7 @@ fn wrong_use_is_told() {
     let cut = write_file(&place, "card.json", "{\"name\": \"布伦\",\n");
     let ran = run(&["import", &cut], "");
     assert!(ran.stderr.contains("(line 1, column 15): "), "{}", ran.stderr);
-    // Instructions about the format have the language of other texts.
+    // Format instructions have the language of other texts.
     let skein_text = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
     for (option, head) in
         [(None, "请用以下标签书写回复"), (Some("text_language=en"), "Write your reply in these tags")]
@@ -197,7 +197,7 @@ fn wrong_use_is_told() {
 
 #[test]
 fn world_info_goes_on_from_turn_to_turn() {
-    // F-013: `sticky` counts messages of the chat; what it needs to know is a file.
+    // F-013: `sticky` counts messages of the chat; its state is kept in a file.
     let place = new_folder("render-timed");
     let entry = r#"{"keys": ["gate"], "content": "The gate is old.", "insertion_order": 1, "extensions": {"sticky": 3, "scan_depth": 1}}"#;
     let book = write_file(&place, "book.json", format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));

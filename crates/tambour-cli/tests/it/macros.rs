@@ -14,7 +14,7 @@ fn migrates_and_tells_what_it_does_not_know() {
         ran.stderr,
         "standard input:2:1: warning: macro_unknown: `foo` is no macro that is known; it stays as text\n"
     );
-    // A filter that there is not is what is wrong, and not the name before it; a block that is not closed is told.
+    // The message names the unknown filter, not the name before it; an unclosed block is reported.
     let ran = run(&["macros", "migrate"], "{{ user | nofilter }}");
     assert!(ran.stderr.contains("`nofilter` is no filter that is known"), "{}", ran.stderr);
     let ran = run(&["macros", "migrate"], "a\n{% if x %}abc");
@@ -111,7 +111,7 @@ fn lists_variables() {
             "S:6:14: unused 多余",
         ]
     );
-    // What actions set, what conditions and shipped templates use; the flat layout.
+    // Variables set by actions, and used by conditions and shipped templates; the flat layout.
     let flat = write_file(
         &folder,
         "f.yaml",

@@ -27,38 +27,38 @@ const VALID_REPLY: &str = "<serp>The user greets.</serp>\n<thinking>\n<phase id=
     </phase>\n<phase id=\"2\">\n<title>Plan</title>\n</phase>\n</thinking>\n<final>\n# Hi\n\n- 你好 😀\n\
     <!-- <serp_queries>\n[\"ways to greet\"]\n</serp_queries> -->\n</final>\n";
 
-/// The same with a fault: the first phase has number 2.
+/// The reply with a fault: its first phase has number 2.
 fn broken_reply() -> String {
     VALID_REPLY.replace("id=\"2\"", "id=\"3\"")
 }
 
-/// The command with these arguments; nothing on standard input, no colours asked for or refused.
+/// The command with these arguments; standard input is empty, and no variable sets colours.
 fn tambour_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tambour"));
     command.args(arguments).stdin(Stdio::null()).env_remove("NO_COLOR");
     command
 }
 
-/// Runs the command with this on standard input.
+/// Runs the command with this standard input.
 fn run(arguments: &[&str], input: impl AsRef<[u8]>) -> RunOutput {
     run_in(Path::new("."), arguments, input)
 }
 
-/// The same, in a folder.
+/// Runs the command in a folder.
 fn run_in(folder: &Path, arguments: &[&str], input: impl AsRef<[u8]>) -> RunOutput {
     let mut command = tambour_command(arguments);
     command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
     let input = input.as_ref().to_vec();
-    // It may end before it has read everything.
+    // The command may end before it has read everything.
     let writer = thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("the command ends");
     writer.join().expect("writing does not panic");
     RunOutput::from(output)
 }
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Debug)]
 struct RunOutput {
     code: Option<i32>,
@@ -79,7 +79,7 @@ impl RunOutput {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 
-    /// Names of the events, deltas joined.
+    /// Names and data of the events, adjacent deltas joined.
     fn joined_events(&self) -> Vec<(String, serde_json::Value)> {
         let mut out: Vec<(String, serde_json::Value)> = Vec::new();
         for mut line in self.json_lines() {
@@ -108,7 +108,7 @@ fn new_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Writes a file in `folder`, with the folders on the way.
+/// Writes a file in `folder`, and creates its parent folders.
 fn write_file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");

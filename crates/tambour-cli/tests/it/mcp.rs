@@ -1,4 +1,4 @@
-//! `tambour mcp`: the tools, asked as an MCP client asks.
+//! `tambour mcp`: its tools, called as an MCP client does.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{RunOutput, VALID_REPLY, broken_reply, run};
 
-/// Bytes of the longest text.
+/// Longest text in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
-/// What a session with these messages says, by the id of the message: 1 is the first behind the beginning.
+/// Answers of a session with these messages, by message id: 1 is the first after the handshake.
 fn run_session(messages: &[Value]) -> (RunOutput, BTreeMap<u64, Value>) {
     let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let mut lines = vec![
@@ -24,7 +24,7 @@ fn run_session(messages: &[Value]) -> (RunOutput, BTreeMap<u64, Value>) {
     }));
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let ran = run(&["mcp"], input);
-    // Whatever else is said is not on standard output.
+    // Standard output has nothing but answers.
     let answers = ran.json_lines();
     let answers = answers.into_iter().map(|line| (line["id"].as_u64().expect("an id"), line)).collect();
     (ran, answers)
@@ -34,7 +34,7 @@ fn call_message(name: &str, arguments: &Value) -> Value {
     json!({"method": "tools/call", "params": {"name": name, "arguments": arguments}})
 }
 
-/// What one call gives.
+/// Result of one call.
 fn call_result(name: &str, arguments: &Value) -> Value {
     let (ran, mut answers) = run_session(&[call_message(name, arguments)]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -141,7 +141,7 @@ fn options_and_examples_are_those_of_the_commands() {
             json!({"text": "{}", "contract": "json_value", "options": {"json_value.schema": schema}});
         assert_eq!(call_result("check", &arguments)["structuredContent"]["verdict"], "fail");
     }
-    // Without a name the kind is found, and told.
+    // Without a name the kind is detected and reported.
     let result = call_result("check", &json!({"text": VALID_REPLY}));
     assert_eq!(result["structuredContent"]["contract"], "thinkingml");
     assert_eq!(

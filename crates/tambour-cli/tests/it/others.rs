@@ -170,7 +170,7 @@ fn a_server_that_is_configured_wrongly_is_wrong_use() {
     ] {
         let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], &wrong[..]].concat(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}: {}", ran.stderr);
-        // The flag is named.
+        // The message names the flag.
         assert!(ran.stderr.contains(&format!("{}: ", wrong[0])), "{wrong:?}: {}", ran.stderr);
     }
 }
@@ -212,7 +212,7 @@ fn a_closed_standard_output_ends_every_command_quietly() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command starts");
-        // The reading end is closed before or while it writes: either way it ends without complaint.
+        // The reading end is closed before or during the writing: either way the command ends without complaint.
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
@@ -233,7 +233,7 @@ fn an_answer_is_repaired_with_all_its_fields() {
         "{'understanding_level': '85%', \"has_questions\": \"no\",",
         "{'assessment': {'understanding_level': '85%', \"has_questions\": \"no\", \"reasoning\": \"r\"},",
     );
-    // Only who has all of its keys is one under `auto` (R-91).
+    // Only a reply with all of the keys is one under `auto` (R-91).
     let whole = whole.replace("True,}", "True, 'exit_reason': ''}");
     for (from, broken) in [("ai_say", broken), ("auto", &whole)] {
         let ran = run(&["repair", "--from", from], broken);
@@ -262,7 +262,7 @@ fn instructions_for_answers_are_shown() {
 
 #[test]
 fn a_cut_reply_is_repaired_as_cut() {
-    // P-027, X-014: its calls do not act in what is written
+    // P-027, X-014: its calls do not act in the output
     let plan = r#"{"thought":"t","response_mode":"TOOL_EXECUTION","direct_response":null,"tool_calls":[{"name":"lintSRSDocument","args":{"userInput":"a"}}]}"#;
     let whole_run = run(&["repair", "--from", "aiplan"], plan);
     assert_eq!(whole_run.code, Some(0));

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A server that runs; it is killed when it is dropped.
+/// A running server, killed when dropped.
 struct RunningServer {
     child: Child,
     address: String,
 }
 
-/// A folder of its own, empty.
+/// An empty folder for one test.
 fn new_folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tambour-serve-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -23,7 +23,7 @@ fn new_folder(name: &str) -> PathBuf {
 }
 
 impl RunningServer {
-    /// Starts one by a line of the shell in which `$0` stands for the command with its arguments.
+    /// Starts a server by a shell line in which `$0` stands for the command with its arguments.
     fn start(line: &str, folder: &Path, options: &str) -> RunningServer {
         let command = format!(
             "{} serve --listen 127.0.0.1:0 --data {}/data {options}",
@@ -41,7 +41,7 @@ impl RunningServer {
             .stderr(errors)
             .spawn()
             .expect("the command starts");
-        // Nobody reads what it logs.
+        // Standard error has no reader.
         drop(child.stderr.take());
         let mut first_line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first_line).unwrap();
@@ -71,7 +71,7 @@ impl RunningServer {
         assert!(kill_result.unwrap().success());
     }
 
-    /// The exit code, if it ends in time.
+    /// The exit code, if the process ends in time.
     fn wait_exit(&mut self, limit: Duration) -> Option<i32> {
         let start_time = Instant::now();
         while start_time.elapsed() < limit {
@@ -91,7 +91,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// Started so that its standard error is a pipe whose other end is closed.
+/// Shell line that starts the server; its standard error is a pipe whose other end is closed.
 const UNREAD_STDERR: &str = "exec $0 # unread";
 
 const LONG_WAIT: Duration = Duration::from_secs(30);
@@ -100,7 +100,7 @@ const LONG_WAIT: Duration = Duration::from_secs(30);
 fn a_second_signal_ends_it_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "TERM"), ("TERM", "INT")] {
         let folder = new_folder("signals");
-        // A reply that does not end by itself.
+        // A reply that does not end on its own.
         let slow =
             r#"{"id": "a", "chunks": ["one ", "two"], "finish_reason": "stop", "delays_ms": [1, 600000]}"#;
         std::fs::write(folder.join("slow.jsonl"), slow).unwrap();
@@ -119,7 +119,7 @@ fn a_second_signal_ends_it_at_once() {
         assert_eq!(running_server.child.try_wait().unwrap(), None);
         running_server.signal(second);
         assert_eq!(running_server.wait_exit(Duration::from_secs(5)), Some(130));
-        // What was cut off is closed at the next start.
+        // The message that was cut off is closed at the next start.
         let running_server = RunningServer::start("exec $0", &folder, "");
         let path = format!("/api/v1/messages/{}", response["message_id"].as_str().unwrap());
         let (_, record) = running_server.call("GET", &path, "");
@@ -206,7 +206,7 @@ fn a_log_that_cannot_be_written_stops_nothing() {
             let record: Value = serde_json::from_str(&record).unwrap();
             assert_eq!(record["status"], "completed", "{name}");
         }
-        // What is logged as an error, too.
+        // Errors are logged, too.
         assert_eq!(running_server.call("POST", "/api/v1/messages", "{").0, 400, "{name}");
         running_server.signal("HUP");
         running_server.signal("TERM");

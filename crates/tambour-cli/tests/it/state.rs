@@ -20,7 +20,7 @@ fn operations_give_the_new_state_and_their_results() {
     assert_eq!(ran.stdout, "{\"纯田真奈\":{\"好感度\":8},\"bag\":[\"a\",\"b\"]}\n");
     assert_eq!(result_lines(&ran)[0], json!({"index": 0, "ok": true, "before": 5, "after": 8}));
     assert_eq!(result_lines(&ran)[1]["warning"]["code"], json!("operation_case"));
-    // The state is read from its file only.
+    // The state file itself is not changed.
     assert!(std::fs::read_to_string(&state).expect("it is there").contains(":5"));
 
     let path = write_file(&folder, "ops.json", r#"[["SET","x",1],["POP","none"]]"#);
@@ -53,7 +53,7 @@ fn a_number_out_of_range_is_refused_alone() {
             Value::Null
         ]
     );
-    // Refused here like in a reply.
+    // Refused as in a reply.
     let event = r#"{"analysis":"","operations":[{"op":"DELETE","path":"a","refused":"value_guessed"}]}"#;
     let state = write_file(&new_folder("state-refused"), "state.json", r#"{"a":1}"#);
     let ran = run(&["state", "apply", "--state", &state], event);

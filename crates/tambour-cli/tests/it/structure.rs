@@ -1,4 +1,4 @@
-//! `--structure`: a contract with tags of one's own, without code.
+//! `--structure`: a contract with custom tags, without code.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn check_with(structure: &str, reply: &str) -> RunOutput {
     run(&["check", "--contract", "filament", "--format", "json", "--structure", structure, "-"], reply)
 }
 
-/// The texts or values of the events of a name.
+/// Texts or values of the events of a name.
 fn event_values(ran: &RunOutput, name: &str) -> Vec<Value> {
     ran.json_lines()
         .into_iter()
@@ -34,7 +34,7 @@ fn final_text(ran: &RunOutput) -> String {
     event_values(ran, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
 }
 
-/// Codes of all findings of the one reply that was checked.
+/// Codes of all findings of the only reply checked.
 fn finding_codes(ran: &RunOutput) -> Vec<String> {
     let lines = ran.json_lines();
     let findings = lines[0]["findings"].as_array().expect("findings");
@@ -43,7 +43,7 @@ fn finding_codes(ran: &RunOutput) -> Vec<String> {
 
 #[test]
 fn the_examples_read_and_pass() {
-    // F-200: tags of one's own become content, thinking and elements.
+    // F-200: custom tags become content, thinking and elements.
     let reply = std::fs::read_to_string(example_path("report.txt")).expect("the example is there");
     let ran = decode_with(&example_path("report.yaml"), &reply);
     assert_eq!(final_text(&ran), "The **mill** burnt down in the night.");
@@ -93,7 +93,7 @@ fn replies_are_held_against_the_structure() {
     }
     let incomplete = check_with(&structure, "<plan>p</plan>");
     assert!(finding_codes(&incomplete).iter().any(|code| code == "tag_missing"), "{}", incomplete.stdout); // F-234
-    // The same reply without the structure knows none of its tags.
+    // The same reply without the structure has only unknown tags.
     let ran = run(&["decode", "--from", "filament", "--extensions", "-"], "<story>a</story>");
     assert_eq!(final_text(&ran), "&lt;story>a&lt;/story>");
 }
@@ -169,7 +169,7 @@ fn protocols_make_the_structure_and_policies_adjust_it() {
 
 #[test]
 fn a_structure_is_one_of_filament() {
-    // F-200, F-234: a reply that is held against it is never passed as plain text
+    // F-200, F-234: a reply checked against a structure is never accepted as plain text
     let file = example_path("report.yaml");
     let bad = "<scene>There.</scene>";
     let ran = run(&["check", "--structure", &file, "--format", "json", "-"], bad);
@@ -184,7 +184,7 @@ fn a_structure_is_one_of_filament() {
         let ran = run(arguments, bad);
         assert!(ran.code == Some(2) && ran.stderr.contains("filament"), "{arguments:?}: {ran:?}");
     }
-    // Read by it without more words, and written by it.
+    // The structure alone suffices to read the reply, and to write it.
     let reply = std::fs::read_to_string(example_path("report.txt")).expect("it is there");
     assert_eq!(
         run(&["decode", "--extensions", "--structure", &file, "-"], &reply).stdout,
@@ -193,7 +193,7 @@ fn a_structure_is_one_of_filament() {
     let ran = run(&["repair", "--structure", &file, "-"], &reply);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(check_with(&file, &ran.stdout).code, Some(0), "{}", ran.stdout);
-    // What a tag must follow is told to the model.
+    // The prompt states which tag another must follow.
     let structure_file = write_file(
         &new_folder("structure-after"),
         "s.yaml",

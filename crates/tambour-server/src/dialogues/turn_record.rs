@@ -146,7 +146,7 @@ enum RecordKind {
     Calls,
 }
 
-/// Calls `see` for each record of a dialogue with its number, oldest first, until it breaks.
+/// Calls `visit` for each record of a dialogue with its number, oldest first, until it breaks.
 async fn for_each_record<T: DeserializeOwned>(
     app: &App,
     dialogue: &str,
@@ -171,7 +171,7 @@ async fn for_each_record<T: DeserializeOwned>(
     }
 }
 
-/// Calls `see` for each turn of a dialogue with its number, oldest first, until it breaks.
+/// Calls `visit` for each turn of a dialogue with its number, oldest first, until it breaks.
 pub(crate) async fn for_each_turn(
     app: &App,
     dialogue: &str,
@@ -191,7 +191,7 @@ pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<T
     Ok(last)
 }
 
-/// Calls `see` for each call record of a dialogue, oldest first.
+/// Calls `visit` for each call record of a dialogue, oldest first.
 async fn for_each_call(
     app: &App,
     dialogue: &str,

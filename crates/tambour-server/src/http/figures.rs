@@ -48,7 +48,7 @@ impl FigureSum {
         self.first_texts.merge(&row.first_texts);
     }
 
-    /// Returns its fields after those in `of`, which identify it.
+    /// Returns its fields after those in `id_fields`, which identify it.
     fn to_json(&self, id_fields: &[(&str, Value)]) -> Value {
         let mut fields: Map<String, Value> =
             id_fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -120,7 +120,7 @@ fn missing<'a>((kind, name): (&str, &str), known_names: impl Iterator<Item = &'a
         .with("close", closest_names(name, known_names))
 }
 
-/// Requests a few tokens from an upstream and adds the result to `of`. Counts against the quota of the caller.
+/// Requests a few tokens from an upstream and adds the result to `fields`. Counts against the quota of the caller.
 async fn tried(
     app: &App,
     caller: &Caller,

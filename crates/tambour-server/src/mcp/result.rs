@@ -12,7 +12,7 @@ use crate::tools::CallError;
 /// Most characters of a server's error text.
 const MAX_ERROR_CHARS: usize = 2000;
 
-/// Converts the result of a call, of at most `most` bytes.
+/// Converts the result of a call, of at most `max_bytes`.
 pub(super) fn call_result(answer: CallToolResponse, max_bytes: usize) -> Result<Value, CallError> {
     let CallToolResponse::Complete(result) = answer else {
         return Err(CallError::ServerRefused(

@@ -37,7 +37,7 @@ pub trait Tools: Send + Sync {
     async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError>;
 
     /// Stores a tool, replacing one of the same name but not its creation time. Returns `false` if the owner
-    /// already has `most` others.
+    /// already has `max` others.
     ///
     /// # Errors
     /// The database failed.

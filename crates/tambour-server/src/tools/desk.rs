@@ -87,7 +87,7 @@ impl DeskRegistry {
 }
 
 impl AnswerDesk {
-    /// Registers calls; those selected by `asks` need a decision.
+    /// Registers calls; those selected by `needs_confirmation` need a decision.
     pub(crate) fn register_calls(&self, calls: &[ToolCall], needs_confirmation: impl Fn(&ToolCall) -> bool) {
         let mut slots = self.lock();
         for call in calls {

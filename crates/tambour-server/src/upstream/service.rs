@@ -54,7 +54,7 @@ impl HttpService {
         CallTarget { provider: self.kind.name(), base: Some(self.client.base()), model }
     }
 
-    /// Sends a request, with retries while nothing was received. `failed` is called for each failed attempt,
+    /// Sends a request, with retries while nothing was received. `on_failure` is called for each failed attempt,
     /// with the pause before the next one, if any.
     pub(super) async fn open(
         &self,

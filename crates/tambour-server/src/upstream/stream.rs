@@ -44,7 +44,7 @@ pub(super) struct HttpReply {
 }
 
 impl HttpReply {
-    /// Creates the stream of a reply whose request was sent at `asked`, and whose first byte is due before
+    /// Creates the stream of a reply whose request was sent at `request_time`, and whose first byte is due before
     /// `deadline`.
     pub(super) fn new(
         kind: ServiceKind,

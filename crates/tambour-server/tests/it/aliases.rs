@@ -1,4 +1,4 @@
-//! What an alias fixes, a key that is limited to it does not override: by no protocol, field or header.
+//! A key limited to an alias cannot override what the alias fixes: by no protocol, field or header.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::server::TestServer;
 const FIXED_MODEL: &str = "the-fixed-model";
 const OTHER_MODEL: &str = "another-model";
 
-/// A request of each protocol that streams or not, without anything that chooses.
+/// Smallest request of each protocol, streaming or not.
 fn minimal_requests() -> Vec<(&'static str, Value)> {
     let user = json!([{"role": "user", "content": "x"}]);
     vec![
@@ -29,10 +29,10 @@ fn minimal_requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A route of other protocols that takes a request, and asks no model.
+/// Route of another protocol that takes a request but calls no model.
 const COUNT_TOKENS_ROUTE: &str = "/v1/messages/count_tokens";
 
-/// Routes of other protocols that ask a model, as the description of the server has them.
+/// Routes of other protocols that call a model, from the OpenAPI document.
 async fn model_routes(server: &TestServer) -> BTreeSet<String> {
     let api = server.get("/openapi.json").await.json;
     let calls_model = |(path, methods): (&String, &Value)| {
@@ -44,7 +44,7 @@ async fn model_routes(server: &TestServer) -> BTreeSet<String> {
     api["paths"].as_object().unwrap().iter().filter_map(calls_model).collect()
 }
 
-/// Fields by which services, and proxies before them, are told whom to ask, or where.
+/// Fields that select a model or an address at services and at proxies before them.
 fn routing_fields() -> Vec<(&'static str, Value)> {
     let message = json!({"model": OTHER_MODEL});
     vec![
@@ -75,7 +75,7 @@ fn routing_fields() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Fields of ours that the alias fixes, each with another value.
+/// Our own fields that the alias fixes, each with another value.
 fn fixed_fields() -> Vec<(&'static str, Value)> {
     vec![
         ("upstream", json!("demo")),
@@ -105,7 +105,7 @@ async fn server_with_alias() -> (MockServer, TestServer, String) {
     (mock, server, admin.as_str().unwrap().to_owned())
 }
 
-/// A request with a field at one of the places where its protocol takes some.
+/// Requests with the field at each place where the protocol takes one.
 fn requests_with_field(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
     let body_with = |at: &[&str]| {
         let mut body = body.clone();
@@ -120,7 +120,7 @@ fn requests_with_field(path: &str, body: &Value, name: &str, value: &Value) -> V
         body
     };
     let mut requests = vec![body_with(&["tambour"]), body_with(&["tambour", "upstream_fields"])];
-    // The field of that name is what says which alias is asked.
+    // The field of that name selects the alias itself.
     if name != "model" {
         requests.push(body_with(&[]));
     }
@@ -182,7 +182,7 @@ async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
         ("x-portkey-config", OTHER_MODEL),
         ("helicone-fallbacks", OTHER_MODEL),
     ];
-    // A protocol without a request here would go unheld.
+    // Every protocol needs a request above.
     let covered: BTreeSet<String> = minimal_requests().into_iter().map(|(path, _)| path.to_owned()).collect();
     assert_eq!(model_routes(&server).await, covered);
     for (path, body) in minimal_requests() {
@@ -229,7 +229,7 @@ async fn how_a_model_writes_is_the_clients_and_a_system_prompt_comes_behind_the_
         let system = mock.requests().last().unwrap().body["messages"][0]["content"].clone();
         assert_eq!(system, "You are the one.\n\nBe brief.", "{path}");
     }
-    // Who is not limited says whatever the service takes.
+    // A key without a limit may set every field of the service.
     server.set_key(Some(&admin));
     let body = json!({"model": "sums", "messages": user, "models": [OTHER_MODEL]});
     assert_eq!(server.post("/v1/chat/completions", &body).await.status, 200);

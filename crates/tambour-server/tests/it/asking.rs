@@ -1,4 +1,4 @@
-//! How messages are asked for: in turn, once, with instructions, and as one answer.
+//! Messages: in order, once, with instructions, and as a single answer.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ async fn messages_of_a_conversation_run_one_after_the_other() {
     refusal["if_busy"] = "refuse".into();
     let refusal = server.post("/api/v1/messages", &refusal).await;
     assert_eq!((refusal.status, refusal.problem_code()), (409, "conversation_busy"));
-    // One that waits can be cancelled.
+    // A queued message can be cancelled.
     let response = server.post("/api/v1/messages", &request_of("never")).await.json;
     let queued_id = response["message_id"].as_str().unwrap();
     assert_eq!(server.post(&format!("/api/v1/messages/{queued_id}/cancel"), &json!({})).await.status, 202);
@@ -51,7 +51,7 @@ async fn messages_of_a_conversation_run_one_after_the_other() {
     };
     assert_eq!(prompt_texts(1), ["one", "first reply", "two"]);
     assert_eq!(prompt_texts(2), ["one", "first reply", "two", "second reply", "three"]);
-    // The prompt as it was sent is in the record.
+    // The record has the prompt that was sent.
     let record = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     let prompt = record["prompt"].as_array().unwrap();
     assert_eq!(prompt.len(), 3);
@@ -75,13 +75,13 @@ async fn the_same_request_is_the_same_message() {
     for _ in 0..2 {
         assert_eq!(send(&request, "a").await.json["message_id"], id.as_str());
     }
-    // Also as a stream or as one answer, if it was asked for so; with another body it is refused.
+    // Repeated with the same body, also as a stream or single answer; refused with another body.
     let other = send(&json!({"text": "y", "dialect": "plain"}), "a").await;
     assert_eq!((other.status, other.problem_code()), (422, "idempotency_key_reused"));
     assert_eq!(mock.calls().started, 1);
     assert_eq!(send(&request, &"k".repeat(256)).await.problem_code(), "invalid_idempotency_key");
     assert_ne!(send(&request, "b").await.json["message_id"], id.as_str());
-    // A restart changes nothing.
+    // The same after a restart.
     let folder = server.stop().await;
     let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();

@@ -1,4 +1,4 @@
-//! Stopping a message: by its user, and by clients that vanish.
+//! Stopping a message: by its user, and by clients that disconnect.
 
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ async fn a_client_that_comes_back_in_time_goes_on() {
     let mut events = stream.read_until("final_delta").await;
     let last = events.last().unwrap().id.unwrap().to_string();
     let id = stream_message_id(&events);
-    // It goes and comes back more than once.
+    // The client disconnects and comes back more than once.
     drop(stream);
     server.wait_for_metric("tambour_streams_open", 0).await;
     drop(server.follow(&id, &[]).await);
@@ -124,11 +124,11 @@ async fn grace_keeps_the_run_and_ends() {
     let id = stream_message_id(&stream.read_until("final_delta").await);
     drop(stream);
     server.wait_for_metric("tambour_streams_open", 0).await;
-    // Nobody reads it, and it is finished all the same.
+    // The message completes without a reader.
     gate.open();
     assert_eq!(server.wait_ended(&id).await["reply"], "One two");
     assert_eq!(mock.calls().abandoned, 0);
-    // A short grace is over some time.
+    // A short grace period does end.
     let server = TestServer::start(&mock, |config| config.grace_ms = 30).await;
     let mut stream = server.open_stream(&request_body()).await;
     stream.read_until("final_delta").await;

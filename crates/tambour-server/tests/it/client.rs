@@ -1,4 +1,4 @@
-//! A small client of event streams over raw TCP, so that it can stall, vanish and see how a body ends.
+//! A small client of event streams over raw TCP, which can stall, vanish and observe how a body ends.
 
 use std::net::SocketAddr;
 
@@ -9,26 +9,26 @@ use tokio::net::TcpStream;
 
 use crate::server::with_timeout;
 
-/// One event as it arrived.
+/// An event of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: Option<u64>,
     pub(crate) name: String,
     pub(crate) data: Value,
-    /// The frame itself.
+    /// Text of the frame.
     pub(crate) frame: String,
 }
 
-/// A stream that is open.
+/// An open stream.
 pub(crate) struct EventStream {
     pub(crate) socket: TcpStream,
     pub(crate) status: u16,
     pub(crate) head: String,
-    /// Bytes of the body that are still in chunks.
+    /// Bytes of the body, still in chunked encoding.
     unread_chunks: Vec<u8>,
-    /// Text of the body that is not read as events yet.
+    /// Text of the body, not parsed into events yet.
     unparsed_text: Vec<u8>,
-    /// The body ended as it should.
+    /// True once the body has ended properly.
     pub(crate) has_ended: bool,
 }
 
@@ -61,12 +61,12 @@ impl EventStream {
         EventStream { socket, status, head, unread_chunks, unparsed_text: Vec::new(), has_ended: false }
     }
 
-    /// A header of the answer.
+    /// Header of the response.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The next event; `None` when the body has ended, well or not.
+    /// Reads the next event; `None` when the body has ended, properly or not.
     pub(crate) async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = memchr::memmem::find(&self.unparsed_text, b"\n\n") {
@@ -80,7 +80,7 @@ impl EventStream {
         }
     }
 
-    /// Reads until an event of that name.
+    /// Reads up to an event of that name.
     pub(crate) async fn read_until(&mut self, name: &str) -> Vec<Event> {
         let mut events = Vec::new();
         while events.last().is_none_or(|event: &Event| event.name != name) {
@@ -89,7 +89,7 @@ impl EventStream {
         events
     }
 
-    /// All events to the end of the body.
+    /// Reads all events to the end of the body.
     pub(crate) async fn read_rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next_event().await {
@@ -98,13 +98,13 @@ impl EventStream {
         events
     }
 
-    /// All of the body as it came.
+    /// Reads the rest of the body as text.
     pub(crate) async fn read_rest_text(&mut self) -> String {
         let _ = with_timeout(self.socket.read_to_end(&mut self.unread_chunks)).await;
         String::from_utf8_lossy(&self.unread_chunks).into_owned()
     }
 
-    /// The next event of a server that may be killed; a frame that has not come whole is none.
+    /// Reads the next event of a server that may be killed; an incomplete frame counts as none.
     pub(crate) async fn next_event_or_cut(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = memchr::memmem::find(&self.unparsed_text, b"\n\n") {
@@ -117,7 +117,7 @@ impl EventStream {
         }
     }
 
-    /// All events of a stream that must end as it should, held against the contract.
+    /// Reads a stream that must end properly, and checks it against the contract.
     pub(crate) async fn read_checked(mut self) -> Vec<Event> {
         let events = self.read_rest().await;
         assert!(self.has_ended, "the body ends well, and not behind {:?}", events.last());
@@ -125,7 +125,7 @@ impl EventStream {
         events
     }
 
-    /// Takes more of the body; false when there is none.
+    /// Reads more of the body; false at its end.
     async fn read_more(&mut self) -> bool {
         loop {
             if let Some(line) = memchr::memmem::find(&self.unread_chunks, b"\r\n") {
@@ -147,7 +147,7 @@ impl EventStream {
     }
 }
 
-/// A frame has at most one `id:`, one `event:` and one `data:` line, in that order, and nothing else (J-034).
+/// Parses a frame: at most one `id:`, one `event:` and one `data:` line, in that order, and nothing else (J-034).
 fn parse(frame: String) -> Event {
     let mut lines = frame.trim_end_matches('\n').split('\n').peekable();
     let id = lines.next_if(|line| line.starts_with("id: ")).map(|line| line[4..].parse().unwrap());
@@ -158,8 +158,8 @@ fn parse(frame: String) -> Event {
     Event { id, name, data, frame }
 }
 
-/// What holds for every whole stream: one envelope (J-030), control events without ids and rising ids (J-036), one end that
-/// is the last event (J-035); and the contract, where contract events are sent.
+/// Checks every complete stream: one envelope (J-030), control events without ids and rising ids (J-036), a single end as the
+/// last event (J-035); and the contract, where contract events are sent.
 pub(crate) fn check_stream(events: &[Event]) {
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     let ends = names.iter().filter(|name| matches!(**name, "completed" | "error")).count();
@@ -193,7 +193,7 @@ pub(crate) fn check_stream(events: &[Event]) {
     }
 }
 
-/// Names of events without control events, neighbouring deltas as one.
+/// Names of the events without control events; adjacent deltas count as one.
 pub(crate) fn event_names(events: &[Event]) -> Vec<&str> {
     let mut names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     names.retain(|name| !matches!(*name, "status" | "heartbeat"));
@@ -201,18 +201,18 @@ pub(crate) fn event_names(events: &[Event]) -> Vec<&str> {
     names
 }
 
-/// The joined text of all events of that name.
+/// Joined text of all events of that name.
 pub(crate) fn joined_text(events: &[Event], name: &str) -> String {
     let matching = events.iter().filter(|event| event.name == name);
     matching.map(|event| event.data["text"].as_str().or(event.data["delta"].as_str()).unwrap()).collect()
 }
 
-/// Id of the message a stream is about.
+/// Id of the message that a stream belongs to.
 pub(crate) fn stream_message_id(events: &[Event]) -> String {
     events[0].data["message_id"].as_str().unwrap().to_owned()
 }
 
-/// The events that carry a number.
+/// Events that carry a number.
 pub(crate) fn numbered_events(events: &[Event]) -> Vec<Event> {
     events.iter().filter(|event| event.id.is_some()).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Configuration: file, environment, what is shown of it, and what is refused.
+//! Configuration: file, environment, masked output, and refusals.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ fn the_environment_overrides_the_file() {
             ("TAMBOUR_DATABASE", "sqlite:/x/y.sqlite"),
             ("TAMBOUR_TOOLS_ALLOWED_HOSTS", "a.example,*.b.example"),
             ("TAMBOUR_TOOLS_MAX_ITERATIONS", "3"),
-            // A secret of a tool is no field.
+            // The secret of a tool is not a setting.
             ("TAMBOUR_TOOL_SECRET_LINT", "hidden"),
             ("HOME", "/nowhere"),
         ],
@@ -46,7 +46,7 @@ fn the_environment_overrides_the_file() {
     assert_eq!(config.tools.allowed_hosts, ["a.example", "*.b.example"]);
     assert_eq!(config.tools.max_iterations, 3);
     assert!(!config.to_masked_toml().contains("hidden"));
-    // A key made of digits is text.
+    // A key made of digits is read as text.
     assert_eq!(config.api_key.as_deref(), Some("123456"));
     assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);
     assert_eq!(config.database_file().unwrap(), std::path::Path::new("/x/y.sqlite"));
@@ -87,7 +87,7 @@ fn what_is_shown_has_no_secrets() {
         assert!(output.contains("http://***@127.0.0.1:1/v1?***"), "{output}");
         assert!(output.contains("TAMBOUR_UPSTREAM_API_KEY"), "{output}");
     }
-    // What is shown can be read again.
+    // The masked output can be read again.
     let reloaded = load_config(&Config::default().to_masked_toml(), &[]).unwrap();
     assert_eq!(reloaded.to_masked_toml(), Config::default().to_masked_toml());
 }
@@ -204,7 +204,7 @@ async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     events.extend(running.read_rest().await);
     crate::client::check_stream(&events);
     assert_eq!(joined_text(&events, "final_delta"), "old end");
-    // One that cannot be used changes nothing.
+    // A configuration that cannot be used changes nothing.
     next.add_upstream("replay=/nowhere.jsonl", None).unwrap();
     assert!(server.reload_handle().apply(next).await.is_err());
     assert_eq!(joined_text(&server.open_stream(&request).await.read_checked().await, "final_delta"), "new");
@@ -227,7 +227,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     };
     let server = Server::start(load().unwrap()).await.unwrap().with_reload(load);
     let server = TestServer::from_server(folder, server);
-    // It answers, so it listens for signals too.
+    // The server answers, so its signal handlers are installed.
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);
     let signal_reload = || {
         let kill = format!("kill -HUP {}", std::process::id());
@@ -252,7 +252,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     signal_reload();
     wait_for_phases(4).await;
     assert_eq!(server.get("/api/v1/settings").await.json["upstreams"][0]["name"], "m");
-    // A broken file changes nothing, and the next good one is read.
+    // A broken file changes nothing; the next valid one is applied.
     std::fs::write(&file, "limits = 5").unwrap();
     signal_reload();
     std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
@@ -260,7 +260,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     wait_for_phases(6).await;
 }
 
-/// Why the server does not start with this file and environment.
+/// Reason why the server does not start with this file and environment.
 async fn start_error(file: &str, environment: &[(&str, &str)]) -> String {
     let folder = Folder::new();
     let path = folder.write_file("tambour.toml", file);
@@ -284,7 +284,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
     let folder = Folder::new();
     let (empty, two_lines) = (folder.write_file("empty", " \n"), folder.write_file("two", "one\ntwo\n"));
     for (file, environment, expected_text) in [
-        // What is no configuration at all.
+        // Not a valid configuration at all.
         ("listen = \"127.0.0.1:0\"\ncolour = 1", ("A", "b"), &["FILE:2:1: ", "colour"][..]),
         ("\n[limits]\n  hold = \"long\"", ("A", "b"), &["FILE:3:10: `limits.hold`: ", "long"]),
         ("\n\nnot toml", ("A", "b"), &["FILE:3:", "not TOML"]),
@@ -293,7 +293,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
         ("", ("TAMBOUR_COLOUR", "red"), &["TAMBOUR_COLOUR: ", "colour"]),
         ("", ("TAMBOUR_LISTEN", "here"), &["TAMBOUR_LISTEN: ", "address"]),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), &["TAMBOUR_UPSTREAM: ", "pigeon"]),
-        // A key that can be guessed, wherever it comes from. It is not repeated.
+        // A weak key is refused from any source, and never repeated in the message.
         ("\napi_key = \"123456789012345\"", ("A", "b"), &["FILE:2:1: `api_key`", "16", "15", "openssl"]),
         ("", ("TAMBOUR_API_KEY", "123456789012345"), &["TAMBOUR_API_KEY: `api_key`", "16", "openssl"]),
         // Upstreams.
@@ -355,7 +355,7 @@ async fn what_can_work_starts() {
                 .to_owned(),
             ("A", "b"),
         ),
-        // A model of one's own needs no key.
+        // A local model needs no key.
         (String::new(), ("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:9/v1")),
         (String::new(), ("TAMBOUR_API_KEY", "1234567890123456")),
     ] {

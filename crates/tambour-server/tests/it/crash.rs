@@ -1,5 +1,5 @@
-//! A process that dies at any write: the next start loses nothing that a client has seen, repeats nothing, and ends what
-//! was open exactly once.
+//! A process that dies at any write: the next start loses nothing that a client has seen, repeats nothing, and closes open
+//! messages exactly once.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::mock::{GOOD_REPLY, MockServer, Step, delta_step, finish_steps};
 use crate::server::{Folder, TestServer, test_config};
 use crate::server_process::ServerProcess;
 
-/// How many fail points are passed before the process dies.
+/// Fail points to pass before the process dies.
 static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 static KIND: OnceLock<String> = OnceLock::new();
 
@@ -24,12 +24,12 @@ fn die_at_point(point: &'static str) {
         return;
     }
     if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Starts, and dies in the middle of cleaning up after another.
+/// Starts, and dies while it cleans up after another process.
 async fn start_and_die(folder: Folder) {
     let server = tambour_server::Server::start(test_config(&folder)).await;
     std::mem::forget((folder, server));
@@ -73,7 +73,7 @@ async fn run_client(folder: Folder, durable: bool) {
     std::process::exit(0);
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -90,7 +90,7 @@ fn child() {
     }
 }
 
-/// Runs a process that dies after that many fail points, and gives what its client has seen.
+/// Runs a process that dies after `points` fail points; returns what its client has seen.
 fn run_child(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -130,12 +130,12 @@ async fn restart_and_compare(
         );
         server.set_key(key.as_str());
         assert_eq!(server.get("/api/v1/settings").await.status, 200);
-        // What the local user made belongs to the local user.
+        // Things made by the local user belong to the local user.
         return (server.stop().await, Vec::new());
     }
     let settings = server.get("/api/v1/settings").await;
     if settings.status == 401 {
-        // The key was stored, and its secret died with the process.
+        // The key was stored; its secret died with the process.
         return (server.stop().await, Vec::new());
     }
     // All of a change or nothing; all of it when it was seen.
@@ -171,7 +171,7 @@ async fn restart_and_compare(
         for (before_event, after_event) in before.iter().zip(&all_events) {
             assert_eq!(before_event[2], after_event.frame, "{points}: what was seen has changed"); // J-036
         }
-        // A client that comes back with its last number gets exactly the rest.
+        // A client that resumes from its last number gets exactly the rest.
         if let Some(last) = before.last().and_then(|event| event[0].as_u64()) {
             let mut reader = server.follow(id, &[("last-event-id", &last.to_string())]).await;
             let rest = if reader.status == 204 { Vec::new() } else { reader.read_rest().await };
@@ -201,14 +201,14 @@ async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_one_that_waits_for_the_disk() {
-    // Other places than those of the journal are the same: some of them are enough.
+    // Most places are those of the journal, so a sample is enough.
     die_at_every_step("durable", 6).await;
 }
 
-/// A process dies at every so many places, until it comes to its end.
+/// Runs processes that die at every `step`-th place until one comes to its end.
 async fn die_at_every_step(kind: &'static str, step: u64) {
     let mut lanes = Vec::new();
-    // Two lanes, so that both cores are busy.
+    // Two lanes keep both cores busy.
     for lane in 0..2 {
         lanes.push(tokio::spawn(async move {
             let (mut points, mut deaths) = (1 + lane * step / 2, 0);
@@ -241,13 +241,13 @@ async fn die_at_every_step(kind: &'static str, step: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dying_while_cleaning_up_changes_nothing() {
-    // Points at which a message was open: in the first and in the second one.
+    // Points at which a message is open: the first, or the second one.
     for points in [16, 22, 32] {
         for start_points in 1..=7 {
             let folder = Folder::new();
             let die_repeatedly = move || {
                 let seen_values = run_child(points, "abort", &folder);
-                // Twice, at two places of the cleaning up.
+                // Dies twice more, at two places of the cleanup.
                 run_child(start_points, "start", &folder);
                 run_child(1, "start", &folder);
                 (seen_values, folder)

@@ -1,5 +1,5 @@
-//! A journal that is damaged, cut off, emptied or gone: nothing intact is lost, everything that is lost is told, and the server does
-//! not start over it by itself.
+//! A journal that is damaged, truncated, emptied or missing: nothing intact is lost, every loss is reported, and the server does
+//! not start over it on its own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn message_batch(n: usize, first: u64) -> Batch {
     batch
 }
 
-/// The journal of messages that have each two records of entries, as a killed process leaves it.
+/// Bytes of a journal left by a killed process; each message has two records of entries.
 async fn journal_bytes() -> Vec<u8> {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
@@ -58,7 +58,7 @@ async fn journal_bytes() -> Vec<u8> {
     bytes
 }
 
-/// The one file of a journal.
+/// The only segment of a journal.
 fn segment_file(journal: &Path) -> PathBuf {
     let files = std::fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path());
     let mut logs: Vec<PathBuf> =
@@ -67,7 +67,7 @@ fn segment_file(journal: &Path) -> PathBuf {
     logs.pop().unwrap()
 }
 
-/// Waits until the database knows how far the journal has come, which it is told by itself.
+/// Waits until the database has recorded the length of the journal, which happens in the background.
 async fn wait_until_recorded(database: &Path, journal: &Path) {
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(Duration::from_secs(10));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
@@ -87,7 +87,7 @@ async fn wait_until_recorded(database: &Path, journal: &Path) {
     connection.close().await.unwrap();
 }
 
-/// A folder whose journal has these bytes, and no database.
+/// A folder with a journal of these bytes and no database.
 fn folder_with_journal(bytes: &[u8]) -> Folder {
     let folder = Folder::new();
     std::fs::create_dir(folder.0.join("tambour.journal")).unwrap();
@@ -99,7 +99,7 @@ async fn open_store(folder: &Folder, accept_loss: bool) -> Result<(SqliteStore, 
     let options = StoreOptions { durable: false, accept_loss };
     crate::server::with_timeout(async {
         loop {
-            // The tasks of the one before may take a moment to let it go.
+            // Background tasks of the previous store may hold it a moment longer.
             match SqliteStore::open_with(&folder.0.join("tambour.db"), options).await {
                 Err(error) if error.to_string().contains("in use by another server") => {
                     tokio::task::yield_now().await;
@@ -124,7 +124,7 @@ fn damaged_files(journal: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|end| end == "damaged")).collect()
 }
 
-/// Messages of which something is missing.
+/// Ids of messages with missing entries.
 async fn incomplete_messages(store: &SqliteStore) -> BTreeSet<String> {
     let mut incomplete = BTreeSet::new();
     for n in 0..MESSAGES {
@@ -184,7 +184,7 @@ async fn a_changed_byte_costs_one_record_and_stops_the_start_until_the_loss_is_a
         assert_eq!(damaged_copies.len(), 1, "{at}");
         assert_eq!(std::fs::read(&damaged_copies[0]).unwrap(), changed_bytes, "{at}: kept as it was");
         store.close().await;
-        // Said once: the next start is like any other.
+        // Reported once; the next start is normal.
         let (store, report) = open_store(&folder, false).await.unwrap();
         assert!(report.loss.is_empty() && report.damaged.is_empty());
         store.close().await;
@@ -238,7 +238,7 @@ async fn a_journal_of_the_first_version_is_taken_over() {
         assert!(!incomplete_messages(&store).await.contains(&message_id(n)), "{n}");
     }
     store.close().await;
-    // Damaged in the middle of the first message.
+    // Damages the middle of the first message.
     let at = bytes.windows(9).position(|part| part == b"of entry ").unwrap();
     bytes[at] ^= 1;
     let folder = folder_with_journal(&bytes);
@@ -253,19 +253,19 @@ async fn a_journal_of_the_first_version_is_taken_over() {
     store.close().await;
 }
 
-/// CRC-32, as it is defined.
+/// CRC-32 by its definition.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
     })
 }
 
-/// What a killed server leaves: a message that has ended, and one in the middle of its reply.
+/// Data of a killed server: a message that has ended, and one in the middle of its reply.
 struct KilledServer {
     folder: Folder,
     completed: String,
     running: String,
-    /// Number of the last event that its reader saw.
+    /// Number of the last event that the reader saw.
     last_seen: u64,
 }
 
@@ -310,7 +310,7 @@ impl KilledServer {
         self.folder.0.join("data/tambour.journal")
     }
 
-    /// What a start says that refuses.
+    /// Message of a start that refuses.
     async fn start_error(&self) -> String {
         match Server::start(test_config(&self.folder)).await {
             Err(StartError::Store(error @ StoreError::Loss(_))) => error.to_string(),
@@ -319,8 +319,8 @@ impl KilledServer {
         }
     }
 
-    /// A start that accepts what is lost, or does not have to. The message that ran has ended, its reader is told once, and what
-    /// had ended is as it was.
+    /// Starts, accepting the loss or with nothing to accept. The running message is ended, its reader is informed once, and the ended
+    /// message is unchanged.
     async fn start(self, accept_loss: bool) -> TestServer {
         let mut config = test_config(&self.folder);
         config.accept_loss = accept_loss;
@@ -337,7 +337,7 @@ impl KilledServer {
         let rest = reader.read_rest().await;
         assert_eq!(event_names(&rest).last(), Some(&"error"), "{rest:?}");
         assert_eq!(rest.iter().filter(|event| event.name == "error").count(), 1);
-        // With the number of that one it has seen the end.
+        // A reader that resumes from that number has seen the end.
         assert_eq!(numbered_events(&rest).last().unwrap().id, Some(last));
         assert_eq!(server.follow(&self.running, &[("last-event-id", &last.to_string())]).await.status, 204);
         server
@@ -364,7 +364,7 @@ async fn a_server_refuses_to_start_over_a_damaged_journal() {
     assert_eq!(server.metric("tambour_journal_lost_messages_total").await, 1);
     let folder = server.stop().await;
     assert_eq!(damaged_files(&folder.0.join("data/tambour.journal")).len(), 1);
-    // The next one has nothing to accept.
+    // The next start has nothing to accept.
     let next_config = test_config(&folder);
     let server = TestServer::serve(folder, next_config).await;
     assert_eq!(server.metric("tambour_journal_lost_messages_total").await, 0);
@@ -396,7 +396,7 @@ async fn a_torn_record_at_the_end_is_no_damage() {
     let killed_server = kill_server().await;
     let file = segment_file(&killed_server.journal_folder());
     let bytes = std::fs::read(&file).unwrap();
-    // The beginning of a record behind all that the database knows.
+    // The beginning of a record after everything the database has recorded.
     std::fs::write(&file, [&bytes, &bytes[12..20]].concat()).unwrap();
     let server = killed_server.start(false).await;
     assert_eq!(server.metric("tambour_journal_damaged_records_total").await, 0);
@@ -418,7 +418,7 @@ async fn a_record_that_was_whole_and_is_cut_off_is_a_loss() {
     }
 }
 
-/// Bytes between the lengths to which a journal is cut; a prime, so that records are cut at all of their places.
+/// Step between the lengths of the cuts, in bytes; a prime, so that records are cut at all of their positions.
 const CUT_STEP: usize = 401;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -474,7 +474,7 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
             store.close().await;
         }
     }
-    // With all of it nothing is told.
+    // A complete journal reports no loss.
     let folder = Folder::new();
     std::fs::remove_dir(&folder.0).unwrap();
     copy_files(&killed_folder.0.join("data"), &folder.0);

@@ -1,4 +1,4 @@
-//! What is stored is for the user of the server alone.
+//! The data folder is readable for the user of the server alone.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn file_mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// Names and modes of what is in a folder.
+/// Names and modes of the entries of a folder.
 fn folder_modes(folder: &Path) -> Vec<(String, u32)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut modes: Vec<(String, u32)> = entries
@@ -50,7 +50,7 @@ async fn nobody_else_can_read_the_data() {
     assert_eq!(check_private("while it runs"), names);
     let folder = server.stop().await;
     check_private("after it");
-    // What an older version left open is closed.
+    // Permissions that an older version left open are tightened.
     set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
     for (name, _) in folder_modes(&data) {
         let open_mode = if name.ends_with(".journal") { 0o775 } else { 0o664 };
@@ -68,7 +68,7 @@ async fn folders_of_others_are_left_alone() {
     let mock = MockServer::start(vec![reply_script("x", 1)]).await;
     let outer = Folder::new();
     for (at, wide) in [0o755, 0o1777].into_iter().enumerate() {
-        // A folder that is named as the place of the database only, and one that everybody puts files in.
+        // A folder that only holds the database, and one shared with other files.
         let folder = outer.0.join(at.to_string());
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("notes.txt"), "mine").unwrap();

@@ -1,4 +1,4 @@
-//! What is deleted is gone, from every file.
+//! Deleted content is gone from every file.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
 use crate::server::{Folder, TestServer, test_config, with_timeout};
 
-/// Words that stand nowhere else.
+/// Words that occur nowhere else.
 const INPUT_WORD: &str = "quixotic-zephyr-asked";
 const REPLY_WORD: &str = "quixotic-zephyr-said";
 
@@ -25,7 +25,7 @@ fn reply_with_text(text: &str) -> Vec<Step> {
     vec![delta_step(text)].into_iter().chain(finish_steps("stop")).collect()
 }
 
-/// Waits until a word stands in no file of the folder, for a minute at most.
+/// Waits up to a minute until a word occurs in no file of the folder.
 pub(crate) async fn wait_until_erased(folder: &Folder, word: &str) {
     let start_time = Instant::now();
     loop {
@@ -58,7 +58,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
         server.wait_ended(&id).await;
         ids.push(id);
     }
-    // It went to the model again, as history.
+    // The reply went to the model again, as history.
     assert!(mock.requests()[1].body.to_string().contains(REPLY_WORD));
     let path = format!("/api/v1/messages/{}", ids[0]);
     assert_eq!(server.call("delete", &path, None).await.status, 204);
@@ -67,7 +67,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
     assert_eq!(server.call("delete", &path, None).await.status, 404);
     wait_until_erased(&server.folder, REPLY_WORD).await;
     wait_until_erased(&server.folder, INPUT_WORD).await;
-    // The other one is there, and is there after a restart, and the first is not.
+    // The second message survives a restart, the first does not.
     let other = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     assert_eq!(other["answer"], "something else");
     assert_eq!(other["prompt"], json!([{"role": "user", "content": "another question"}]));
@@ -80,7 +80,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
     assert_eq!(snapshot["messages"].as_array().unwrap().len(), 1);
 }
 
-/// The configuration of a server that starts again in the folder of another.
+/// Configuration of a server that restarts in the folder of another.
 fn server_config(mock: &MockServer) -> impl FnOnce(&Folder) -> tambour_server::Config + use<> {
     let url = mock.url();
     move |folder| {
@@ -130,7 +130,7 @@ async fn messages_whose_time_is_over_go() {
         server.wait_ended(&id).await;
         ids.push(id);
     }
-    // A start looks at once.
+    // A start sweeps at once.
     let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.bytes = Some(40_000);
@@ -138,7 +138,7 @@ async fn messages_whose_time_is_over_go() {
     wait_until_erased(&server.folder, REPLY_WORD).await;
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[0])).await.status, 404);
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
-    // Days: nothing is so old, and then everything is.
+    // Retention in days: first nothing is old enough, then everything.
     let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
@@ -154,7 +154,7 @@ async fn messages_whose_time_is_over_go() {
     }
 }
 
-/// A dialogue in which the user has said a word, with a key for the same input again.
+/// A dialogue whose user has entered a word, with an idempotency key.
 async fn new_dialogue(server: &TestServer, key: &str) -> String {
     let yaml = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
                 actions:\n              - {type: ai_say, content: x}\n";
@@ -162,7 +162,7 @@ async fn new_dialogue(server: &TestServer, key: &str) -> String {
     let new = json!({"script_id": script["script_id"], "variables": {"v": INPUT_WORD}});
     let response = server.post("/api/v1/dialogues", &new).await.json;
     let id = response["dialogue_id"].as_str().unwrap().to_owned();
-    // Long enough that nothing else counts: it stands in the state and in the record of the call.
+    // Long enough to dominate the size: the text is in the state and in the record of the call.
     let text = format!("{INPUT_WORD} {}", "x".repeat(20_000));
     let input = json!({"text": text, "request_id": key});
     let turn = server.post(&format!("/api/v1/dialogues/{id}/input"), &input).await;
@@ -194,7 +194,7 @@ async fn dialogues_whose_time_is_over_go() {
     let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
-    // One of the two fits.
+    // Room for one of the two.
     config.retention.bytes = Some(75_000);
     let server = TestServer::serve(folder, config).await;
     let start_time = Instant::now();
@@ -211,7 +211,7 @@ async fn dialogues_whose_time_is_over_go() {
     assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 404);
 }
 
-/// A connection to the database of a server that runs.
+/// Connection to the database of a running server.
 async fn open_database(server: &TestServer) -> SqliteConnection {
     let file = server.folder.0.join("data").join("tambour.sqlite");
     let options = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(10));
@@ -236,13 +236,13 @@ async fn a_conversation_that_cannot_be_deleted_stays_open() {
         response.json["message_id"].as_str().unwrap().to_owned()
     };
     let refusal_by_database = async |database: &mut SqliteConnection, refuse, allow| {
-        // What was written is in the database, and nowhere else.
+        // The write has reached the database only.
         assert_eq!(server.get("/readyz").await.status, 200);
         sqlx::query(refuse).execute(&mut *database).await.unwrap();
         let failure = server.call("delete", &path, None).await;
         assert!(matches!(failure.status, 500 | 503), "{}: {}", failure.status, failure.text);
         sqlx::query(allow).execute(&mut *database).await.unwrap();
-        // What could not be written is.
+        // The failed write is stored by now.
         with_timeout(async { while server.get("/readyz").await.status != 200 {} }).await;
     };
     // The database refuses the deletion.
@@ -251,7 +251,7 @@ async fn a_conversation_that_cannot_be_deleted_stays_open() {
     let refuse =
         "create trigger refuses before delete on conversations begin select raise(abort, 'refused'); end";
     refusal_by_database(&mut database, refuse, "drop trigger refuses").await;
-    // It cannot be asked what runs, either; that has its end all the same.
+    // The database cannot list what runs either; the run ends all the same.
     let id = send_message().await;
     mock.wait_until(|calls| calls.started == 2).await;
     let (refuse, allow) = ("alter table messages rename to away", "alter table away rename to messages");

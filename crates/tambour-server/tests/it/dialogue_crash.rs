@@ -1,4 +1,4 @@
-//! A dialogue whose server dies at any write: no input is taken twice, no round is lost, and it comes to its end.
+//! A dialogue whose server dies at any write: no input is applied twice, no round is lost, and the dialogue reaches its end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::client::{EventStream, event_names};
 use crate::dialogues::{round_answer, script_of_actions};
 use crate::server::{Folder, TestServer, test_config};
 
-/// How many fail points are passed before the process dies.
+/// Fail points to pass before the process dies.
 static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// Inputs until the dialogue has ended.
@@ -21,7 +21,7 @@ const INPUTS: usize = 4;
 
 fn die_at_point(point: &'static str) {
     if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
@@ -32,7 +32,7 @@ fn print_seen(label: &str, value: &Value) {
     out.flush().unwrap();
 }
 
-/// A server whose model never finds that the user has understood.
+/// A server whose model never judges that the user has understood.
 async fn start_server(folder: Folder) -> TestServer {
     let answer_text = round_answer(30, false, "一");
     let recording = json!({"id": "a", "chunks": [answer_text], "finish_reason": "stop", "delays_ms": [0]});
@@ -42,7 +42,7 @@ async fn start_server(folder: Folder) -> TestServer {
     TestServer::serve(folder, config).await
 }
 
-/// The input of that number, under a word of its own.
+/// Posts input `number`, with a request id of its own.
 async fn post_input(server: &TestServer, dialogue: &str, number: usize) -> Value {
     let body = json!({"text": format!("text {number}"), "request_id": format!("r{number}")});
     let turn = server.post(&format!("/api/v1/dialogues/{dialogue}/input"), &body).await;
@@ -67,7 +67,7 @@ async fn run_client(server: TestServer) {
     std::process::exit(0);
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
@@ -79,7 +79,7 @@ fn child() {
     runtime.block_on(async { run_client(start_server(Folder(folder.into())).await).await });
 }
 
-/// What the client of a process has seen that dies after so many fail points.
+/// Output of the client of a process that dies after `points` fail points.
 fn run_child(points: u64, folder: &Folder) -> Vec<(String, Value)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["dialogue_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -99,7 +99,7 @@ fn run_child(points: u64, folder: &Folder) -> Vec<(String, Value)> {
     seen_values
 }
 
-/// Calls in the trace that came to their end, and those in which the server died.
+/// Numbers of completed and of interrupted calls in the trace.
 async fn count_calls(server: &TestServer, dialogue: &str) -> (usize, usize) {
     let trace = server.get(&format!("/api/v1/dialogues/{dialogue}/trace")).await;
     let calls = trace.json["data"].as_array().expect(&trace.text).clone();
@@ -112,7 +112,7 @@ async fn count_calls(server: &TestServer, dialogue: &str) -> (usize, usize) {
     (calls.len() - is_interrupted, is_interrupted)
 }
 
-/// Rounds that the trace has.
+/// Number of rounds in the trace.
 async fn count_rounds(server: &TestServer, dialogue: &str) -> usize {
     count_calls(server, dialogue).await.0
 }
@@ -139,12 +139,12 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
             "{points}: {completed_calls} rounds, {} seen",
             turns.len()
         );
-        // S-067: what was answered has the same answer, and no round more.
+        // S-067: an answered input has the same answer, without another round.
         for (number, turn) in turns.iter().enumerate() {
             assert_eq!(post_input(&server, dialogue, number).await, **turn, "{points}");
         }
         assert_eq!(count_rounds(&server, dialogue).await, completed_calls, "{points}");
-        // What was under way comes once, and the dialogue to its end.
+        // The input under way is applied once, and the dialogue reaches its end.
         for number in turns.len()..INPUTS {
             let turn = post_input(&server, dialogue, number).await;
             assert_eq!(
@@ -176,7 +176,7 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
     assert!(deaths_in_calls > 4, "{deaths_in_calls}"); // S-096
 }
 
-/// Remains of a turn whose log has its end, and whose outcome is lost.
+/// Recovers a turn whose log has its end but whose outcome is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
     let server = start_server(Folder::new()).await;
@@ -208,7 +208,7 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
         log.push_event("final_delta", |out| out.extend_from_slice(r#"{"text":"一"}"#.as_bytes()));
         log.push_event("final_end", |out| out.extend_from_slice(b"{}"));
         log.push_event(name, |out| out.extend_from_slice(data.as_bytes()));
-        // As the store reads it: it writes no end alone.
+        // Bytes as the store reads them: its API never writes an end alone.
         lease.append(Batch::from_stored(1, log.last(), log.body().to_vec())).await.into_result().unwrap();
     }
     store.close().await;
@@ -218,7 +218,7 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
         let path = format!("/api/v1/dialogues/{dialogue}/turns/turn_{at}/events");
         let events = EventStream::open(server.address, "GET", &path, &[], None).await.read_rest().await;
         assert_eq!(event_names(&events), ["final_delta", "final_end", name]);
-        // A client that has seen it all is told that there is no more.
+        // A client that has read everything learns that the log is over.
         let path = format!("{path}?after=3");
         assert_eq!(EventStream::open(server.address, "GET", &path, &[], None).await.status, 204, "{name}");
     }

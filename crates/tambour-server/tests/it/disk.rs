@@ -1,4 +1,4 @@
-//! A disk that is full, and has room again: a real file system of a few megabytes.
+//! A full disk that gets room again: a real file system of a few megabytes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::client::{check_stream, joined_text};
 use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
 use crate::server::{Folder, TestServer, with_timeout};
 
-/// Not a test: what the test below runs, with the folder on a file system of its own.
+/// Not a test: the body of the test below, run with the folder on a file system of its own.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
@@ -34,7 +34,7 @@ fn a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again() {
     assert!(out.contains("1 passed"), "{out}\n{errors}");
 }
 
-/// Leaves no room at all.
+/// Fills the file system completely.
 fn fill(ballast: &Path) {
     let mut file = std::fs::File::create(ballast).unwrap();
     let mut size = 1 << 20;
@@ -68,13 +68,13 @@ async fn test_full_then_free_disk(folder: Folder) {
     let mut events = running.read_until("final_delta").await;
     let id = crate::client::stream_message_id(&events);
     fill(&ballast);
-    // At once, though the end of a file still holds a small record: nobody is kept waiting, and no model is asked for what cannot
-    // be kept.
+    // Refused at once, though the end of a file still has room for a small record: without a wait, and without a call of the model
+    // for a message that cannot be stored.
     let refusal = server.post("/api/v1/messages", &request).await;
     assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
     assert_eq!(server.get("/readyz").await.status, 503);
     gate.open();
-    // Told too, while the run waits.
+    // Reported while the run waits, too.
     assert_eq!(server.get("/readyz").await.status, 503);
     let refusal = server.post("/api/v1/messages", &request).await;
     assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
@@ -87,7 +87,7 @@ async fn test_full_then_free_disk(folder: Folder) {
         snapshot.text
     );
     assert_eq!(server.get("/healthz").await.status, 200);
-    // Room again: it goes on, with nothing lost.
+    // Room again: the run continues, with nothing lost.
     std::fs::remove_file(&ballast).unwrap();
     events.extend(running.read_rest().await);
     check_stream(&events);
@@ -106,7 +106,7 @@ async fn test_full_then_free_disk(folder: Folder) {
     let record = server.wait_ended(after.json["message_id"].as_str().unwrap()).await;
     assert_eq!(record["reply"], "after");
     assert_eq!(server.wait_ended(&id).await["status"], "completed");
-    // Full again: it stops all the same.
+    // Full again: the server stops all the same.
     fill(&ballast);
     let folder = tokio::time::timeout(Duration::from_secs(30), server.stop()).await.expect("it stops");
     std::fs::remove_file(&ballast).unwrap();

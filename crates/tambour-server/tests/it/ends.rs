@@ -1,4 +1,4 @@
-//! Every message ends exactly once, whatever happens; every stream here is held against that in `client::check`.
+//! Every message ends exactly once, in every case; `client::check_stream` verifies each stream here.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn request_body(protocol: &str) -> Value {
     json!({"text": "x", "dialect": "thinkingml", "output_protocol": protocol})
 }
 
-/// The reply cut after any piece, in any way: the stream is whole, and so is the record.
+/// Cuts the reply after each piece, in each way: stream and record are complete.
 #[tokio::test]
 async fn a_reply_cut_anywhere_ends_once() {
     let steps = reply_script(GOOD_REPLY, 16);
@@ -37,7 +37,7 @@ async fn a_reply_cut_anywhere_ends_once() {
         let protocol = if at % 3 == 0 { "legacy" } else { "jsonseq_v1" };
         let events = server.open_stream(&request_body(protocol)).await.read_checked().await; // J-035, X-001
         let name = events.last().unwrap().name.clone();
-        // A broken connection is an error; a clean end is a reply that is cut.
+        // A broken connection is an error; a clean end is a truncated reply.
         let expected = if at < 3 * (pieces - 1) { "error" } else { "completed" };
         assert_eq!(name, expected, "script {at}");
         if expected == "completed" {
@@ -66,11 +66,11 @@ async fn a_reply_without_end_is_stopped_at_the_limit() {
             let end = &events.last().unwrap().data;
             assert_eq!((&end["code"], &end["retryable"]), (&json!("input_too_large"), &json!(false)));
             let record = server.wait_ended(&stream_message_id(&events)).await;
-            // Nothing is on the log after the end.
+            // The log has no entry after the end.
             assert_eq!(record["error"]["code"], "input_too_large");
             assert!(record["reply"].as_str().unwrap().len() <= 110_000);
         }
-        // The model is not left writing for nobody.
+        // The upstream call is closed as well.
         mock.wait_until(|calls| calls.abandoned == 2).await;
     }
 }
@@ -87,7 +87,7 @@ async fn a_server_that_stops_lets_messages_finish() {
     let kept_alive = server.get("/readyz").await;
     assert_eq!(kept_alive.status, 200);
     server.request_stop();
-    // No new connections; the one that is kept open is told so.
+    // New connections are refused, and the open one is told to close.
     with_timeout(async {
         while server.get("/readyz").await.status != 503 {
             tokio::task::yield_now().await;
@@ -121,7 +121,7 @@ async fn a_server_that_stops_does_not_wait_for_ever() {
     assert!(event_names(&events).contains(&"thinking_end"), "what was open is closed");
     mock.wait_until(|calls| calls.abandoned == 1).await;
     let folder = server.stop().await;
-    // The next start finds nothing to close, and the same stream.
+    // The next start has no message to close, and serves the same stream.
     let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     let server = TestServer::serve(folder, config).await;

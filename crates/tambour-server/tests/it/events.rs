@@ -1,4 +1,4 @@
-//! Following a message: from any number, while it runs and afterwards, without loss or repetition.
+//! Following a message from any number, during its run and afterwards, without loss or repetition.
 
 use serde_json::{Value, json};
 use tambour_server::store::{Batch, MessageRow, SqliteStore, Store as _};
@@ -11,7 +11,7 @@ fn request_body(protocol: &str) -> Value {
     json!({"text": "x", "dialect": "thinkingml", "output_protocol": protocol, "extensions": true, "findings": true})
 }
 
-/// A good reply with a pause in the middle, after which nothing comes until the gate is open.
+/// A good reply with a pause in the middle, which lasts until the gate is open.
 fn paused_script(gate: &Gate, size: usize) -> Vec<Step> {
     let mut steps = reply_script(GOOD_REPLY, size);
     let middle = steps.len() / 2;
@@ -19,7 +19,7 @@ fn paused_script(gate: &Gate, size: usize) -> Vec<Step> {
     steps
 }
 
-/// Every reader that begins after a number it has seen gets exactly the rest.
+/// Resumes after each number and expects exactly the rest.
 async fn resumes_everywhere(protocol: &str, size: usize) {
     let gate = Gate::new();
     let mock = MockServer::start(vec![paused_script(&gate, size)]).await;
@@ -29,7 +29,7 @@ async fn resumes_everywhere(protocol: &str, size: usize) {
     let mut events = first.read_until(event_name).await;
     let id = stream_message_id(&events);
     let last = events.last().unwrap().id.unwrap();
-    // While it runs: header and query, from every number that was seen.
+    // During the run: header and query, from every number so far.
     let mut readers = Vec::new();
     for after in 0..=last {
         let cursor = after.to_string();
@@ -102,7 +102,7 @@ async fn malformed_cursors_are_refused() {
         let answer = server.get(&format!("/api/v1/messages/{id}/events?after={cursor}")).await;
         assert_eq!((answer.status, answer.problem_code()), (400, "malformed_cursor"), "{cursor}");
     }
-    // A number that nobody can have seen yet.
+    // A number beyond the end of the log.
     assert_eq!(server.follow(&id, &[("last-event-id", "1000000")]).await.status, 204);
     gate.open();
     first.read_rest().await;
@@ -162,7 +162,7 @@ async fn looking_is_not_reading() {
     let acceptance = server.post("/api/v1/messages", &request_body("jsonseq_v1")).await;
     let id = acceptance.json["message_id"].as_str().unwrap();
     let path = format!("/api/v1/messages/{id}/events");
-    // None of these is a reader, so their going away ends nothing.
+    // Requests that are no readers: their end does not cancel the message.
     assert_eq!(server.call("head", &path, None).await.status, 200);
     assert_eq!(server.call_with("get", &path, None, &[("last-event-id", "x")]).await.status, 400);
     assert_eq!(server.follow(id, &[("last-event-id", "1000000")]).await.status, 204);
@@ -206,7 +206,7 @@ async fn a_log_without_an_end_is_no_quiet_success() {
     let server = TestServer::start_default(&mock).await;
     let folder = server.stop().await;
     let config = crate::server::test_config(&folder);
-    // As damage would leave it: the message counts as over, and its log says nothing of an end.
+    // Damaged data: the message counts as over, and its log has no end.
     let store = SqliteStore::open(&config.database_file().unwrap(), false).await.unwrap();
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
     let row = MessageRow {

@@ -1,11 +1,11 @@
-//! Every route of the description against callers and requests that it must refuse.
+//! Every route of the OpenAPI document against callers and requests that it must refuse.
 
 use serde_json::{Value, json};
 
 use crate::mock::{MockServer, reply_script};
 use crate::server::TestServer;
 
-/// Method, path and whether a body is taken, of all operations below `/api/`.
+/// Method, path and presence of a body of all operations below `/api/`.
 async fn operations(server: &TestServer) -> Vec<(String, String, bool)> {
     let api = server.get("/openapi.json").await.json;
     let mut operations = Vec::new();
@@ -24,7 +24,7 @@ async fn new_key(server: &TestServer, rights: &str) -> (String, String) {
     (text("id"), text("key"))
 }
 
-/// A server with an admin key and a plain one, which has a message, a conversation and a tool.
+/// A server with an admin key and a plain key, which owns a message, a conversation and a tool.
 struct OwnedThings {
     server: TestServer,
     admin: String,
@@ -75,7 +75,7 @@ impl OwnedThings {
     }
 }
 
-/// A body that the route takes.
+/// A body that the route accepts.
 fn body_for(path: &str) -> Value {
     match path {
         "/api/v1/messages/{id}/tool_results" => json!({"results": [{"call_id": "c", "ok": true}]}),
@@ -109,7 +109,7 @@ async fn nothing_of_another_owner_is_found() {
     things.server.set_key(Some(&admin));
     let mut attempts = 0;
     for (method, path, takes_body) in operations(&things.server).await {
-        // What is put under a name is the caller's own, and so are chats.
+        // Things stored under a name of the caller's choice are its own, and so are chats.
         if path.starts_with("/api/chat")
             || !(path.contains("{id}") || path.contains("{name}"))
             || (method == "put" && path.contains("{name}"))
@@ -122,7 +122,7 @@ async fn nothing_of_another_owner_is_found() {
         attempts += 1;
     }
     assert!(attempts > 10, "{attempts}");
-    // Listings show nothing of it either.
+    // Listings do not show the things of another owner either.
     for path in [
         "/api/v1/conversations",
         "/api/v1/tools",

@@ -1,4 +1,4 @@
-//! The examples that are programs do what their READMEs say.
+//! Example programs work as their READMEs say.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ async fn the_requirements_assistant() {
     *replies = root.join(&*replies).display().to_string();
     let server = TestServer::serve(folder, config).await;
     let url = format!("http://{}", server.address);
-    // Twice, since recordings begin again.
+    // Twice, since recordings start over.
     for _ in 0..2 {
         let mut assistant = Command::new("node");
         assistant.arg(example.join("assistant.mjs")).args(["--yes", "--server", &url]);

@@ -1,4 +1,4 @@
-//! Owners beside one another: heavy work of some keeps the others waiting for no more than a turn of each.
+//! Fairness between owners: heavy work of some delays the others by no more than one turn of each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::mock::{MockServer, reply_script};
 use crate::server::{TestServer, with_timeout};
 use crate::server_process::ServerProcess;
 
-/// Fail point at which work stops once its turn has come.
+/// Fail point reached by heavy work when its turn has come.
 const CPU_WORK_POINT: &str = "aside";
 
 /// Has a request sent with a key.
@@ -38,7 +38,7 @@ async fn new_conversation(server: &TestServer, key: &str) -> String {
     format!("/api/v1/conversations/{}/state", response["conversation_id"].as_str().unwrap())
 }
 
-/// A state whose check against its schema takes long, and more operations than can be checked.
+/// A state that is slow to validate, and a body with more operations than can be validated.
 async fn heavy_state(server: &TestServer, key: &str) -> (String, Value) {
     let state = new_conversation(server, key).await;
     let sets: Vec<Value> = (0..9_000).map(|at| json!(["SET", format!("k{at}"), "v".repeat(20)])).collect();
@@ -52,7 +52,7 @@ async fn heavy_state(server: &TestServer, key: &str) -> (String, Value) {
     (operations, json!({ "operations": sets }))
 }
 
-/// A book of regular expressions that are too large.
+/// A lorebook of regular expressions that are too large.
 fn heavy_book() -> Value {
     let entries: serde_json::Map<String, Value> = (0..4_000)
         .map(|at| {
@@ -78,7 +78,7 @@ async fn other_owners_are_served_beside_heavy_work() {
     let quick_key = keys.remove(0);
     let quick_state = new_conversation(&process.server, &quick_key).await;
     let mut heavy = Vec::new();
-    // Each owner has several requests of heavy work under way until the test is over; all of it waits for the first to begin.
+    // Several heavy requests of each owner are under way until the test is over; all wait for the first to begin.
     for key in keys.iter().chain(&keys) {
         heavy.push((key.clone(), "/api/v1/imports".to_owned(), heavy_book()));
         let (path, body) = heavy_state(&process.server, key).await;
@@ -137,7 +137,7 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
     let (path, body) = heavy_state(server, "none").await;
     let before = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
     begin_and_disconnect(&process, &path, &body).await;
-    // The turn in the conversation is free soon.
+    // The conversation is soon free again.
     let set = json!({"operations": [["SET", "b", 1]]});
     with_timeout(async { while server.post(&path, &set).await.status != 200 {} }).await;
     let after = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
@@ -145,7 +145,7 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
     assert_eq!(after, before + 1, "nothing of what was left is stored");
 }
 
-/// Has a request sent, and goes away when its work has begun.
+/// Sends a request and disconnects once its work has begun.
 async fn begin_and_disconnect(process: &ServerProcess, path: &str, body: &Value) {
     process.hold_at(CPU_WORK_POINT);
     let (address, body) = (process.server.address, body.to_string());
@@ -169,12 +169,12 @@ async fn a_rendering_whose_client_has_gone_ends() {
     let heavy =
         skein("{% for a in range(100000) %}{{ (a|string ~ '.' ~ a)|replace('1', '2')|title }}{% endfor %}");
     let light = skein("{{ 1 + 1 }}");
-    // Time of one that somebody waits for: up to its bound.
+    // Time of one request whose client stays: up to its bound.
     let start_time = Instant::now();
     let (status, answer) = send_with_key(&process.server, "none", "post", RENDER, &heavy).await;
     let bound = start_time.elapsed();
     assert_eq!((status, answer["code"].as_str()), (422, Some("prompt_not_rendered")), "{answer}");
-    // Each begins when the one before it has ended: all of them together would take twelve times as long as one.
+    // Each begins when the one before it has ended: together they would take twelve times as long as one.
     let start_time = Instant::now();
     for _ in 0..12 {
         begin_and_disconnect(&process, RENDER, &heavy).await;

@@ -1,4 +1,4 @@
-//! Several upstreams behind one alias: who is asked first, and who when nothing that can be used came.
+//! Several upstreams behind one alias: the order in which they are called, and the fallback when a reply is unusable.
 
 use serde_json::{Value, json};
 use tambour_server::Config;
@@ -87,7 +87,7 @@ async fn another_one_is_asked_when_nothing_comes() {
         vec![delta_step(""), Step::Cut],
         response_script(200, "text/html", "<html></html>"),
         vec![Step::Send(b"data: {\"error\": \"out of memory\"}\n\n".to_vec()), Step::End],
-        // What it asks to wait for is too long where somebody else can be asked.
+        // A `retry-after` that is too long while another upstream is available.
         vec![Step::Head(429, vec![("retry-after", "10".into())]), Step::End],
     ];
     for (number, failure) in failures.into_iter().enumerate() {
@@ -99,14 +99,14 @@ async fn another_one_is_asked_when_nothing_comes() {
         assert_eq!((primary.calls().started, secondary.calls().started), (1, 1), "{number}");
         assert_eq!(secondary.requests()[0].body["model"], "model-two");
         assert_eq!(answer.json["model"], "main");
-        // The record has both.
+        // The record has both attempts.
         let record = only_record(&server).await;
         let attempts = record["attempts"].as_array().unwrap();
         assert_eq!((attempts.len(), &attempts[0]["upstream"]), (1, &json!("one")), "{record}");
         assert!(attempts[0]["error"]["code"].as_str().unwrap().starts_with("upstream_"), "{record}");
         assert_eq!((&record["reply"], &record["status"]), (&json!("Four."), &json!("completed")));
     }
-    // As often as it is worth it first.
+    // Retried first, as long as that is worthwhile.
     let primary = MockServer::start(vec![failure_script(503), reply_script("Four.", 2)]).await;
     let secondary = MockServer::start(vec![reply_script("no", 2)]).await;
     let folder = Folder::new();
@@ -144,7 +144,7 @@ async fn nobody_else_is_asked_once_something_was_sent() {
     let answer = server.post("/v1/chat/completions", &request_body(&json!({"stream": true}))).await;
     assert!(answer.text.contains("Fo") && answer.text.contains("upstream_closed"), "{}", answer.text);
     assert_eq!(secondary.calls().started, 0);
-    // Nor for one that was stopped.
+    // A stopped message has no fallback either.
     let gate = Gate::new();
     let primary = MockServer::start(vec![vec![Step::Wait(gate), Step::Cut]]).await;
     let server = self::server_with_aliases(&primary, &secondary, json!({}), json!({})).await;
@@ -158,7 +158,7 @@ async fn nobody_else_is_asked_once_something_was_sent() {
 
 #[tokio::test]
 async fn a_model_that_gives_nothing_valid_has_failed() {
-    // Each is read as it writes; the first is asked again as often as it may be.
+    // Each reply is read in the dialect of its upstream; the first upstream is called again as often as allowed.
     let primary = MockServer::start(vec![reply_script("no tags at all", 3)]).await;
     let secondary = MockServer::start(vec![reply_script(GOOD_REPLY, 9)]).await;
     let strict =
@@ -170,7 +170,7 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
     let reasoning = answer.json["choices"][0]["message"]["reasoning_content"].as_str().unwrap();
     assert!(reasoning.contains("first thought"), "{reasoning}");
     assert_eq!((primary.calls().started, secondary.calls().started), (2, 1));
-    // Token counts of all.
+    // Sum of the token counts of all attempts.
     assert_eq!(answer.json["usage"]["completion_tokens"], 15);
     // It is told what the first was told, but for the format: its own.
     let (first_prompt, second_prompt) =
@@ -206,7 +206,7 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
 
 #[tokio::test]
 async fn what_goes_on_is_read_as_it_was_written() {
-    // A conversation: its next message is told of the reply in the form of the one that wrote it.
+    // In a conversation, the next prompt has the reply in the dialect of the upstream that wrote it.
     let unclosed = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
     let primary = MockServer::start(vec![failure_script(500), failure_script(500)]).await;
     let secondary = MockServer::start(vec![reply_script(unclosed, 9), reply_script(GOOD_REPLY, 9)]).await;
@@ -245,7 +245,7 @@ async fn calls_of_the_second_one_run() {
     assert_eq!(server.put("/api/v1/tools/lint", &tool).await.status, 200);
     let answer = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
     assert_eq!((hook.calls().started, secondary.calls().started), (1, 2));
-    // What was called was called: nobody else goes on with it.
+    // A call that has run stays: no other upstream continues after it.
     assert_eq!(
         (primary.calls().started, &answer.json["error"]["code"]),
         (1, &json!("upstream_error")),
@@ -300,10 +300,10 @@ async fn weights_share_the_work() {
         ));
     }
     assert_eq!(order, "121121");
-    // One that is asked by its own name is asked first.
+    // An upstream named by the request comes first.
     let spare = server.post("/v1/chat/completions", &request_body(&json!({"model": "spare"}))).await;
     assert_eq!(answer_text(&spare.json), "2");
-    // Without weights the order is the one of the configuration.
+    // Without weights the order of the configuration applies.
     let server = self::server_with_aliases(&primary, &secondary, json!({}), json!({"weight": 3})).await;
     for _ in 0..3 {
         assert_eq!(
@@ -325,10 +325,10 @@ async fn one_that_fails_again_and_again_is_left_alone() {
         assert_eq!(answer_text(&answer.json), "2");
         assert_eq!(primary.calls().started, attempt.min(5), "{attempt}");
     }
-    // It is asked all the same where there is nobody else.
+    // Called all the same when it is the only upstream.
     let only_upstream = server.post("/v1/chat/completions", &request_body(&json!({"model": "one"}))).await;
     assert_eq!((only_upstream.status, primary.calls().started), (502, 6));
-    // What is refused is no failure of the service.
+    // A refusal is no failure of the service.
     let primary = MockServer::start(vec![failure_script(400)]).await;
     let server = self::server_with_aliases(&primary, &secondary, json!({}), json!({})).await;
     for attempt in 1..=7 {
@@ -378,7 +378,7 @@ async fn streams_have_nothing_of_those_that_failed() {
         )
         .await;
     assert!(!answer.text.contains("ParsingError") && !answer.text.contains("upstream"), "{}", answer.text);
-    // Of the log a client that comes later sees the same.
+    // A client that connects later reads the same from the log.
     let id = only_record(&server).await["message_id"].as_str().unwrap().to_owned();
     let events = server.follow(&id, &[]).await.read_checked().await;
     assert_eq!(joined_text(&events, "final_delta"), "The answer is 4.");

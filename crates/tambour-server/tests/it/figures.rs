@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::mock::{GOOD_REPLY, MockServer, Step, reply_script, response_script};
 use crate::server::{Answer, TestServer};
 
-/// Cost of one reply: seven tokens of a prompt and five of the reply, at 1 and 2 a million.
+/// Cost of one reply: seven prompt tokens and five reply tokens, at 1 and 2 a million.
 const REPLY_COST: f64 = (7.0 + 2.0 * 5.0) / 1e6;
 
 /// A server whose default upstream has a price, with an admin key.
@@ -96,7 +96,7 @@ async fn replies_are_counted_by_how_they_ended_and_cost() {
     assert_eq!(counts.map(|rule| rule["count"].as_u64().unwrap()).sum::<u64>(), repairs, "{times:?}");
     assert_eq!(times[0]["repairs"][0]["rule"], rules[0]["rule"]);
     assert_eq!(hourly["data"].as_array().unwrap().len(), times.len());
-    // Deleting a message takes nothing away.
+    // Deleting a message leaves the figures.
     let deletion = server
         .call("DELETE", &format!("/api/v1/messages/{}", repaired_id["message_id"].as_str().unwrap()), None)
         .await;

@@ -1,4 +1,4 @@
-//! Upstreams that send without end, and no content.
+//! Upstreams that send without end and without content.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::client::Event;
 use crate::mock::{MockServer, Step, delta_step, finish_steps, sse_frame};
 use crate::server::{TestServer, with_timeout};
 
-/// A script that never comes to an end by itself: one step, thousands of times, with a pause in each where `millis` is not 0.
+/// A script of `step` thousands of times, with a pause in each where `millis` is not 0; it does not end on its own.
 fn endless_script(first_steps: Vec<Step>, step: &Step, times: usize) -> Vec<Step> {
     let mut steps = first_steps;
     steps.extend(std::iter::repeat_n(step.clone(), times));
@@ -65,7 +65,7 @@ async fn a_reply_has_a_bound_as_a_whole() {
 
 #[tokio::test]
 async fn frames_count_as_input() {
-    // As fast as the connection takes it: no pause in which a clock could strike.
+    // As fast as the connection takes it: without a pause in which a timer could fire.
     for (step, expected_text) in [
         (comment_step(32 << 10), "without content"),
         (Step::Send(sse_frame(&json!({"choices": [], "padding": "x".repeat(32 << 10)}))), "without content"),
@@ -125,7 +125,7 @@ async fn turns_of_dialogues_have_these_bounds_too() {
 
 #[tokio::test]
 async fn a_long_reply_of_small_frames_comes_whole() {
-    // Each frame has fifty times the bytes of its text, as those of services do.
+    // Each frame has fifty times the bytes of its text, as those of real services do.
     let mut steps: Vec<Step> = (0..2000).map(|_| delta_step("word ")).collect();
     steps.extend(finish_steps("stop"));
     let mock = MockServer::start(vec![steps]).await;

@@ -1,4 +1,4 @@
-//! Clients of other protocols: what a request becomes, what goes out, and how errors look.
+//! Clients of other protocols: translation of requests, output, and errors.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn data_step(step: &Value) -> Step {
     Step::Send(sse_frame(&json!({"choices": [{"index": 0, "delta": step}]})))
 }
 
-/// A reply with a call beside its text.
+/// A reply with a native call beside its text.
 fn calling_script(text: &str) -> Vec<Step> {
     let call = json!({"index": 0, "id": "x", "function": {"name": "add", "arguments": "{\"a\": 1}"}});
     let text = (!text.is_empty()).then(|| delta_step(text));
@@ -31,7 +31,7 @@ fn data_lines(answer: &Answer) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// What is asked of chat completions, with these fields.
+/// A chat completions request with these fields.
 fn request_body(fields: &Value) -> Value {
     let mut request = json!({"model": "openai/m", "messages": [{"role": "user", "content": "x"}]});
     request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -149,7 +149,7 @@ async fn calls_are_the_clients_to_run_in_each_protocol() {
                 }
                 (message, answer.json["choices"][0]["finish_reason"].clone())
             };
-            // Text stands in for nothing that the model did not say.
+            // Placeholder text never stands for content that the model did not send.
             assert_eq!(
                 (message["content"].as_str().unwrap(), finish),
                 (text, json!("tool_calls")),
@@ -228,7 +228,7 @@ async fn calls_that_a_model_writes_as_text_are_calls_in_each_protocol() {
         assert_eq!(call.unwrap()["input"], json!({"a": 1}), "{}", message.text);
         assert_eq!(message.json["stop_reason"], "tool_use");
 
-        // Who names a dialect gets it, and without tools nothing is a call.
+        // A request that names a dialect gets it, and without tools no reply is a call.
         body["tambour"] = json!({"dialect": "plain"});
         let plain = server.post("/v1/messages", &body).await;
         assert_eq!(plain.json["stop_reason"], "end_turn", "{}", plain.text);
@@ -303,7 +303,7 @@ async fn errors_have_the_form_of_the_protocol() {
     assert_eq!((missing.status, &missing.json["type"]), (422, &json!("error")), "{}", missing.text);
     assert_eq!(missing.json["error"]["type"], "invalid_request_error");
 
-    // Of the model.
+    // Errors of the model.
     let failure = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
     assert_eq!(
         (failure.status, &failure.json["error"]["code"]),
@@ -324,7 +324,7 @@ async fn errors_have_the_form_of_the_protocol() {
     let stream_answer = server.post("/v1/messages", &message).await;
     assert!(stream_answer.text.contains("event: error\ndata: {\"type\":\"error\""), "{}", stream_answer.text);
 
-    // Of the key.
+    // Errors of the key.
     let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     server.set_key(Some("wrong"));
     let unknown = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
@@ -347,7 +347,7 @@ async fn a_client_of_openai_that_goes_stops_the_model() {
     mock.wait_until(|calls| calls.started == 1).await;
     drop(pending);
     mock.wait_until(|calls| calls.abandoned == 1).await;
-    // One that waits for the whole answer too.
+    // A request that waits for the whole answer, too.
     let waiting_answer = server.begin_post("/v1/chat/completions", &request_body(&json!({}))).await;
     mock.wait_until(|calls| calls.started == 2).await;
     drop(waiting_answer);
@@ -409,7 +409,7 @@ async fn a_chat_of_the_ai_sdk_is_replayed_while_it_runs_and_can_be_stopped() {
     assert_eq!(parts.last().unwrap()["type"], "abort", "{first}");
     assert!(first.ends_with("data: [DONE]\n\n"));
     assert_eq!(server.get("/api/chat/c%2F1/stream").await.status, 204);
-    // The last message alone goes on with the chat.
+    // The last message alone continues the chat.
     gate.open();
     let next = json!({"id": "c/1", "message": {"role": "user", "parts": [{"type": "text", "text": "y"}]}, "tambour": {"dialect": "plain"}});
     let answer = server.post("/api/chat", &next).await;
@@ -466,7 +466,7 @@ async fn a_run_of_ag_ui_takes_messages_tools_context_and_answers() {
 
 #[tokio::test]
 async fn a_reply_without_reasoning_has_none_in_other_protocols() {
-    // A phase without text, alone, is there for the contract of our own protocol.
+    // An empty phase alone exists only for the contract of the native protocol.
     let mock = MockServer::start(vec![reply_script("Four.", 2); 6]).await;
     let server = TestServer::start_default(&mock).await;
     for stream in [true, false] {
@@ -482,7 +482,7 @@ async fn a_reply_without_reasoning_has_none_in_other_protocols() {
     }
 }
 
-/// Also where nothing says how the model writes: reasoning of a plain reply is its thinking, and beside a structure a draft.
+/// Without a known dialect, too: reasoning of a plain reply is its thinking, and beside a structure a draft.
 #[tokio::test]
 async fn reasoning_of_models_is_known_in_other_protocols() {
     let reasons =
@@ -552,9 +552,9 @@ async fn what_a_service_finds_wrong_with_a_request_stays_the_clients_error() {
             422,
             "invalid_request_error",
         ),
-        // Nothing that may be a key is a word for an error.
+        // Text that may be a key is not passed on as an error code.
         (400, error_body("sk-secret1234567890").to_string(), 400, "upstream_refused"),
-        // The key and the account are the operator's.
+        // Key and account are those of the operator.
         (401, error_body("invalid_api_key").to_string(), 502, "upstream_unauthorized"),
         (402, error_body("insufficient_quota").to_string(), 502, "insufficient_quota"),
         (307, String::new(), 502, "upstream_refused"),
@@ -624,10 +624,10 @@ async fn a_broken_frame_does_not_change_why_a_reply_ended() {
         let events = server.open_stream(&json!({"text": "x", "dialect": "plain"})).await.read_checked().await;
         let completed = &events.last().unwrap().data;
         assert_eq!(completed["finish_reason"], reason);
-        // X-014: it is not whole all the same.
+        // X-014: the reply counts as truncated all the same.
         assert_eq!(completed["metadata"]["truncated"], true, "{completed}");
     }
-    // Nothing of it acts.
+    // Calls in it do not act.
     let mut script = calling_script("I add.");
     script.insert(1, broken_frame());
     let mock = MockServer::start(vec![script]).await;
@@ -658,7 +658,7 @@ async fn tokens_of_a_request_of_anthropic_are_estimated() {
     assert!(tools > bare + 10, "{tools}");
     let image = json!([{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aaaa"}}]}]);
     assert!(count(json!({"messages": image})).await > 1000);
-    // What a message could not be is refused in the same words, and no model is asked.
+    // A request that would be refused as a message is refused with the same text, without a call of the model.
     let wrong = server.post("/v1/messages/count_tokens", &json!({"model": "none", "messages": []})).await;
     assert_eq!(
         (wrong.status, &wrong.json["error"]["type"]),
@@ -685,7 +685,7 @@ async fn a_run_that_only_calls_has_no_reasoning() {
     assert_eq!(kinds, ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]);
 }
 
-/// R-81: a number that is not kept exactly refuses its member of the client's state, and it is told.
+/// R-81: a number that cannot be kept exactly refuses its member of the client's state, and the refusal is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_out_of_range_in_the_state_of_a_run_is_refused_alone() {
     for number in ["12345678901234567890123", "1e400", r#"{"in": [1, -1e400]}"#] {
@@ -710,7 +710,7 @@ async fn a_number_out_of_range_in_the_state_of_a_run_is_refused_alone() {
         assert_eq!(notices.len(), 1, "{}", answer.text);
         let notices = &notices[0]["value"];
         assert_eq!((&notices["path"], &notices["reason"]), (&json!("vast"), &json!("number_out_of_range")));
-        // From then on the server's counts, whatever the client says.
+        // From here on the server's state counts, whatever the client sends.
         let repeat = server.call("post", "/ag-ui", Some(&body(r#"{"vast": 1e400}"#, "1"))).await;
         assert_eq!(data_lines(&repeat)[1]["snapshot"], expected_state, "{}", repeat.text);
         assert!(!repeat.text.contains("state_rejected"), "{}", repeat.text);

@@ -1,4 +1,4 @@
-//! Runs of scripts as their authors try them: begun anywhere, forked, played by themselves, kept as tests.
+//! Runs of scripts as their authors try them: started anywhere, forked, played automatically, saved as tests.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ async fn a_fork_shares_what_was_said_before_its_turn() {
     assert_eq!(trace["data"].as_array().unwrap().len(), 1);
     let turn = post_text(&server, fork, "懂了").await;
     assert_eq!((&turn["ai_message"], &turn["metadata"]["current_round"]), (&json!("另一个二"), &json!(2)));
-    // The model of the fork has read nothing of the other branch.
+    // The prompt of the fork has nothing of the other branch.
     let prompt = mock.requests()[3].body["messages"][0]["content"].to_string();
     assert!(prompt.contains("懂了") && !prompt.contains("不懂"), "{prompt}");
     // The old branch stays.
@@ -58,7 +58,7 @@ async fn a_fork_shares_what_was_said_before_its_turn() {
     assert_eq!(old["forked_from"], Value::Null);
     assert_eq!(turns(&server, fork).await.len(), 2);
     assert_eq!(server.post(&forks, &json!({"turn": "turn_x"})).await.status, 404);
-    // A fork outlives what it was forked from.
+    // A fork outlives its origin.
     assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
     assert_eq!(turns(&server, fork).await.len(), 2);
 }
@@ -86,7 +86,7 @@ async fn a_fork_before_an_input_that_was_said_anew_has_the_first_words() {
     assert_eq!(history_texts(&snapshot["history"]), ["一", "第一句"]);
 }
 
-/// Two steps, the second with an action that is left out, and a variable of its own.
+/// Two steps, the second with a skipped action and a variable of its own.
 const STEPS: &str = "sessions:
   - session: s
     declare: [{var: mood, value: calm}]
@@ -224,7 +224,7 @@ async fn a_run_is_a_test_of_its_script() {
     let replay = server.post(&path, &json!({ "test": test })).await.json;
     assert_eq!(replay, json!({"version": 1, "turns": 3, "passed": true, "differences": []}));
     assert_eq!(mock.calls().started, 4, "a replay asks no model");
-    // With a round more, and an easier threshold, it ends otherwise.
+    // With one round more and an easier threshold, the end differs.
     let easier = yaml.replace("max_rounds: 3", "max_rounds: 4, exit_criteria: {understanding_threshold: 60}");
     let script_change = server.put(&format!("/api/v1/scripts/{script}"), &json!({ "yaml": easier })).await;
     assert_eq!(script_change.status, 200, "{}", script_change.text);

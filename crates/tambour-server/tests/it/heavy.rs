@@ -1,4 +1,4 @@
-//! Requests that ask for much work: they are bounded, and nobody else waits for them.
+//! Requests that cost much work: they are bounded, and other requests do not wait for them.
 
 use std::sync::Mutex;
 use std::thread::ThreadId;
@@ -31,7 +31,7 @@ async fn server_with_config(change: impl FnOnce(&mut tambour_server::Config)) ->
 #[tokio::test]
 async fn patterns_of_schemas_have_limits() {
     let server = server_with_config(|_| {}).await;
-    // 60 patterns of bounded repeats in less than 4 KB; each is another one.
+    // 60 patterns of bounded repeats in less than 4 KB, each a different one.
     let repeats = schema_of_patterns((0..60).map(|at| format!("^(?:[a-z{at}]{{1,90}}){{1,30}}$")));
     assert!(repeats.to_string().len() < 4096);
     let short = schema_of_patterns((0..65).map(|at| format!("^[a-z]+{at}$")));
@@ -57,7 +57,7 @@ async fn patterns_of_schemas_have_limits() {
     let words: Vec<String> = (0..30_000).map(|at| format!("word{at}")).collect();
     let long = server.post("/api/v1/messages", &message_with_schema(&json!({ "enum": words }))).await;
     assert_eq!((long.status, long.problem_code()), (422, "schema_limit"), "{}", long.text);
-    // What the engine cannot do is no matter of size.
+    // An unsupported pattern is an error of its own, whatever its size.
     let lookahead = schema_of_patterns(["^(?=a)b$".to_owned()]);
     let refusal = server.post("/api/v1/messages", &message_with_schema(&lookahead)).await;
     assert_eq!((refusal.status, refusal.problem_code()), (422, "invalid_schema"));
@@ -115,10 +115,10 @@ async fn limits_of_patterns_are_settings_and_hold_for_the_tools_of_a_message_tog
     );
 }
 
-/// Where work was done: the name of the work, and the thread.
+/// Work done so far: its name, and the thread that ran it.
 static WORK_DONE: Mutex<Vec<(&str, ThreadId)>> = Mutex::new(Vec::new());
 
-/// The threads that did this work during `request`. The server has one worker here, which is the test's own thread.
+/// Threads that did this work during `request`. The server has one worker here, the test's own thread.
 async fn threads_of_work<T>(work: &str, request: impl Future<Output = T>) -> (T, usize, usize) {
     tambour_server::fail::arm(|point| {
         if matches!(point, "schema" | "decode") {
@@ -160,7 +160,7 @@ async fn long_replies_are_read_beside_the_workers() {
         assert_eq!((answer.status, own_count), (200, 0), "{path}");
         assert!(other_count > 0, "{path}");
     }
-    // And they are read as short ones are.
+    // They are read like short ones.
     let decode_answer = server.post("/api/v1/decode", &json!({ "reply": long })).await;
     assert_eq!(decode_answer.json["dialect"], "thinkingml");
     assert_eq!(decode_answer.json["events"].as_array().unwrap().last().unwrap()["event"], "completed");

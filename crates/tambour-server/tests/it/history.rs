@@ -1,4 +1,4 @@
-//! What the model is shown of earlier messages of a conversation (R-73).
+//! Earlier messages of a conversation in the prompt (R-73).
 
 use serde_json::{Value, json};
 use tambour::tool::{RegisteredTool, ToolRegistry};
@@ -10,7 +10,7 @@ use crate::mock::{GOOD_REPLY, Gate, MockServer, Step, delta_step, finish_steps, 
 use crate::server::TestServer;
 use crate::tool_kit::{ToolKit, answer_reply, event_data, plan_reply, webhook_answer};
 
-/// A model that gives these replies, a server, and one conversation.
+/// A model with these replies, a server, and one conversation.
 struct ChatTest {
     mock: MockServer,
     server: TestServer,
@@ -19,7 +19,7 @@ struct ChatTest {
 
 impl ChatTest {
     async fn new(mut scripts: Vec<Vec<Step>>) -> ChatTest {
-        // Whatever is asked last is answered.
+        // The last question is always answered.
         scripts.push(reply_script("Last.", 9));
         let mock = MockServer::start(scripts).await;
         let server = TestServer::start(&mock, |config| config.timeouts.attempts = 1).await;
@@ -38,7 +38,7 @@ impl ChatTest {
         self.server.open_stream(&self.request(text, fields)).await.read_checked().await
     }
 
-    /// Asks once more, and gives what the model was shown.
+    /// Sends one more message, and returns the prompt of the model.
     async fn next_prompt(&self, fields: &Value) -> Vec<(String, String)> {
         let mut request = json!({"dialect": "plain"});
         request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -46,7 +46,7 @@ impl ChatTest {
         self.last_prompt()
     }
 
-    /// What the model was asked last.
+    /// The last prompt of the model.
     fn last_prompt(&self) -> Vec<(String, String)> {
         let requests = self.mock.requests();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ fn owned_pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
     messages.iter().map(|(role, content)| ((*role).to_owned(), (*content).to_owned())).collect()
 }
 
-/// Holds a reply against its contract.
+/// Checks a reply strictly against its contract.
 fn assert_strict(dialect: &str, reply: &str) {
     let mut options = Options::default();
     options.profile = Profile::Strict;
@@ -81,7 +81,7 @@ fn assert_strict(dialect: &str, reply: &str) {
     assert!(verdict.passed(), "{:#?}\n{reply}", verdict.findings);
 }
 
-/// A reply in the hand of a model that knows its form half: a draft, wrong numbers, no end.
+/// A reply of a model that half knows its format: a draft, wrong numbers, no end.
 const SLOPPY_REPLY: &str = "<think>a secret draft</think>\n<thinking>\n<phase id=\"3\">\n<title>Look</title>\nfirst thought\n\
     <phase id=\"3\">\n<title>Decide</title>\nsecond thought\n</thinking>\n<final>\nThe answer is 4.";
 
@@ -175,13 +175,13 @@ async fn of_plain_text_the_answer_goes_back() {
 async fn a_reply_that_was_stopped_goes_back_as_far_as_it_answered() {
     let reply_start = "<thinking>\n<phase id=\"1\">\n<title>Look</title>\na thought\n";
     let partial_reply = format!("{reply_start}</phase>\n</thinking>\n<final>\nHalf an answer \n");
-    // In its answer.
+    // Stopped within its answer.
     let chat = ChatTest::new(vec![vec![delta_step(&partial_reply), Step::WaitDisconnect]]).await;
     chat.say_and_stop("one", "final_delta").await;
     let prompt = chat.next_prompt(&json!({})).await;
     assert_strict("thinkingml", &prompt[1].1); // R-73
     assert!(prompt[1].1.contains("<final>\nHalf an answer\n"), "{prompt:?}");
-    // Before it: nothing goes back, and the question goes with the next one.
+    // Stopped before it: no reply is sent back, and the question is joined to the next one.
     let chat = ChatTest::new(vec![vec![delta_step(reply_start), Step::WaitDisconnect]]).await;
     let events = chat.say_and_stop("one", "phase_start").await;
     assert_eq!(chat.next_prompt(&json!({})).await, owned_pairs(&[("user", "one\n\nlast")])); // R-73
@@ -196,7 +196,7 @@ async fn a_reply_that_failed_goes_back_as_far_as_it_answered() {
     let prompt = chat.next_prompt(&json!({})).await;
     assert_strict("thinkingml", &prompt[1].1); // R-73
     assert!(prompt[1].1.contains("<final>\nHalf an answer\n"), "{prompt:?}");
-    // Before its answer it is as if it had not been asked for: who asks again does so in the same words.
+    // A message that failed before its answer does not count: a client that retries sends the same text again.
     for script in [vec![delta_step("<thinking>\n<phase id=\"1\">"), Step::Cut], vec![Step::Reset]] {
         let chat = ChatTest::new(vec![script]).await;
         assert_eq!(chat.say("one", &json!({})).await.last().unwrap().name, "error");
@@ -297,7 +297,7 @@ async fn replies_of_a_tool_loop_go_back_alike_within_it_and_after_it() {
         (&json!(reply_with_draft), &json!(history_text))
     );
     assert_eq!(record["turns"][1], json!({"reply": answer_text}));
-    // The tool is gone, and what was said stays the same.
+    // The tool is gone, and the history stays the same.
     kit.server.call("delete", "/api/v1/tools/lint", None).await;
     let fields = json!({"conversation_id": record["conversation_id"], "text": "And?", "tools": ["edit"]});
     kit.run(&fields).await;

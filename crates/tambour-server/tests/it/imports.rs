@@ -1,4 +1,4 @@
-//! Cards and lorebooks over HTTP, and prompts that are made of them.
+//! Cards and lorebooks over HTTP, and prompts built from them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -29,7 +29,7 @@ async fn server() -> TestServer {
     TestServer::start_default(&MockServer::start(vec![reply_script("x", 1)]).await).await
 }
 
-/// Imports one file of JSON; what is told of it.
+/// Imports one file of JSON; returns its report.
 async fn import_file(server: &TestServer, name: &str, file: &Value) -> Value {
     let response = server.post(IMPORTS, &json!({"files": [{"name": name, "json": file}]})).await;
     assert_eq!(response.status, 201, "{}", response.text);
@@ -70,7 +70,7 @@ async fn cards_and_books_come_in_json_png_and_charx() {
         assert_eq!(snapshot["card"]["description"], "{{char}} mends bells for {{user}}.");
         assert!(snapshot["skein"]["blocks"].as_array().unwrap().len() > 1, "{snapshot}");
     }
-    // The file as it came, and V3 JSON with all that it had.
+    // The original file, and V3 JSON with all its fields.
     let place = format!("/api/v1/cards/{}", id_field(&data[1], "card_id"));
     let (status, headers, bytes) = server.get_bytes(&format!("{place}?format=original")).await;
     assert_eq!((status, bytes), (200, picture));
@@ -86,7 +86,7 @@ async fn cards_and_books_come_in_json_png_and_charx() {
         (&book["name"], &book["entries"][0]["content"]),
         (&json!("reef"), &json!("The reef is hollow."))
     );
-    // A preset is an order of blocks, and nothing is kept of it.
+    // A preset becomes an order of blocks; the rest of it is dropped.
     assert_eq!(data[4]["skein"]["blocks"].as_array().map(Vec::is_empty), Some(false), "{}", data[4]);
     assert_eq!(import_count(&server).await, 4);
     // Newest first, in pages.
@@ -274,10 +274,10 @@ async fn a_card_and_a_book_become_a_prompt() {
     assert_eq!(messages.last().unwrap(), &json!({"role": "user", "content": "Where is the reef?"}));
     assert!(snapshot.json["tokens"].as_u64().unwrap() > 20);
     assert_eq!((&snapshot.json["dropped"], &snapshot.json["over"]), (&json!([]), &json!(false)));
-    // Nobody names the reef: its entry is not there.
+    // Without a mention of the reef its entry is absent.
     request["context"]["history"][0]["content"] = "Good morning.".into();
     assert_eq!(server.post(RENDER, &request).await.json["lore"], json!([]));
-    // Own blocks take the variables and the world info.
+    // Custom blocks get the variables and the world info.
     let skein = "blocks:\n  - {tag: who, text: \"{{ char.name }}\"}\n  - {slot: lore_after}\n  - {tag: chatter, priority: low, text: \"la la la la la la\"}\n  - {slot: history}\n";
     request["context"]["history"][0]["content"] = "To the reef!".into();
     request["skein"] = skein.into();
@@ -380,7 +380,7 @@ async fn a_prompt_of_blocks_reaches_the_model_as_written_and_says_how_the_reply_
     assert!(record["findings"].as_array().unwrap().is_empty(), "{}", record["findings"]);
     let element = record["events"].as_array().unwrap().iter().find(|event| event["event"] == "element");
     assert!(element.is_some(), "{}", record["events"]);
-    // A later message knows what was said.
+    // A later message has the earlier ones in its prompt.
     let later_answer =
         json!({"conversation_id": response.json["conversation_id"], "text": "And then?", "dialect": "plain"});
     let later_answer = server.post("/api/v1/messages", &later_answer).await.json;
@@ -452,7 +452,7 @@ async fn world_info_is_remembered_from_turn_to_turn() {
         json!({"history": texts[..count].iter().enumerate().map(line).collect::<Vec<_>>()})
     };
     let render_request = |count: usize| json!({"skein": skein, "lorebook_ids": [id_field(&response, "lorebook_id")], "context": chat(count)});
-    // A client that keeps the chat gets it back and gives it again.
+    // A client with a chat of its own receives the state and sends it back.
     let mut timed_state = json!({});
     let mut active = Vec::new();
     for count in [1, 3, 5, 7] {
@@ -462,11 +462,11 @@ async fn world_info_is_remembered_from_turn_to_turn() {
         active.push(!answer.json["lore"].as_array().expect(&answer.text).is_empty());
         timed_state = answer.json["timed"].clone();
     }
-    // Found at 1, stays until 4, rests from 5 on until 7.
+    // Matched at 1, sticky until 4, in cooldown from 5 to 7.
     assert_eq!(active, [true, true, false, true], "{timed_state}");
     let first_state = server.post(RENDER, &render_request(3)).await.json;
     assert_eq!(first_state["lore"], json!([]), "without it nothing stays");
-    // A conversation of the server's remembers by itself.
+    // A conversation on the server keeps the state itself.
     let mut conversation = None;
     for (turn, count) in [1, 3, 5, 7].into_iter().enumerate() {
         let mut message = render_request(count);
@@ -479,7 +479,7 @@ async fn world_info_is_remembered_from_turn_to_turn() {
         let sent_messages = mock.requests()[turn].body["messages"].to_string();
         assert_eq!(sent_messages.contains("The gate is old."), active[turn], "turn {turn}: {sent_messages}");
     }
-    // Its own word goes before what the server remembers.
+    // The state in the request overrides that of the server.
     let mut message = render_request(3);
     (message["dialect"], message["conversation_id"], message["timed"]) =
         ("plain".into(), json!(conversation), json!({}));
@@ -519,7 +519,7 @@ async fn an_alias_has_a_prompt_of_blocks() {
     let messages = &mock.requests()[0].body["messages"];
     assert_eq!(messages[0], json!({"role": "system", "content": "<rule>\nYou sum.\n</rule>"}), "{messages}");
     assert_eq!(messages[1], json!({"role": "user", "content": "2 + 2?"}));
-    // What cannot work is refused at start.
+    // A configuration that cannot work is refused at start.
     for (skein, lines, expected_text) in [
         ("no-such-file.yaml", None, "cannot be read"),
         (folder.write_file("bad.yaml", "blocks: 5\n").to_str().unwrap(), None, "is no prompt"),

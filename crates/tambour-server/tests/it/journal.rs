@@ -1,4 +1,4 @@
-//! The journal by itself: what is on it when a process dies, when a file is damaged, and in databases of before.
+//! The journal alone: its contents when a process dies, when a file is damaged, and in older databases.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,7 +34,7 @@ fn row(n: u64) -> MessageRow {
     }
 }
 
-/// Begins a message in a conversation of its own, or of another test's.
+/// Begins a message in a conversation of its own, or in one of another test.
 pub(crate) async fn begin(store: &dyn Log, row: &MessageRow) -> Box<dyn Lease> {
     let new = NewRun { row: row.clone(), opens_conversation: true, ..NewRun::default() };
     let AcquireOutcome::Started { lease, durable } = store.acquire(new).await.unwrap() else {
@@ -50,7 +50,7 @@ fn batch(first: u64) -> Batch {
     batch
 }
 
-/// Entries of a message, each of which is the one that was written.
+/// Number of entries of a message, each checked against the one written.
 async fn count_entries(store: &SqliteStore, id: &str) -> u64 {
     let mut last = 0;
     loop {
@@ -66,7 +66,7 @@ async fn count_entries(store: &SqliteStore, id: &str) -> u64 {
     }
 }
 
-/// Not a test: the process that dies.
+/// Not a test: the dying process.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
@@ -124,7 +124,7 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let mut lease = begin(&store, &row(0)).await;
     lease.append(batch(1)).await.into_result().unwrap();
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
-    // The journal as it is now, with a byte of the last record turned, in the place of a database that has nothing.
+    // The present journal, with a byte of the last record flipped, beside an empty database.
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&segment).unwrap();
@@ -138,13 +138,13 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
     assert_eq!(count_entries(&store, "msg_0").await, ENTRIES);
-    // It goes on behind that.
+    // Writing continues after the last intact entry.
     let mut lease = store.claim("msg_0").await.unwrap().unwrap();
     assert_eq!(lease.next_number(), ENTRIES + 1);
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
     assert_eq!(count_entries(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
-    // Once more, and nothing twice.
+    // Opened once more, without duplicates.
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(count_entries(&store, "msg_0").await, 2 * ENTRIES);
 }
@@ -158,17 +158,17 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     let mut lease = begin(&store, &row(0)).await;
     lease.append(batch(1)).await.into_result().unwrap();
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
-    // The journal is kept aside before it goes.
+    // A copy of the journal, before it is removed.
     let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
     let segment_bytes = std::fs::read(segment.path()).unwrap();
     lease.append(batch(2 * ENTRIES + 1)).await.into_result().unwrap();
     store.close().await;
-    // A database that has more than the journal.
+    // A database with more entries than the journal.
     std::fs::write(journal(&folder).join("0000000000000009.log"), &segment_bytes).unwrap();
     let store = SqliteStore::open(&file(&folder), false).await.unwrap();
     assert_eq!(count_entries(&store, "msg_0").await, 3 * ENTRIES);
     store.close().await;
-    // One that ends in the middle of a record.
+    // A journal that ends in the middle of a record.
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
     let mut first_batch = Batch::new(1);
@@ -181,10 +181,10 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     store.close().await;
 }
 
-/// Writes that are refused, one after the other, and whether what is left of them cannot be taken away either.
+/// Writes to refuse in a row, and whether truncating their remains is refused, too.
 static WRITES_TO_REFUSE: AtomicU64 = AtomicU64::new(0);
 static REFUSES_TRUNCATION: AtomicBool = AtomicBool::new(false);
-/// How often something was refused.
+/// Number of refusals.
 static REFUSALS: AtomicU64 = AtomicU64::new(0);
 
 fn refuse_write(place: &'static str) -> std::io::Result<()> {
@@ -203,13 +203,13 @@ fn refuse_write(place: &'static str) -> std::io::Result<()> {
 #[ignore = "the test below runs it"]
 fn refused_child() {
     let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
-    // A record is written in two halves, so that the first one of what is refused is on the file.
+    // A record is written in two halves, so that the first half of a refused write is in the file.
     tambour_server::fail::arm(|_| ());
     tambour_server::fail::arm_faults(refuse_write);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
-        // Who asks for a message is told, and the next one is taken.
+        // The request fails with an error, and the next one is accepted.
         WRITES_TO_REFUSE.store(1, Ordering::SeqCst);
         let new = NewRun { row: row(0), opens_conversation: true, ..NewRun::default() };
         assert!(store.acquire(new).await.is_err());
@@ -226,7 +226,7 @@ fn refused_child() {
             assert_eq!(REFUSALS.load(Ordering::SeqCst) - before, refusals + u64::from(refuses_truncation));
             assert_eq!(count_entries(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
         }
-        // As if killed, before the database has it.
+        // Aborts as if killed, before the database has it.
         std::process::abort();
     });
 }
@@ -251,16 +251,16 @@ async fn a_journal_whose_write_fails_goes_on_without_loss() {
     store.close().await;
 }
 
-/// The thread that syncs dies at its next sync, once it is told to.
+/// Tells the sync thread to die at its next sync.
 static SYNC_DIES: AtomicBool = AtomicBool::new(false);
 static SYNCING: AtomicBool = AtomicBool::new(false);
 static DEATH_REPORTED: AtomicBool = AtomicBool::new(false);
-/// It has.
+/// Set once the sync thread has died.
 static SYNC_ENDED: AtomicBool = AtomicBool::new(false);
-/// The next record is written when it has.
+/// Makes the next record wait for the death of the sync thread.
 static HOLDS_WRITES: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
-/// The database gets nothing before that.
+/// Blocks writes to the database until it is set.
 static DATABASE_RELEASED: AtomicBool = AtomicBool::new(false);
 
 fn wait_for_flag(flag: &AtomicBool) {
@@ -289,7 +289,7 @@ fn die_in_sync(point: &'static str) {
     }
 }
 
-/// Gives a sign at its end, whatever becomes of the test: somebody waits for it.
+/// Sets its flag when dropped, so that a failing test does not block a waiting thread.
 struct FlagOnDrop(&'static AtomicBool);
 
 impl Drop for FlagOnDrop {
@@ -313,12 +313,12 @@ fn unsynced_child() {
         SYNC_DIES.store(true, Ordering::SeqCst);
         append_lease.append(batch(1)).await.into_result().unwrap();
         wait_for_flag(&SYNCING);
-        // A run that comes while it syncs waits for the next sync, which never is.
+        // A run that arrives during the sync waits for the next one, which never comes.
         let new = NewRun { row: row(2), opens_conversation: true, ..NewRun::default() };
         let Ok(AcquireOutcome::Started { lease: _beginning, durable }) = store.acquire(new).await else {
             panic!("it begins")
         };
-        // A run that has found it alive, and writes when it is dead.
+        // A run that found the thread alive, and writes after its death.
         HOLDS_WRITES.store(true, Ordering::SeqCst);
         let finish_task = tokio::spawn(async move {
             let mut last = Batch::new(end_lease.next_number());
@@ -356,7 +356,7 @@ fn unsynced_child() {
     });
 }
 
-/// The writer of the database waits at its next commit, and dies when it is told to.
+/// Makes the database's writer wait at its next commit, and die when told to.
 static WRITER_HELD: AtomicBool = AtomicBool::new(false);
 static WRITER_DIES: AtomicBool = AtomicBool::new(false);
 

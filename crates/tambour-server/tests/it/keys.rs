@@ -1,4 +1,4 @@
-//! Keys: who may call, what they may, and whose everything is.
+//! Keys: access, rights, and ownership.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,7 +33,7 @@ async fn the_first_key_locks_the_door() {
     }
     server.set_key(Some(&secret));
     assert_eq!(server.get("/api/v1/settings").await.status, 200);
-    // The secret is shown once and kept nowhere.
+    // The secret is shown once and never stored.
     let all = server.get("/api/v1/keys").await;
     assert_eq!(all.json["data"][0]["rights"], "admin");
     assert!(!all.text.contains(&secret));
@@ -97,7 +97,7 @@ async fn what_belongs_to_others_does_not_exist() {
     let acceptance = server.post("/api/v1/messages", &json!({"text": "x"})).await;
     let id = acceptance.json["message_id"].as_str().unwrap().to_owned();
     let conversation = acceptance.json["conversation_id"].as_str().unwrap().to_owned();
-    // While it runs and afterwards; an admin is nobody special here.
+    // During the run and afterwards; an admin has no access to the things of other owners here.
     for round in 0..2 {
         for other in [&second_key, "1234567890123456"] {
             server.set_key(Some(other));
@@ -118,7 +118,7 @@ async fn what_belongs_to_others_does_not_exist() {
         }
         server.set_key(Some(&first_key));
         if round == 0 {
-            // Others who looked did not disturb it, not even without grace.
+            // Requests of other owners did not disturb it, not even without grace.
             gate.open();
             assert_eq!(server.wait_ended(&id).await["status"], "completed");
         }
@@ -139,7 +139,7 @@ async fn pages_of_other_sites_are_not_the_local_user() {
         ("host", "rebound.example", 403),
         ("host", "rebound.example:8787", 403),
         ("origin", &own_origin, 200),
-        // Another port is another site, on this machine too.
+        // Another port is another origin, on the same machine too.
         ("origin", "http://localhost:5173", 403),
         ("origin", &format!("http://localhost:{}", server.address.port()), 403),
         ("origin", &own_origin.replace("http://", "https://"), 403),
@@ -154,13 +154,13 @@ async fn pages_of_other_sites_are_not_the_local_user() {
         let answer = server.call_with("get", path, None, &[(name, value)]).await;
         assert_eq!(answer.status, status, "{name}: {value}");
     }
-    // With a key it is the key that counts.
+    // With a key, only the key decides.
     let (_, secret) = new_key(&server, "admin", "admin").await;
     server.set_key(Some(&secret));
     assert_eq!(server.call_with("get", path, None, &[("origin", "https://evil.example")]).await.status, 200);
 }
 
-/// The status of a request as it is written here.
+/// Status of a raw request with this target and these headers.
 async fn raw_status(server: &TestServer, target: &str, headers: &str) -> String {
     let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let request = format!("GET {target} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
@@ -272,17 +272,17 @@ async fn nobody_behind_a_proxy_is_the_local_user() {
         let key = json!({"name": "mine", "rights": "admin"}).to_string();
         let response = server.call_with("post", "/api/v1/keys", Some(&key), &[header]).await;
         assert_eq!(response.status, 403, "{header:?}");
-        // What is for everybody stays so.
+        // Public routes stay public.
         assert_eq!(server.call_with("get", "/healthz", None, &[header]).await.status, 200);
     }
-    // Some say nothing about themselves and speak an old version.
+    // Some clients send no headers and speak an old version.
     let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let old = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", server.address);
     socket.write_all(old.as_bytes()).await.unwrap();
     let mut answer = String::new();
     with_timeout(socket.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.contains("behind_proxy"), "{answer}");
-    // With a key it is the key that counts.
+    // With a key, only the key decides.
     let (_, secret) = new_key(&server, "admin", "admin").await;
     server.set_key(Some(&secret));
     for header in headers {
@@ -317,7 +317,7 @@ async fn a_removed_key_ends_its_turns_of_dialogues() {
         };
         let first = open_input(&json!({ "stream": stream }));
         mock.wait_until(|now| now.started == calls + 1).await;
-        // Another one waits in line behind it.
+        // A second one queues behind it.
         process.hold_at("turn.behind");
         let second = open_input(&json!({ "stream": stream }));
         process.wait_until_held("turn.behind").await;
@@ -328,7 +328,7 @@ async fn a_removed_key_ends_its_turns_of_dialogues() {
         assert!(text.contains("the key was removed"), "{text}");
         let (_, text) = with_timeout(second).await.unwrap();
         assert!(text.contains("unauthorized"), "{text}");
-        // The model is asked no more, and nothing runs.
+        // The model is not called again, and nothing runs.
         mock.wait_until(|now| now.ended == calls + 1).await;
         process.server.wait_for_metric("tambour_running", 0).await;
         assert_eq!(mock.calls().started, calls + 1);
@@ -358,7 +358,7 @@ async fn a_key_that_is_removed_while_its_request_waits_is_none() {
         );
         let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
         socket.write_all(head.as_bytes()).await.unwrap();
-        // It is let in: the server asks for the body.
+        // The request is accepted: the server asks for its body.
         let mut interim_answer = [0; 25];
         with_timeout(socket.read_exact(&mut interim_answer)).await.unwrap();
         assert_eq!(&interim_answer, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -392,7 +392,7 @@ async fn browsers_of_other_origins_only_if_configured() {
     for header in ["last-event-id", "idempotency-key", "x-api-key", "authorization", "content-type"] {
         assert!(list(&answer, "access-control-allow-headers").contains(header), "{header}");
     }
-    // Every method of the table, and what clients of other makers add.
+    // Every method of the table, and those that other clients add.
     let api = server.get("/openapi.json").await.json;
     let methods =
         api["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().keys());

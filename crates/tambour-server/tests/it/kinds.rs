@@ -1,4 +1,4 @@
-//! Services of every kind over HTTP: what they are asked, what comes of their answers, and of their failures.
+//! Services of every kind over HTTP: requests to them, their answers, and their failures.
 
 use serde_json::{Value, json};
 use tambour_server::upstream::ServiceKind;
@@ -8,7 +8,7 @@ use crate::mock::{MockServer, Step, response_script};
 use crate::server::{Folder, TestServer};
 use crate::tool_kit::{ToolKit, allow_local_webhooks, webhook_answer};
 
-/// The kinds that are not the one all others are held against.
+/// All kinds but the one that is the reference for the others.
 pub(crate) const OTHER_KINDS: [ServiceKind; 3] =
     [ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
@@ -26,7 +26,7 @@ fn recorded_bytes(kind: ServiceKind, case: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A recorded answer as it is sent, in pieces.
+/// A script that plays a recorded answer in pieces.
 pub(crate) fn recorded_script(kind: ServiceKind, case: &str) -> Vec<Step> {
     let bytes = recorded_bytes(kind, case);
     bytes.chunks(97).map(|piece| Step::Send(piece.to_vec())).chain([Step::End]).collect()
@@ -58,7 +58,7 @@ pub(crate) fn end_event(events: &[Event]) -> (&str, &Value) {
 
 #[tokio::test]
 async fn replies_of_all_kinds_are_the_same_events() {
-    // What a client sees, but for ids, times and details of the tokens.
+    // Everything a client sees but ids, times and details of the tokens.
     let comparable = |events: &[Event]| {
         let texts = ["phase_delta", "final_delta"].map(|name| joined_text(events, name));
         let names: Vec<String> = event_names(events).into_iter().map(str::to_owned).collect();
@@ -73,7 +73,7 @@ async fn replies_of_all_kinds_are_the_same_events() {
             let events = answer_events(kind, recorded_script(kind, case)).await;
             let (mut comparable, mut expected) = (comparable(&events), comparable(&expected));
             if case == "cut" {
-                // Some count as they go.
+                // Some services count tokens as they stream.
                 (comparable.2, expected.2) = Default::default();
             }
             assert_eq!(comparable, expected, "{case} of {}", kind.name());
@@ -169,7 +169,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                 );
             }
             (ServiceKind::Anthropic, _) => {
-                // Signed reasoning goes back word for word, before everything.
+                // Signed reasoning is sent back verbatim, before everything else.
                 let [.., call_message, _] = body["messages"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
                 };
@@ -230,7 +230,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                 assert_eq!(body["tools"][0]["function"]["name"], "weather");
             }
         }
-        // What only the service can read is nobody else's.
+        // Opaque fields of the service are not shown to others.
         let record = kit.server.wait_ended(&stream_message_id(&events)).await.to_string();
         assert!(!record.contains("EqQBCg") && !record.contains("CiQB"), "{record}");
     }
@@ -267,7 +267,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
         ]
     };
     for kind in OTHER_KINDS {
-        // A service that is busy, overloaded or broken is asked again.
+        // A service that is busy, overloaded or broken is called again.
         let scripts = vec![
             refusal(429, ("retry-after-ms", "1")),
             refusal(529, ("retry-after", "0")),
@@ -303,7 +303,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
             let labels = format!("upstream=\"{}\",code=\"{code}\"", kind.name());
             assert!(metrics.contains(&labels), "{labels}: {metrics}");
         }
-        // Nothing is repeated once something has come.
+        // Retries end once the client has received text.
         let half = || {
             let bytes = recorded_bytes(kind, "text");
             Step::Send(bytes[..bytes.len() / 2].to_vec())

@@ -1,4 +1,4 @@
-//! What services of every kind are asked: addresses, headers, and prompts in the words of each.
+//! Requests to services of every kind: addresses, headers, and prompts in the terms of each.
 
 use serde_json::{Value, json};
 use tambour_server::upstream::ServiceKind;
@@ -7,7 +7,7 @@ use crate::kinds::{OTHER_KINDS, end_event, recorded_script, request_body, server
 use crate::mock::{MockServer, ReceivedRequest};
 use crate::server::TestServer;
 
-/// What a service is asked for this message.
+/// Request that a service receives for this message.
 async fn service_request(kind: ServiceKind, path: &str, request: &Value) -> ReceivedRequest {
     let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
     let tambour = server_of_kind(kind, &mock, path).await;
@@ -58,7 +58,7 @@ async fn bases_have_the_version_or_not() {
             assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
         }
     }
-    // The name of a model is one segment of the address, and nothing else.
+    // The name of a model stays a single segment of the address.
     for (model, line) in [
         ("models/gemini-x", "post /v1beta/models/gemini-x:streamgeneratecontent?alt=sse http/1.1"),
         ("tunedModels/mine", "post /v1beta/tunedmodels/mine:streamgeneratecontent?alt=sse http/1.1"),
@@ -88,7 +88,7 @@ async fn a_service_that_wants_a_model_is_not_asked_without_one() {
     }
 }
 
-/// A prompt with all that a prompt may have.
+/// A prompt with everything a prompt may have.
 fn full_prompt() -> Value {
     json!([
         {"role": "system", "content": "Be brief."},
@@ -150,7 +150,7 @@ async fn anthropic_is_asked_in_its_form() {
             ],
         })
     );
-    // What is not said: a number of tokens is wanted, and one in the service's own words counts.
+    // Defaults: the service requires a number of tokens, and one given in the service's own field counts.
     let body = service_request(ServiceKind::Anthropic, "", &json!({"text": "x"})).await.body;
     assert_eq!((&body["max_tokens"], body.get("system"), body.get("tools")), (&json!(8192), None, None));
     let fields = json!({"max_tokens": 99, "thinking": {"type": "adaptive"}, "stream": false});
@@ -161,7 +161,7 @@ async fn anthropic_is_asked_in_its_form() {
         (&body["max_tokens"], &body["thinking"]["type"], &body["stream"]),
         (&json!(99), &json!("adaptive"), &json!(true))
     );
-    // A schema that services hold models to, and one that leaves things open.
+    // A schema that services enforce, and one that leaves things open.
     for (strict, expected) in
         [(true, json!({"type": "json_schema", "schema": {"type": "object"}})), (false, Value::Null)]
     {
@@ -172,7 +172,7 @@ async fn anthropic_is_asked_in_its_form() {
                 .body;
         assert_eq!(body["output_config"]["format"], expected);
     }
-    // Who says only what goes before everything is heard all the same.
+    // A prompt of system messages alone is sent all the same.
     let messages = json!([{"role": "system", "content": "Begin."}]);
     let body = service_request(ServiceKind::Anthropic, "", &json!({"messages": messages})).await.body;
     assert_eq!(body["messages"], json!([{"role": "user", "content": [{"type": "text", "text": "Begin."}]}]));
@@ -211,7 +211,7 @@ async fn gemini_is_asked_in_its_form() {
             },
         })
     );
-    // Newer models refuse calls that nobody signed.
+    // Newer models refuse calls without a signature.
     let mut request = sampled_request(&full_prompt());
     request["model"] = "gemini-3.8-flash".into();
     let body = service_request(ServiceKind::Gemini, "", &request).await.body;

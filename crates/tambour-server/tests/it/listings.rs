@@ -1,4 +1,4 @@
-//! Listings come in pages, and hold no more than they show.
+//! Listings come in pages, and load no more than they show.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn post_message(server: &TestServer, conversation: &Value, text: &str) -> 
     id
 }
 
-/// Who pages and deletes must not begin again unawares.
+/// Deleting while paging must not silently restart the listing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_behind_what_is_not_there_is_refused() {
     let script = vec![delta_step("a reply")].into_iter().chain(finish_steps("stop")).collect();
@@ -145,7 +145,7 @@ async fn a_model_is_told_the_newest_of_a_long_conversation() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     const MESSAGES: usize = 24;
-    // A record is larger than what stands between server and client.
+    // A record larger than the buffers between server and client.
     let long = "long ".repeat(400_000);
     let script =
         (0..20).map(|at| delta_step(&long[at * 100_000..][..100_000])).chain(finish_steps("stop")).collect();
@@ -160,7 +160,7 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let mut export = client.get(path).send().await.unwrap();
     let mut text = export.chunk().await.unwrap().unwrap().to_vec();
-    // The message that is being written, and some behind it.
+    // The message that is being written, and some after it.
     for id in &all[..MESSAGES / 2] {
         assert_eq!(server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
     }
@@ -173,7 +173,7 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
         .skip(1)
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["message_id"].as_str().unwrap().to_owned())
         .collect();
-    // Each that stayed is there once, and of the others none twice.
+    // Each remaining message is listed once, and of the others none twice.
     let (deleted_ids, remaining_ids) = ids.split_at(ids.len() - MESSAGES / 2);
     assert_eq!(remaining_ids, &all[MESSAGES / 2..]);
     let mut deletions = all[..MESSAGES / 2].iter();
@@ -200,7 +200,7 @@ async fn conversations_are_found_by_what_was_said() {
     let found = search("q=stra%C3%9Fe").await.json;
     assert_eq!(ids(&found), [all[1].clone()]);
     assert_eq!((&found["data"][0]["found"]["in"], &found["next"]), (&json!("request"), &Value::Null));
-    // Eight characters of an id find it, of a message the conversation that it is in; fewer may be words.
+    // Eight characters of an id find it, and for a message its conversation; fewer count as words.
     let id = all[1].as_str().unwrap();
     let found = search(&format!("q={}", &id[id.len() - 8..])).await.json;
     assert_eq!((ids(&found), &found["data"][0]["found"]["in"]), (vec![all[1].clone()], &json!("id")));
@@ -212,7 +212,7 @@ async fn conversations_are_found_by_what_was_said() {
         (vec![all[1].clone()], &json!(message))
     );
     assert_eq!(ids(&search("q=conv_").await.json), [] as [Value; 0]);
-    // Words of the record that nobody said are not found.
+    // Words of the record outside of the texts are not found.
     assert_eq!(ids(&search("q=output_protocol").await.json), [] as [Value; 0]);
     // Page by page, newest first.
     let page = search("q=lantern&limit=2").await.json;
@@ -227,7 +227,7 @@ async fn conversations_are_found_by_what_was_said() {
             (422, "invalid_field", &json!("q"))
         );
     }
-    // Others find nothing.
+    // Another owner finds nothing.
     let response = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     server.set_key(response["key"].as_str());
     let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;

@@ -21,19 +21,19 @@ async fn a_thousand_streams_at_once() {
     let mock = MockServer::start(vec![script]).await;
     let process = ServerProcess::start(&mock, false);
     let server = &process.server;
-    // The first request makes what all share.
+    // The first request creates the shared state.
     server.get("/metrics").await;
     let before = process.memory();
     let start_time = Instant::now();
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // In groups, since a listener takes so many at a time.
+    // In groups, since the backlog of a listener is limited.
     let mut streams = Vec::new();
     for _ in 0..STREAMS / 50 {
         streams.extend(futures_util::future::join_all((0..50).map(|_| server.open_stream(&request))).await);
     }
     assert!(streams.iter().all(|stream| stream.status == 200));
     mock.wait_until(|calls| calls.started == STREAMS && calls.ended == 0).await;
-    // All have everything that was written before the first may go on.
+    // Every reader has all that was written before the first run may continue.
     let mut events = futures_util::future::join_all(streams.iter_mut().map(|stream| async {
         let mut events = stream.read_until("final_delta").await;
         while !joined_text(&events, "final_delta").contains("piece 19") {
@@ -100,7 +100,7 @@ async fn a_reader_that_stalls_holds_nobody() {
     if let Some(before) = before {
         let memory_each = || process.memory().map_or(0, |memory| memory.saturating_sub(before) / 21);
         eprintln!("a stalled reader: {} KiB", memory_each());
-        // What is on its way to the database is not theirs, and gone in a moment.
+        // Memory of pending database writes is not theirs, and freed in a moment.
         with_timeout(async {
             while memory_each() >= 512 {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -111,9 +111,9 @@ async fn a_reader_that_stalls_holds_nobody() {
     second_gate.open();
     events.extend(active_reader.read_rest().await);
     check_stream(&events);
-    // The message that only a stalled reader follows goes on to its end too.
+    // The message with only a stalled reader reaches its end, too.
     server.wait_for_metric("tambour_running", 0).await;
-    // One of them wakes up and has missed nothing.
+    // One stalled reader resumes and has missed nothing.
     let mut resumed_reader = stalled_readers.pop().unwrap();
     let resumed_events = resumed_reader.read_rest().await;
     assert!(resumed_reader.has_ended);
@@ -130,7 +130,7 @@ async fn a_reader_that_stalls_after_the_end_is_cut_off() {
     let server = TestServer::start(&mock, |config| config.reader_idle_ms = 300).await;
     let body = r#"{"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}"#;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    // The system takes little for it.
+    // A small receive buffer of the system.
     socket.set_recv_buffer_size(4 << 10).unwrap();
     let mut connection = with_timeout(socket.connect(server.address)).await.unwrap();
     let length = body.len();

@@ -1,4 +1,4 @@
-//! The server over real sockets, against upstreams that behave badly and clients that come and go.
+//! The server over real sockets, against upstreams that misbehave and clients that come and go.
 
 mod aliases;
 mod asking;

@@ -1,4 +1,4 @@
-//! Tools of MCP servers: joined, called, and what comes of servers that are away, slow or hostile.
+//! Tools of MCP servers: registration, calls, and servers that are away, slow or hostile.
 
 use serde_json::{Value, json};
 use tambour_server::Config;
@@ -100,7 +100,7 @@ async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     let prompt = model.requests()[1].body["messages"].to_string();
     assert!(prompt.contains("did echo with"), "{prompt}");
     assert_eq!(server.metric("tambour_tool_calls_total").await, 2);
-    // Arguments are held against the server's schema before anything is sent.
+    // Arguments are validated against the server's schema before the call.
     let wrong = json!({"thought": "t", "response_mode": "TOOL_EXECUTION", "direct_response": null,
         "tool_calls": [{"name": "fs_echo", "args": {"userInput": 7}}]});
     let (_model, server) = self::server_with_files(&[&wrong.to_string()], &mcp, &mcp_settings).await;
@@ -155,7 +155,7 @@ async fn tools_that_fail_give_an_error_to_the_model() {
         ("fails", "tool_failed", "the tool failed: the file is not there"),
         ("refuses", "server_refused", "no such arguments"),
         ("large", "answer_too_large", "10000"),
-        // More than is read of one message at all: the connection ends.
+        // Above the size limit of a message, the connection ends.
         ("flood", "broken_answer", "broke"),
     ] {
         let before = mcp.calls().len();
@@ -213,7 +213,7 @@ async fn a_server_that_is_away_is_told_and_comes_back() {
     let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
     let (_model, server) = server_with_files(&replies, &mcp, &mcp_settings).await;
     wait_until_listed(&server, &["echo"]).await;
-    // The configuration names a tool that the server does not have.
+    // The request names a tool that the server does not have.
     let refusal = server.post("/api/v1/messages", &request_with_tools(&["gone"])).await;
     assert_eq!((refusal.status, refusal.problem_code()), (422, "unknown_tool"));
     assert!(refusal.json["detail"].as_str().unwrap().contains("`files`"), "{}", refusal.text);
@@ -270,7 +270,7 @@ async fn a_server_that_never_answered_refuses_the_message() {
     }
     assert!(listed_tools(&server).await.is_empty());
     assert_eq!(model.calls().started, 0);
-    // Others are not disturbed.
+    // Other messages are not disturbed.
     let events = server.open_stream(&json!({"text": "x", "dialect": "plain"})).await.read_checked().await;
     assert_eq!(events.last().unwrap().name, "completed");
 }
@@ -361,11 +361,11 @@ async fn no_key_takes_the_name_of_a_tool_that_joined() {
         assert_eq!((refusal.status, refusal.problem_code()), (409, "tool_of_server"), "{}", refusal.text);
         assert!(refusal.json["detail"].as_str().unwrap().contains("`mcp.files.tools`"));
     }
-    // The one of the operator is called.
+    // The operator's tool takes precedence.
     assert_eq!(server.get("/api/v1/tools/echo").await.json["executor"]["kind"], "mcp");
     let events = server.open_stream(&request_with_tools(&["echo"])).await.read_checked().await;
     assert_eq!(result_codes(&events), ["ok"]);
-    // What the key registered may go, what the operator has may not.
+    // A tool registered by the key may be deleted, one of the operator may not.
     assert_eq!(server.call("delete", "/api/v1/tools/echo", None).await.status, 204);
     assert_eq!(server.call("delete", "/api/v1/tools/echo", None).await.problem_code(), "tool_of_server");
     assert_eq!(server.call("delete", "/api/v1/tools/nothing", None).await.status, 404);
@@ -409,7 +409,7 @@ async fn a_server_of_which_all_tools_join_takes_no_name_of_others() {
     ] {
         assert_eq!(server.get(&format!("/api/v1/tools/{name}")).await.json["executor"], executor);
     }
-    // The key changes its own as before.
+    // The key can still change its own tools.
     assert_eq!(server.put("/api/v1/tools/mine", &client).await.status, 200);
     let mut stream = server.open_stream(&request_with_tools(&["write", "mine"])).await;
     assert_eq!(result_codes(&stream.read_rest().await), ["ok"]);
@@ -487,7 +487,7 @@ async fn a_connection_that_panics_is_told_and_made_again() {
     for line in &log {
         assert_eq!((&line["level"], &line["mcp"]), (&json!("ERROR"), &json!("files")), "{line}");
     }
-    // What it had is known, and it comes back with what is new.
+    // Known tools stay listed, and the server returns with the new ones.
     assert_eq!(listed_tools(&process.server).await, ["echo"]);
     std::fs::remove_file(panic_file).unwrap();
     wait_until_listed(&process.server, &["echo", "more"]).await;

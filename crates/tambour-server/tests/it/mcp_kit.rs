@@ -1,4 +1,4 @@
-//! An MCP server of the test, over streamable HTTP, and one that a shell is.
+//! An MCP server of the test over streamable HTTP, and one that is a shell script.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{TestServer, with_timeout};
 use crate::tool_kit::tool_schema;
 
-/// What the server has and what was asked of it.
+/// Tools of the server, its behaviour, and the requests it received.
 #[derive(Default)]
 pub(crate) struct McpState {
     pub(crate) tools: Vec<Tool>,
@@ -30,9 +30,9 @@ pub(crate) struct McpState {
     pub(crate) list_requests: usize,
     /// Headers of the last request.
     pub(crate) headers: Vec<(String, String)>,
-    /// Each page of the tools says that there is another one.
+    /// Makes each page of the tools name a next page.
     pub(crate) has_endless_pages: bool,
-    /// The server has never anything to say.
+    /// Makes the server answer nothing.
     pub(crate) is_silent: bool,
     pub(crate) peers: Vec<Peer<RoleServer>>,
 }
@@ -40,14 +40,14 @@ pub(crate) struct McpState {
 #[derive(Clone)]
 struct McpHandler(Arc<Mutex<McpState>>);
 
-/// A server that is running.
+/// A running server.
 pub(crate) struct MockMcp {
     pub(crate) state: Arc<Mutex<McpState>>,
     pub(crate) port: u16,
     stop_token: CancellationToken,
 }
 
-/// A tool that takes what plans of the tests give.
+/// A tool that accepts the arguments of the tests' plans.
 pub(crate) fn tool(name: &str) -> Tool {
     let Value::Object(schema) = tool_schema() else { unreachable!() };
     Tool::new(name.to_owned(), format!("what {name} does"), schema)
@@ -74,7 +74,7 @@ impl ServerHandler for McpHandler {
         let mut state = self.0.lock().unwrap();
         state.list_requests += 1;
         state.peers.push(context.peer);
-        // Two a page.
+        // Two tools a page.
         let from: usize =
             request.and_then(|request| request.cursor).map_or(0, |cursor| cursor.parse().unwrap());
         let mut page =
@@ -111,7 +111,7 @@ impl ServerHandler for McpHandler {
 }
 
 impl MockMcp {
-    /// A server with these tools.
+    /// Starts a server with these tools.
     pub(crate) async fn start(tools: Vec<Tool>) -> MockMcp {
         MockMcp::start_on_port(McpState { tools, ..McpState::default() }, 0).await
     }
@@ -158,14 +158,14 @@ impl MockMcp {
         MockMcp { state, port, stop_token }
     }
 
-    /// How it stands in a configuration, with these fields beside its URL.
+    /// Configuration of the server, with these fields beside its URL.
     pub(crate) fn config(&self, fields: &Value) -> McpConfig {
         let mut mcp_config = json!({"url": format!("http://127.0.0.1:{}/mcp", self.port)});
         mcp_config.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         serde_json::from_value(mcp_config).unwrap()
     }
 
-    /// Says that the tools have changed.
+    /// Notifies clients that the tools have changed.
     pub(crate) async fn notify_tools_changed(&self) {
         let peers = self.state.lock().unwrap().peers.clone();
         for peer in peers {
@@ -173,7 +173,7 @@ impl MockMcp {
         }
     }
 
-    /// Waits until something of it has come.
+    /// Waits until the recorded requests satisfy a condition.
     pub(crate) async fn wait_until(&self, mut condition: impl FnMut(&McpState) -> bool) {
         with_timeout(async {
             while !condition(&self.state.lock().unwrap()) {
@@ -187,7 +187,7 @@ impl MockMcp {
         self.state.lock().unwrap().calls.clone()
     }
 
-    /// Ends it and its connections.
+    /// Ends the server and its connections.
     pub(crate) fn stop(&self) {
         self.stop_token.cancel();
     }
@@ -199,18 +199,18 @@ impl Drop for MockMcp {
     }
 }
 
-/// A tool that only reads.
+/// A read-only tool.
 pub(crate) fn read_only_tool(name: &str) -> Tool {
     tool(name).with_annotations(ToolAnnotations::new().read_only(true))
 }
 
-/// The names of the tools that a key sees.
+/// Names of the tools visible to a key.
 pub(crate) async fn listed_tools(server: &TestServer) -> Vec<String> {
     let tools = server.get("/api/v1/tools?limit=200").await.json;
     tools["data"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until a key sees these tools.
+/// Waits until these tools are visible to a key.
 pub(crate) async fn wait_until_listed(server: &TestServer, names: &[&str]) {
     with_timeout(async {
         while listed_tools(server).await != names {

@@ -1,4 +1,4 @@
-//! MCP servers that are programs: a shell that speaks the protocol.
+//! MCP servers that are programs: a shell script that speaks the protocol.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::mock::{MockServer, reply_script};
 use crate::server::{Folder, TestServer, with_timeout};
 use crate::tool_kit::{answer_reply, check_tool_stream, event_data, plan_reply, result_codes};
 
-/// Answers to each request that comes, with `$id`; `CALL` stands for what is done with a call.
+/// Answers each request with its `$id`; `CALL` is replaced by the action of a call.
 const SHELL_SCRIPT: &str = r#"
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 text() { say "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
@@ -35,7 +35,7 @@ fn shell_config(call_script: &str, folder: &Folder, fields: &Value) -> McpConfig
     serde_json::from_value(config).unwrap()
 }
 
-/// A server whose model calls the tool as often as said, each time in a message of its own.
+/// A server whose model calls the tool in each of `messages` messages.
 async fn server(call_script: &str, fields: &Value, messages: usize) -> (TestServer, Folder) {
     let replies = (0..messages).flat_map(|n| [plan_reply(&[("run", &n.to_string())]), answer_reply("Done.")]);
     let model = MockServer::start(replies.map(|text| reply_script(&text, 9)).collect()).await;
@@ -66,7 +66,7 @@ async fn a_program_has_the_variables_it_is_given_and_ends_with_the_server() {
     let name = std::env::var("CARGO_PKG_NAME").unwrap();
     assert_eq!(event_data(&events, "tool_result")[0]["result"], format!("{name}, , {home}"));
     assert!(!folder.0.join("ended").exists());
-    // It had the time to end by itself.
+    // The program had time to end on its own.
     server.stop().await;
     assert!(folder.0.join("ended").exists());
 }
@@ -84,7 +84,7 @@ async fn a_program_that_dies_in_a_call_is_started_again_and_the_call_is_not_repe
 
 #[tokio::test]
 async fn what_a_program_says_is_bounded() {
-    // A line without end, and much beside the protocol.
+    // A line without end, and much output beside the protocol.
     let call_script = r#"yes said >&2 | head -c 3000000 >&2; if [ -e "$FOLDER_OF_TEST/said" ]; then text again; else touch "$FOLDER_OF_TEST/said"; head -c 6000000 /dev/zero | tr '\0' x; fi"#;
     let call_script = call_script.replace("yes said >&2 |", "yes said |");
     let (server, _folder) = server(&call_script, &json!({}), 2).await;
@@ -120,7 +120,7 @@ async fn a_program_that_hangs_is_started_anew() {
     let call_script = r#"if [ -e "$FOLDER_OF_TEST/hung" ]; then text again; else touch "$FOLDER_OF_TEST/hung"; exec sleep 1000; fi"#;
     let (server, _folder) = server(call_script, &json!({"timeout_ms": 300}), 1000).await;
     assert_eq!(result_codes(&run_message(&server).await), ["timeout"]);
-    // Until it has been found out that the program does not list its tools either, calls go there.
+    // Calls are tried until the server has noticed that the program does not list its tools either.
     with_timeout(async { while result_codes(&run_message(&server).await) != ["ok"] {} }).await;
 }
 

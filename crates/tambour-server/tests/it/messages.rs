@@ -1,4 +1,4 @@
-//! Asking a model: both ways to get the answer, records, conversations, refusals.
+//! Messages: both ways to get the answer, records, conversations, refusals.
 
 use serde_json::{Value, json};
 use tambour::event::EventCollector;
@@ -163,7 +163,7 @@ async fn extensions_and_findings_only_when_asked_for() {
     let mut plain_names = event_names(&full);
     plain_names.retain(|name| !matches!(*name, "draft_delta" | "finding"));
     assert_eq!(plain_names, event_names(&plain));
-    // One without the other.
+    // Each extension alone.
     for (option, other_option, extension, other_extension) in [
         ("extensions", "findings", "draft_delta", "finding"),
         ("findings", "extensions", "finding", "draft_delta"),
@@ -190,7 +190,7 @@ async fn a_conversation_goes_on() {
             json!({"text": text, "conversation_id": id, "system_prompt": "Be brief.", "dialect": "plain"});
         server.open_stream(&request).await.read_checked().await;
     }
-    // The second request comes right after the end of the first: nothing of it is missing.
+    // The second request comes right after the end of the first, and has all of it.
     let history = [("system", "Be brief."), ("user", "one"), ("assistant", "First."), ("user", "two")];
     let history: Vec<Value> =
         history.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
@@ -248,7 +248,7 @@ async fn refuses_what_it_cannot_do_and_says_why() {
     let query = server.get("/api/v1/messages/m/events?colour=1").await;
     assert_eq!((query.status, query.problem_code()), (422, "unknown_field"));
     assert_eq!(query.json["field"], "colour");
-    // In words of JSON, and without what is not for clients.
+    // Types have their JSON names, and internal details are left out.
     let number = server.post("/api/v1/messages", &json!({"text": "x", "temperature": "warm"})).await;
     assert!(number.text.contains("expected a number at"), "{}", number.text);
     let unknown = server.post("/api/v1/messages", &json!({"text": "x", "colour": 1})).await;
@@ -351,7 +351,7 @@ async fn tells_the_rules_that_findings_name() {
     assert_eq!((unknown.status, unknown.problem_code()), (404, "not_found"));
 }
 
-/// What the commands of the same names print comes from these calls of the library.
+/// Commands of the same names print the results of these library calls.
 #[tokio::test]
 async fn decoding_and_checking_say_the_same_as_the_commands() {
     let mock = MockServer::start(vec![reply_script("x", 1)]).await;
@@ -391,7 +391,7 @@ async fn decoding_and_checking_say_the_same_as_the_commands() {
             assert_eq!(check_answer, expected, "{name}: {text}");
         }
     }
-    // Without a name, the answer says what was found.
+    // Without a name the kind is detected and reported.
     let check_answer = server.post("/api/v1/check", &json!({"reply": "It is 4."})).await.json;
     assert_eq!((&check_answer["contract"], &check_answer["verdict"]), (&json!("plain"), &json!("pass")));
 }

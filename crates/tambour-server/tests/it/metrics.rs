@@ -1,4 +1,4 @@
-//! What the server counts and logs.
+//! Metrics and logs of the server.
 
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +32,7 @@ impl<'a> MakeWriter<'a> for LogLines {
 }
 
 impl LogLines {
-    /// Those that hold all of these.
+    /// Number of the lines that contain all of these parts.
     fn count_containing(&self, parts: &[&str]) -> usize {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
@@ -42,8 +42,8 @@ impl LogLines {
 #[tokio::test]
 async fn failing_upstreams_are_counted_and_logged() {
     let lines = LogLines::default();
-    // While there is one subscriber alone, a place that another thread comes to first would be asked for by that thread's alone,
-    // which is none, and be silent from then on.
+    // With a single subscriber alone, a callsite first reached by another thread would ask that thread's subscriber, which is none,
+    // and stay silent from then on.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     // The server runs on this thread.
     let logs = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();

@@ -1,4 +1,4 @@
-//! An upstream that does what a script says, over raw TCP: it pauses, cuts, stalls, floods and talks garbage.
+//! An upstream that plays a script over raw TCP: it pauses, cuts, stalls, floods and sends garbage.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,28 +11,28 @@ use tokio::sync::watch;
 
 use crate::server::with_timeout;
 
-/// What the upstream does next.
+/// Step of a script.
 #[derive(Clone)]
 pub(crate) enum Step {
-    /// Status line and headers; a stream with status 200 when a script begins otherwise.
+    /// Sends status line and headers; a script without one begins a stream with status 200.
     Head(u16, Vec<(&'static str, String)>),
-    /// A piece of the body.
+    /// Sends a piece of the body.
     Send(Vec<u8>),
-    /// Waits for the signal, or until the client has gone.
+    /// Waits for the gate, or until the client has disconnected.
     Wait(Gate),
-    /// Waits so many milliseconds, and then does that.
+    /// Waits for so many milliseconds, then runs the step.
     After(u64, Box<Step>),
-    /// Ends the body well.
+    /// Ends the body properly.
     End,
     /// Closes the connection without ending the body.
     Cut,
     /// Resets the connection.
     Reset,
-    /// Waits until the client has gone.
+    /// Waits until the client has disconnected.
     WaitDisconnect,
 }
 
-/// A signal that stays given.
+/// A signal that stays set.
 #[derive(Clone)]
 pub(crate) struct Gate(Arc<watch::Sender<bool>>);
 
@@ -50,24 +50,24 @@ impl Gate {
     }
 }
 
-/// A request as it arrived.
+/// A request of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     /// Request line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Value,
-    /// The body as it came.
+    /// The raw body.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// How many calls there are and were.
+/// Numbers of calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallCounts {
     /// Requests that arrived.
     pub(crate) started: usize,
-    /// Requests whose connection is over, in whatever way.
+    /// Requests whose connection is over, in any way.
     pub(crate) ended: usize,
-    /// Requests whose client went away before the script ended.
+    /// Requests whose client disconnected before the script ended.
     pub(crate) abandoned: usize,
 }
 
@@ -83,7 +83,7 @@ struct MockState {
 }
 
 impl MockServer {
-    /// Plays the scripts one a request; the last one again and again.
+    /// Plays one script a request; the last one again and again.
     pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> MockServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -113,7 +113,7 @@ impl MockServer {
         *self.shared.calls.borrow()
     }
 
-    /// Waits until the calls are like that.
+    /// Waits until the calls satisfy a condition.
     pub(crate) async fn wait_until(&self, condition: impl FnMut(&CallCounts) -> bool) {
         with_timeout(self.shared.calls.subscribe().wait_for(condition)).await.unwrap();
     }
@@ -157,7 +157,7 @@ async fn read_request(socket: &mut TcpStream) -> Option<ReceivedRequest> {
     Some(ReceivedRequest { head, body: serde_json::from_slice(&bytes).unwrap_or_default(), bytes })
 }
 
-/// Returns whether the script was played to its end.
+/// Plays a script; returns true if it reached its end.
 async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
     let mut has_head = false;
     for step in script {
@@ -214,7 +214,7 @@ async fn write_head(socket: &mut TcpStream, status: u16, headers: &[(&'static st
     write(socket, head.as_bytes()).await
 }
 
-/// A chunk of the body.
+/// Sends a chunk of the body; returns false if the client has disconnected.
 async fn write_chunk(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
     chunk.extend_from_slice(bytes);
@@ -222,19 +222,18 @@ async fn write_chunk(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     write(socket, &chunk).await
 }
 
-/// Writes, unless the client goes away first.
+/// Writes, unless the client disconnects first.
 async fn write(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     socket.write_all(bytes).await.is_ok()
 }
 
 impl ReceivedRequest {
-    /// A header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
-/// Waits until the client has gone.
+/// Waits until the client has disconnected.
 async fn wait_disconnect(socket: &mut TcpStream) {
     let mut rest = [0; 256];
     while socket.read(&mut rest).await.is_ok_and(|length| length > 0) {}
@@ -245,12 +244,12 @@ pub(crate) fn delta_step(text: &str) -> Step {
     Step::Send(sse_frame(&json!({"choices": [{"index": 0, "delta": {"content": text}}]})))
 }
 
-/// A frame.
+/// A frame of an event stream.
 pub(crate) fn sse_frame(data: &Value) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }
 
-/// The reason, token counts, `[DONE]` and the end.
+/// Finish reason, token counts, `[DONE]` and the end.
 pub(crate) fn finish_steps(reason: &str) -> Vec<Step> {
     vec![
         Step::Send(sse_frame(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))),
@@ -269,7 +268,7 @@ pub(crate) fn reply_script(text: &str, size: usize) -> Vec<Step> {
     steps
 }
 
-/// A whole answer that is no stream.
+/// A complete response that is no stream.
 pub(crate) fn response_script(status: u16, kind: &str, body: &str) -> Vec<Step> {
     vec![
         Step::Head(status, vec![("content-type", kind.to_owned())]),

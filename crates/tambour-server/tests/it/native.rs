@@ -1,4 +1,4 @@
-//! Calls that a model makes beside its text, in the form of its service, and what it is told of them.
+//! Native calls of a model beside its text, and the results it gets.
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ async fn calls_beside_the_text_run_and_the_model_is_told_in_its_own_form() {
     assert_eq!((&result_message["role"], &result_message["tool_call_id"]), (&json!("tool"), &json!("abc")));
     let result: Value = serde_json::from_str(result_message["content"].as_str().unwrap()).unwrap();
     assert_eq!(result, json!({"ok": true, "result": {"score": 7}}));
-    // The record has the calls like others; a later message of the conversation is told of them in text.
+    // The record has the calls like others; a later message of the conversation gets them as text.
     let record = kit.server.wait_ended(&stream_message_id(&events)).await;
     let result_message = record["turns"][0]["told"].as_str().unwrap();
     assert!(result_message.contains("\"score\":7"), "{record}");

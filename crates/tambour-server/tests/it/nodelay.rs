@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::mock::{Gate, MockServer, Step, delta_step};
 use crate::server::TestServer;
 
-/// Own address, peer and TCP_NODELAY of each TCP connection of this process; `None` where the system does not let us look.
+/// Own address, peer and TCP_NODELAY of each TCP connection of this process; `None` where the system does not show them.
 fn tcp_connections() -> Option<Vec<(SocketAddr, SocketAddr, bool)>> {
     let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     let mut sockets = Vec::new();
@@ -27,7 +27,7 @@ fn tcp_connections() -> Option<Vec<(SocketAddr, SocketAddr, bool)>> {
             Err(rustix::io::Errno::BADF) => continue,
             Err(_) => return None,
         };
-        // Others listen, or are no TCP at all.
+        // The rest are listeners, or no TCP sockets.
         if let (Ok(local), Ok(peer), Ok(nodelay)) = (copy.local_addr(), copy.peer_addr(), copy.nodelay()) {
             sockets.push((local, peer, nodelay));
         }

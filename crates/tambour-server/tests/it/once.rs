@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what makes something makes it once.
+//! `Idempotency-Key`: a request that creates something creates it once.
 
 use serde_json::{Value, json};
 use sqlx::SqlitePool;
@@ -32,7 +32,7 @@ async fn the_same_request_is_answered_once_also_behind_a_restart() {
     let repeat = post_with_key(&server, CONVERSATIONS, &new, "a").await;
     assert_eq!((repeat.status, &repeat.text), (201, &first.text));
     assert_eq!(repeat.headers["content-type"], "application/json");
-    // It is the answer of then, whatever has changed since.
+    // The answer is the original one, whatever has changed since.
     let path = format!("{CONVERSATIONS}/{}", first.json["conversation_id"].as_str().unwrap());
     server.call("patch", &path, Some(r#"{"title": "Latin"}"#)).await;
     let folder = server.stop().await;
@@ -42,14 +42,14 @@ async fn the_same_request_is_answered_once_also_behind_a_restart() {
     assert_eq!(conversation_count(&server).await, 1);
     let other = post_with_key(&server, CONVERSATIONS, &json!({"title": "Welsh"}), "a").await;
     assert_eq!((other.status, other.problem_code()), (422, "idempotency_key_reused"));
-    // Another word is another request, and so is another route.
+    // Another key makes another request, and so does another route.
     assert_ne!(post_with_key(&server, CONVERSATIONS, &new, "b").await.text, first.text);
     assert_eq!(post_with_key(&server, "/api/v1/messages", &json!({"text": "x"}), "a").await.status, 202);
     for key in ["", &"k".repeat(256)] {
         let refusal = post_with_key(&server, CONVERSATIONS, &new, key).await;
         assert_eq!((refusal.status, refusal.problem_code()), (422, "invalid_idempotency_key"));
     }
-    // What made nothing may be tried again with the same word.
+    // A failed request may be repeated with the same key.
     let wrong = post_with_key(&server, CONVERSATIONS, &json!({"titel": "x"}), "c").await;
     assert_eq!((wrong.status, wrong.problem_code()), (422, "unknown_field"));
     assert_eq!(post_with_key(&server, CONVERSATIONS, &new, "c").await.status, 201);
@@ -62,7 +62,7 @@ async fn every_owner_has_words_of_its_own() {
     let local = post_with_key(&server, CONVERSATIONS, &json!({}), "a").await.json;
     let admin = server.post(KEYS, &json!({"name": "a", "rights": "admin"})).await.json;
     server.set_key(admin["key"].as_str());
-    // The first key has what the local user had, its words too.
+    // The first key takes over everything of the local user, idempotency keys included.
     assert_eq!(post_with_key(&server, CONVERSATIONS, &json!({}), "a").await.json, local);
     let plain = server.post(KEYS, &json!({"name": "b"})).await.json;
     server.set_key(plain["key"].as_str());
@@ -89,7 +89,7 @@ async fn secrets_are_answered_again_from_memory_and_are_in_no_file() {
     assert_eq!(token.status, 201);
     assert_eq!(post_with_key(&server, &path, &Value::Null, "t").await.text, token.text);
     assert_ne!(post_with_key(&server, &path, &Value::Null, "u").await.text, token.text);
-    // A key that was removed is not given again.
+    // A removed API key is not created again.
     let id = first.json["id"].as_str().unwrap();
     assert_eq!(server.call("delete", &format!("{KEYS}/{id}"), None).await.status, 204);
     assert_ne!(post_with_key(&server, KEYS, &new, "k").await.json["id"], first.json["id"]);
@@ -116,7 +116,7 @@ async fn an_answer_goes_with_what_it_names_and_after_a_day() {
     let second = post_with_key(&server, CONVERSATIONS, &new, "a").await.json;
     assert_ne!(second["conversation_id"], id, "what is deleted is not given again");
     let folder = server.stop().await;
-    // A day later.
+    // One day later.
     let file = test_config(&folder).database_file().unwrap();
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&file)).await.unwrap();
     let aging = sqlx::query("update kept set created = '2020-01-01T00:00:00.000Z'").execute(&pool).await;
@@ -167,7 +167,7 @@ async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     let (mut first_text, mut second_text) = (String::new(), String::new());
     let mut sockets = [send_raw(&process, &request).await, send_raw(&process, &request).await];
     let [first, second] = &mut sockets;
-    // One of them is held; the other one is told so.
+    // One request is held; the other gets a conflict.
     with_timeout(async {
         tokio::select! {
             read = read_answer(first, &mut first_text) => read,
@@ -177,7 +177,7 @@ async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     .await;
     let texts = format!("{first_text}{second_text}");
     assert!(texts.starts_with("HTTP/1.1 409 ") && texts.contains("request_under_way"), "{texts}");
-    // The client goes away, and the work is done all the same.
+    // The clients disconnect, and the work completes all the same.
     drop(sockets);
     process.release("conversation.before").await;
     let answer = with_timeout(async {

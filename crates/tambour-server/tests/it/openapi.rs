@@ -1,4 +1,4 @@
-//! The description of the interface, held against the server that serves it.
+//! The OpenAPI document, compared with the server that serves it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ fn operations() -> impl Iterator<Item = (&'static String, &'static String, &'sta
     })
 }
 
-/// The body that the description gives as an example.
+/// Example body of an operation.
 fn example_body(operation: &Value) -> Option<&Value> {
     operation["requestBody"]["content"]["application/json"].get("example")
 }
 
-/// The problem document of an answer is one of those that are described for its operation. Every request of the tests comes
-/// by here.
+/// Checks that a problem document is described for its operation. Every request of the tests
+/// passes through here.
 pub(crate) fn assert_problem_described(method: &str, path: &str, status: u16, document: &Value) {
     let Some(code) = document["type"].as_str().and_then(|kind| kind.strip_prefix("urn:tambour:problem:"))
     else {
@@ -53,7 +53,7 @@ pub(crate) fn assert_problem_described(method: &str, path: &str, status: u16, do
     assert!(is_described, "{method} {template} gives {status} `{code}`, which is not described: {document}");
 }
 
-/// A schema of the description, to validate with.
+/// Validator for a schema of the document.
 fn validator(schema: &Value) -> jsonschema::Validator {
     let mut root = schema.clone();
     root["components"] = API["components"].clone();
@@ -101,7 +101,7 @@ fn every_code_is_described_and_every_described_code_is_given() {
             let schema = &answer["content"]["application/problem+json"]["schema"]["allOf"][1];
             let codes = schema["properties"]["code"]["enum"].as_array().into_iter().flatten();
             described_codes.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
-            // Errors of other protocols name them in words.
+            // Errors of other protocols describe them in prose.
             let lines = answer["description"].as_str().unwrap().lines();
             described_codes.extend(
                 lines.filter_map(|line| Some(line.strip_prefix('`')?.split_once("`: ")?.0.to_owned())),
@@ -117,7 +117,7 @@ fn every_code_is_described_and_every_described_code_is_given() {
         ["Problem::invalid(\"", "Problem::conflict(\"", "Problem::too_many(\"", "Problem::new(StatusCode::"]
     {
         for rest in source.split(begin).skip(1) {
-            // A status stands before the code of `new`.
+            // The code follows a status in calls of `new`.
             let status = |c: char| c.is_ascii_uppercase() || c == '_';
             let rest = match begin.ends_with('"') {
                 true => Some(rest),
@@ -126,7 +126,7 @@ fn every_code_is_described_and_every_described_code_is_given() {
             given_codes.extend(rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
         }
     }
-    // Of paths and methods that are no operations.
+    // Errors of paths and methods that are no operations.
     given_codes.remove("method_not_allowed");
     assert!(given_codes.len() > 30, "{given_codes:?}");
     let missing_codes: Vec<&String> = given_codes.difference(&described_codes).collect();
@@ -136,7 +136,7 @@ fn every_code_is_described_and_every_described_code_is_given() {
     }
 }
 
-/// The source but the table of codes, without blanks.
+/// Sources of a folder without the table of codes, without white space.
 fn folder_source(folder: PathBuf) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -199,7 +199,7 @@ async fn every_operation_answers_as_described() {
         "get" => 1,
         _ => 2,
     };
-    // A tool, or a template, is there once it has been put.
+    // A tool, or a template, exists once it has been put.
     let is_named = |path: &str| path.contains("/tools/") || path.contains("/templates/");
     let tool = |path: &str, method: &str| is_named(path) && method != "put";
     operations.sort_by_key(|(path, method, _)| {
@@ -229,12 +229,12 @@ async fn every_operation_answers_as_described() {
         let answer = server.call(&method, &place, sent_body.as_deref()).await;
         let response_description = &operation["responses"][answer.status.to_string()];
         if path.contains("/tool_") {
-            // Its answer is tried where a message waits for it.
+            // The example is accepted where a message waits for it; see the tests of tools.
             assert_eq!((answer.status, answer.problem_code()), (409, "message_ended"));
             continue;
         }
         if path.ends_with("/calls") {
-            // Its answer is tried where a webhook takes the call.
+            // The example is accepted where a webhook takes the call; see the tests of tools.
             assert_eq!((answer.status, answer.problem_code()), (422, "tool_of_client"));
             continue;
         }
@@ -257,7 +257,7 @@ async fn every_operation_answers_as_described() {
     }
 }
 
-/// Returns whether required fields of a described answer are there.
+/// Checks recursively that the required fields of a described answer are present.
 fn assert_fits(api: &Value, schema: &Value, value: &Value, place: &str) {
     let schema = resolve_reference(api, schema);
     for field in schema["required"].as_array().into_iter().flatten() {
@@ -330,7 +330,7 @@ async fn described_bodies_refuse_what_is_not_described() {
     let mut check_count = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
-            // Other protocols pass on what they do not know.
+            // Other protocols pass unknown fields on.
             let Some(request) = operation.get("requestBody").filter(|_| path.starts_with("/api/v1/")) else {
                 continue;
             };
@@ -345,7 +345,7 @@ async fn described_bodies_refuse_what_is_not_described() {
         }
     }
     assert_eq!(check_count, 29);
-    // The fields that interfaces name for a message are all there, and none but those.
+    // Interfaces name exactly the fields of a message.
     let fields = api["components"]["schemas"]["NewMessage"]["properties"].as_object().unwrap();
     for field in [
         "conversation_id",
@@ -406,7 +406,7 @@ async fn options_are_listed_with_what_they_take() {
     let options = &document["components"]["schemas"]["Contract"]["properties"]["options"];
     assert_eq!(options["properties"]["aiplan.variant"]["enum"], json!(["v1", "v2"]));
     assert_eq!(options["properties"]["plain.reasoning"]["default"], "auto");
-    // The server's own, and what has a place of its own in the request (X-007).
+    // Reserved for the server, or with a field of their own in the request (X-007).
     for name in ["limits.input", "tools"] {
         assert_eq!(options["properties"].get(name), None, "{name}");
     }

@@ -1,4 +1,4 @@
-//! Owners are not keys: what is made belongs to the owner, and stays when a key goes.
+//! Owners are distinct from keys: things belong to the owner, and stay when a key is removed.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn the_first_key_takes_over_and_a_new_key_of_the_owner_sees_the_same() {
     server.set_key(admin["key"].as_str());
     let path = format!("/api/v1/messages/{local}");
     assert_eq!(server.get(&path).await.status, 200, "what the local user had is the first owner's");
-    // Another owner by default; the same one when named.
+    // A new owner by default; the same one when named.
     let other = new_key(&server, &json!({"name": "b"})).await;
     let same_owner_key = new_key(&server, &json!({"name": "c", "owner": admin["owner"]})).await;
     assert_ne!(other["owner"], admin["owner"]);
@@ -36,7 +36,7 @@ async fn the_first_key_takes_over_and_a_new_key_of_the_owner_sees_the_same() {
         assert_eq!(server.get(&path).await.status, status);
     }
     let own_message = post_message(&server).await;
-    // The key goes, what was made with it stays.
+    // The key is removed, and everything made with it stays.
     server.set_key(admin["key"].as_str());
     let key_path = format!("/api/v1/keys/{}", same_owner_key["id"].as_str().unwrap());
     assert_eq!(server.call("delete", &key_path, None).await.status, 204);

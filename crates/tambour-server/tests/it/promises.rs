@@ -1,4 +1,4 @@
-//! What a client was told holds: on a slow disk, after it has gone away, behind a deletion, and when the server fails.
+//! Confirmed results hold: on a slow disk, after a disconnect, around deletions, and when the server fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn who_sees_the_end_sees_the_record_and_the_state_however_slow_the_disk() 
     }
 }
 
-/// Asks with a word, and goes away after a while; the status and body of the answer if it came before.
+/// Sends a request with an idempotency key and disconnects after `patience`; status and body of the answer if it came before.
 async fn post_with_patience(
     server: &TestServer,
     path: &str,
@@ -167,7 +167,7 @@ async fn a_deleted_conversation_does_not_come_back_while_others_post_to_it() {
             let (server, request, accepted) =
                 (server.clone(), request_body(&response["conversation_id"]), accepted.clone());
             posters.push(tokio::spawn(async move {
-                // Until it is told that there is none, for a while longer.
+                // Retried for a while longer, until the answer says that there is none.
                 let mut refusals = 0;
                 while refusals < 5 {
                     let answer = server.post("/api/v1/messages", &request).await;
@@ -202,7 +202,7 @@ async fn an_end_that_panics_is_written_all_the_same() {
         let panic_file = process.make_panic_at(point);
         let response = process.server.post("/api/v1/messages", &request_body(&Value::Null)).await.json;
         let id = response["message_id"].as_str().unwrap();
-        // It is tried again and again, and nobody is told that it has ended.
+        // Retried again and again, and no client is told that it has ended.
         let file = process.server.folder.0.join("log");
         let attempts = if point == "record.before" { 3 } else { 1 };
         let panic_message = format!("`{point}` panics");
@@ -244,7 +244,7 @@ async fn a_server_that_stops_asks_no_model_for_who_waits() {
     let mut second = server.open_stream(&request_body(&response["conversation_id"])).await;
     second.next_event().await;
     server.request_stop();
-    // The one that waits ends at once, the one that runs when it is done.
+    // The queued one ends at once, the running one when it is done.
     let events = with_timeout(second.read_rest()).await;
     assert_eq!(events.last().unwrap().data["code"], "interrupted");
     gate.open();
@@ -258,7 +258,7 @@ async fn a_server_that_stops_asks_no_model_for_who_waits() {
 async fn a_run_whose_message_somebody_else_has_claimed_stops() {
     let gate = Gate::new();
     let mut script = vec![delta_step("Fo"), delta_step("ur. "), Step::Wait(gate.clone())];
-    // More than any socket takes at once.
+    // More than any socket buffers.
     script.extend((0..2000).map(|_| delta_step(&"never ".repeat(200))));
     script.extend(finish_steps("stop"));
     let mock = MockServer::start(vec![script]).await;
@@ -273,14 +273,14 @@ async fn a_run_whose_message_somebody_else_has_claimed_stops() {
     let id = stream_message_id(&events);
     let mut lease = store.claim(&id).await.unwrap().expect("it runs");
     let next = lease.next_number();
-    // The run learns of it with its next write: it leaves the upstream, and nothing of it is on the log.
+    // The run notices at its next write: it leaves the upstream, and nothing more is in the log.
     gate.open();
     mock.wait_until(|calls| calls.abandoned == 1).await;
     server.wait_for_metric("tambour_running", 0).await;
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     let (batches, state) = store.read(&id, 0, 1 << 20).await.unwrap();
     assert_eq!((batches.last().map(Batch::last), state), (Some(next - 1), LogState::Open));
-    // Whoever has it writes the one end.
+    // The holder of the lease writes the only end.
     let failure = json!({"code": "interrupted", "message": "taken over", "retryable": true});
     let mut last = Batch::new(next);
     last.push_event("final_end", |out| out.extend_from_slice(b"{}"));
@@ -325,7 +325,7 @@ async fn a_message_that_cannot_be_made_anew_stays() {
     let chat = StateChat::new(TestServer::start_default(&mock).await).await;
     let (first, second) = (chat.send("x").await, chat.send("y").await);
     assert_eq!(chat.state().await, json!({"a": 2}));
-    // The later one goes: the state before the first cannot be told any more.
+    // The later one is deleted: the state before the first cannot be computed any more.
     let path = format!("/api/v1/messages/{}", second["message_id"].as_str().unwrap());
     assert_eq!(chat.server.call("delete", &path, None).await.status, 204);
     let path = format!("/api/v1/messages/{}", first["message_id"].as_str().unwrap());

@@ -1,11 +1,11 @@
-//! Limits of keys, and what was asked with them.
+//! Limits of keys, and their usage.
 
 use serde_json::{Value, json};
 
 use crate::mock::{MockServer, reply_script};
 use crate::server::{Answer, TestServer};
 
-/// A server that locks the door: the secret of its admin key.
+/// A server with an admin key, and its secret.
 async fn server_with_admin(mock: &MockServer) -> (TestServer, String) {
     let alias = json!({"model": "m", "dialect": "plain"});
     let mut server = TestServer::start(mock, |config| {
@@ -28,7 +28,7 @@ async fn new_key(server: &TestServer, fields: &Value) -> (String, String) {
     (response.json["id"].as_str().unwrap().to_owned(), response.json["key"].as_str().unwrap().to_owned())
 }
 
-/// A message that is over, with all that is counted of it.
+/// Sends a message and waits until its usage is counted.
 async fn post_message(server: &TestServer) -> Answer {
     let answer = server.post("/api/v1/messages", &json!({"text": "x", "wait": true})).await;
     if answer.status == 200 {
@@ -62,7 +62,7 @@ async fn a_key_asks_as_often_as_it_may() {
     let refusal = post_chat(&server, "sums", &json!({})).await;
     assert_eq!((refusal.status, &refusal.json["error"]["code"]), (429, &json!("rate_limited")));
     assert!(retry_seconds(&refusal) >= 1);
-    // To read is not to ask, and another key is another one.
+    // Reads are not counted, and another key has its own quota.
     assert_eq!(server.get("/api/v1/conversations").await.status, 200);
     server.set_key(Some(&admin));
     assert_eq!(post_message(&server).await.status, 200);
@@ -74,7 +74,7 @@ async fn a_key_asks_as_often_as_it_may() {
 
 #[tokio::test]
 async fn tokens_of_a_day_are_used_up() {
-    // Twelve a message.
+    // Twelve tokens a message.
     let mock = MockServer::start(vec![reply_script("x", 1); 3]).await;
     let (mut server, admin) = server_with_admin(&mock).await;
     let (id, secret) = new_key(&server, &json!({"name": "small", "tokens_per_day": 20})).await;
@@ -83,14 +83,14 @@ async fn tokens_of_a_day_are_used_up() {
     let refusal = post_message(&server).await;
     assert_eq!((refusal.status, refusal.problem_code()), (429, "tokens_used_up"), "{}", refusal.text);
     assert!((1..=86_400).contains(&retry_seconds(&refusal)));
-    // Also when the server has started again.
+    // The same after a restart.
     let folder = server.stop().await;
     let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     let mut server = TestServer::serve(folder, config).await;
     server.set_key(Some(&secret));
     assert_eq!(post_message(&server).await.problem_code(), "tokens_used_up");
-    // Who has the key sees its own, an admin all.
+    // A key sees its own usage, an admin that of all.
     let own_usage = server.get("/api/v1/usage").await.json;
     let row = &own_usage["data"][0];
     assert_eq!(own_usage["data"].as_array().unwrap().len(), 1);
@@ -175,7 +175,7 @@ async fn turns_of_dialogues_count() {
     assert_eq!(server.post(&path, &body).await.status, 200);
     let refusal = server.post(&path, &json!({"text": "嗯"})).await;
     assert_eq!((refusal.status, refusal.problem_code()), (429, "rate_limited"), "{}", refusal.text);
-    // The same input again asks nobody.
+    // Repeating the same input calls no model.
     assert_eq!(server.post(&path, &body).await.status, 200);
     let row = server.get("/api/v1/usage").await.json["data"][0].clone();
     assert_eq!((&row["requests"], &row["total_tokens"]), (&json!(1), &json!(12)), "{row}");

@@ -1,16 +1,16 @@
-//! What the README tells a new user to type works as it stands.
+//! Commands of the README work as printed.
 
 use std::path::Path;
 
 use crate::client::{EventStream, event_names};
 use crate::server::{Folder, TestServer, test_config};
 
-/// The words of the `curl` commands of a document, as a shell would read them.
+/// Words of the `curl` commands of a document, split as a shell would.
 fn curl_commands(text: &str) -> Vec<Vec<String>> {
     let text = text.replace("\\\n", " ");
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ curl "));
     let shell_words = |line: &str| {
-        // Every second part stands between quotes.
+        // Every second part is quoted.
         let parts = line.split('\'').enumerate();
         parts
             .flat_map(|(at, part)| match at % 2 {
@@ -43,14 +43,14 @@ async fn the_first_example() {
         if words.contains(&"-N".to_owned()) {
             let mut stream = EventStream::open(server.address, method, path, &headers, after("-d")).await;
             assert_eq!(stream.status, 200, "{words:?}");
-            // The recording takes its time; what the README shows is its beginning.
+            // The recording takes its time; the README shows its beginning.
             answers.push(stream.read_until("thinking_start").await);
         } else {
             let answer = server.call(method, path, after("-d")).await;
             assert_eq!(answer.status, 200, "{words:?}: {}", answer.text);
         }
     }
-    // It shows how to switch the language of the texts, and the events that come.
+    // The README shows how to switch the language of the texts, and the events.
     assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "en");
     let events = answers.pop().expect("one of the commands asks");
     assert_eq!(event_names(&events), ["serp_summary", "thinking_start"]);
@@ -63,7 +63,7 @@ async fn the_first_example() {
     }
 }
 
-/// What alerts and searches of logs are made from is there.
+/// Names in the documents for alerts and log searches exist.
 #[test]
 fn names_in_the_page_of_operations_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Unusable replies: asked for again if allowed, else the fallback; never shown raw.
+//! Unusable replies: asked for again if allowed, else replaced by the fallback; never shown raw.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::server::TestServer;
 
 const ERROR_MARKER: &str = "<<ParsingError>>";
 
-/// Dialects with a structure, and the word for a reply that is prose without it.
+/// Dialects with a structure, and the reason for a reply that is prose without it.
 pub(crate) const PROSE_REASONS: [(&str, &str); 4] = [
     ("thinkingml", "structure_missing"),
     ("jsonseq", "events_missing"),
@@ -89,7 +89,7 @@ async fn what_was_delivered_is_not_asked_again() {
     assert_eq!(mock.calls().started, 1);
     assert!(joined_text(&events, "phase_delta").contains("seen"));
     assert!(end_metadata(&events)["fallback_reason"].is_string());
-    // Held back, it can be thrown away.
+    // A held reply can be discarded.
     for hold in ["until_final", "all"] {
         let mock = MockServer::start(vec![reply_script(empty, 8), reply_script(GOOD_REPLY, 9)]).await;
         let server = TestServer::start_default(&mock).await;
@@ -215,7 +215,7 @@ async fn prose_in_the_place_of_a_structure_is_asked_for_again() {
 async fn models_are_asked_again_in_the_language_of_the_texts() {
     let english = |text: &str| text.is_ascii() && text.contains("Please give the whole reply again");
     let chinese = |text: &str| text.contains("请严格按照要求的格式") && text.contains("第 1 行：");
-    // What the setting says, and what the request says instead of it.
+    // The setting, and the option of the request that overrides it.
     for (setting, option, is_language) in [
         (None, None, &chinese as &dyn Fn(&str) -> bool),
         (None, Some("en"), &english),
@@ -289,7 +289,7 @@ async fn an_unreadable_answer_of_a_round_is_asked_for_again_once() {
     );
 }
 
-/// A reply in pieces of a few bytes, all at once or with so many milliseconds between them.
+/// A reply in pieces of a few bytes, at once or with a pause in milliseconds between them.
 fn paced_script(text: &str, pause: u64) -> Vec<Step> {
     let chars: Vec<char> = text.chars().collect();
     let pieces: Vec<String> =
@@ -320,7 +320,7 @@ async fn whether_a_reply_is_asked_for_again_does_not_depend_on_its_pace() {
                     let record = server.wait_ended(&stream_message_id(&events)).await;
                     runs.push((mock.calls().started, record["answer"].clone(), end_metadata(&events)));
                 }
-                // what `hold` lets out decides, whatever comes when.
+                // the text released by `hold` decides, at any pace.
                 let are_same = runs.windows(2).all(|pair| pair[0] == pair[1]);
                 assert!(are_same, "{text} {hold} {protocol}: {runs:?}");
             }
@@ -337,7 +337,7 @@ async fn who_wants_no_stream_has_all_of_it_asked_for_again() {
         let mut body = request_body(&json!({"max_reasks": 1, "wait": true}));
         let record = server.post("/api/v1/messages", &body).await.json;
         assert_eq!((mock.calls().started, &record["answer"]), (2, &json!("The answer is 4.")));
-        // Unless it says what is held.
+        // Unless the request sets what is held.
         body["contract"] = json!({"options": {"hold": "none"}});
         let mock = MockServer::start(vec![paced_script(empty, pause), reply_script(GOOD_REPLY, 9)]).await;
         let server = TestServer::start_default(&mock).await;
@@ -354,17 +354,17 @@ async fn what_is_asked_for_again_takes_over_only_if_it_is_better() {
     let apology = "抱歉，我的响应格式有问题，请重新尝试您的请求。";
     for hold in ["none", "all"] {
         for (replies, calls, answer, reason) in [
-            // Usable beats broken.
+            // A usable reply is better than a broken one.
             (vec![prose, &plan], 2, "The answer is 4.", None),
-            // Text beats the apology, in whatever order.
+            // Prose is better than the apology, in any order.
             (vec![prose, ERROR_MARKER], 2, prose, Some("plan_missing")),
             (vec![prose, ""], 2, prose, Some("plan_missing")),
             (vec![prose, invalid], 2, prose, Some("plan_missing")),
             (vec![ERROR_MARKER, prose], 2, prose, Some("plan_missing")),
-            // What is no better changes nothing.
+            // A reply that is no better changes nothing.
             (vec![prose, "It may be 5."], 2, prose, Some("plan_missing")),
             (vec![ERROR_MARKER, invalid], 2, apology, Some("plan_invalid")),
-            // The best of all that came.
+            // The best of all replies.
             (vec![ERROR_MARKER, prose, ERROR_MARKER], 3, prose, Some("plan_missing")),
             (vec![prose, ERROR_MARKER, &plan], 3, "The answer is 4.", None),
         ] {
@@ -430,7 +430,7 @@ async fn a_repeated_example_is_no_answer() {
                     assert!(shown_text.starts_with("抱歉"), "{dialect}: {shown_text}");
                 }
             }
-            // What the next message of the conversation tells the model is not the example either.
+            // The next prompt of the conversation does not have the example either.
             let id = server.wait_ended(&stream_message_id(&events)).await["conversation_id"].clone();
             let next = json!({"text": "y", "conversation_id": id, "dialect": "plain", "wait": true});
             server.post("/api/v1/messages", &next).await;

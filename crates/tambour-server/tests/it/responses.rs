@@ -1,4 +1,4 @@
-//! OpenAI Responses as its clients use it: results of calls behind a response, what is kept of it, and what runs without anybody.
+//! OpenAI Responses as its clients use it: results of calls after a response, storage, and background runs.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn tools() -> Value {
     }}])
 }
 
-/// Roles and contents of what a model was told last.
+/// Roles and contents of the last prompt.
 fn last_prompt(mock: &MockServer) -> Vec<(String, String)> {
     let messages = mock.requests().last().unwrap().body["messages"].clone();
     let content_parts = |message: &Value| {
@@ -62,13 +62,13 @@ async fn results_of_calls_follow_the_response_that_made_them() {
         assert_eq!(messages[2]["tool_calls"][0]["id"], messages[3]["tool_call_id"]);
         assert_eq!(messages[2]["tool_calls"][0]["function"]["name"], "add");
         assert_eq!(messages[3]["content"], "2");
-        // Words go on behind all of that.
+        // A message continues after all of that.
         let third =
             json!({"model": "openai/m", "input": "Thanks.", "previous_response_id": second.json["id"]});
         assert_eq!(server.post("/v1/responses", &third).await.status, 200);
         let roles: Vec<String> = last_prompt(&mock).into_iter().map(|(role, _)| role).collect();
         assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
-        // A result of another call is refused before a model is asked.
+        // A result of another call is refused without a call of the model.
         let stray = json!({"type": "function_call_output", "call_id": "call_9", "output": "2"});
         let stray = json!({"model": "openai/m", "input": [stray], "previous_response_id": first.json["id"]});
         let refusal = server.post("/v1/responses", &stray).await;
@@ -143,7 +143,7 @@ async fn what_runs_in_the_background_is_fetched_later() {
     let stream_answer = server.begin_post("/v1/responses", &stream_body).await;
     mock.wait_until(|calls| calls.started == 2).await;
     drop(stream_answer);
-    // One that does not run in the background is left by its reader after them, and is over: so is their time.
+    // A response outside the background ends some time after its reader has left.
     let mut foreground_body = body.clone();
     (foreground_body["background"], foreground_body["stream"]) = (false.into(), true.into());
     let pending_answer = server.begin_post("/v1/responses", &foreground_body).await;
@@ -206,7 +206,7 @@ async fn responses_are_listed_in_parts_and_deleted() {
         let wrong = server.get(&format!("{path}/input_items?{query}")).await;
         assert_eq!((wrong.status, &wrong.json["error"]["param"]), (422, &json!(field)), "{}", wrong.text);
     }
-    // Nobody else's.
+    // Another owner sees none of it.
     let key = server.post("/api/v1/keys", &json!({"name": "admin", "rights": "admin"})).await.json;
     assert_eq!(server.call("delete", &path, None).await.status, 401);
     server.set_key(key["key"].as_str());

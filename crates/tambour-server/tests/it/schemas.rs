@@ -1,4 +1,4 @@
-//! Schemas that cost too much, and those that lead elsewhere: told when they are given.
+//! Schemas that cost too much, and those with external references: reported when they are registered.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::mock::{MockServer, reply_script};
 use crate::server::TestServer;
 
-/// A schema of so many levels, each made twice of the next.
+/// A schema of `levels` levels, each with two references to the next.
 pub(crate) fn schema_tower(keyword: &str, levels: usize) -> Value {
     let level = |at: usize| {
         let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -24,7 +24,7 @@ fn chat_request(schema: &Value) -> Value {
     })
 }
 
-/// Gives a schema in each way there is; what is answered.
+/// Submits a schema in every way there is; returns the answers.
 async fn submit_everywhere(server: &TestServer, schema: &Value) -> Vec<(&'static str, u16, Value)> {
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let state = format!("/api/v1/conversations/{}/state/schema", conversation.as_str().unwrap());
@@ -119,7 +119,7 @@ async fn aliases_with_such_schemas_are_told_at_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_is_cut_is_a_finding_and_holds_up_nobody() {
-    // What it costs depends on the value: each list in a list doubles it.
+    // A cost that depends on the value: each list in a list doubles it.
     let schema = json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
     let deep = "[".repeat(60) + "1" + &"]".repeat(60);
     let mock = MockServer::start(vec![reply_script(&deep, 50)]).await;

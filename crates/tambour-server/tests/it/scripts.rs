@@ -1,4 +1,4 @@
-//! Scripts and templates over HTTP: versions, publishing, what is wrong with them.
+//! Scripts and templates over HTTP: versions, publishing, errors.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn scripts_have_versions() {
         "{diff}"
     );
     assert_eq!(server.get(&format!("{place}/diff")).await.json["from"], 1);
-    // The way back.
+    // Publishing an older version again.
     server.post(&format!("{place}/publish"), &json!({"version": 1})).await;
     assert_eq!(server.get(&place).await.json["version"], 1);
     for (path, body) in [("publish", Some(json!({"version": 9}).to_string())), ("diff?from=1&to=9", None)] {
@@ -63,7 +63,7 @@ async fn scripts_have_versions() {
         let answer = server.call(method, &format!("{place}/{path}"), body.as_deref()).await;
         assert_eq!((answer.status, answer.problem_code()), (404, "not_found"), "{path}");
     }
-    // A query is refused by the field that is wrong, as a body is.
+    // A wrong query is refused by field, as a body is.
     for (path, field, code) in [
         ("diff?from=-1", "from", "invalid_field"),
         ("diff?from=1&to=x", "to", "invalid_field"),
@@ -99,7 +99,7 @@ async fn a_script_that_cannot_run_is_refused_with_all_its_faults() {
     let warnings = fault_codes(&refusal.json["warnings"]);
     let (template_faults, field_faults): (Vec<_>, Vec<_>) =
         warnings.iter().partition(|code| **code == "variable_unresolved");
-    // What is wrong beside the errors is told at once, too.
+    // Warnings are reported along with the errors.
     assert_eq!((template_faults.len(), field_faults), (3, vec![&"field_unknown"])); // S-012, S-043
     let fault = &refusal.json["errors"][1];
     assert_eq!(fault["path"], "sessions[0].phases[0].steps[0].actions[0].max_rounds"); // S-001
@@ -119,7 +119,7 @@ async fn a_script_that_cannot_run_is_refused_with_all_its_faults() {
 async fn what_is_wrong_is_told_in_the_language_of_who_reads_it() {
     let server = server().await;
     let broken = SCRIPT.replace("max_rounds: 2", "max_rounds: 99");
-    // The texts are Chinese, and so is the template that the script uses, whoever reads what is wrong.
+    // The texts are Chinese, and so is the script's template, whatever the language of the findings.
     for (accept_language, expected_text, template_text) in [
         (
             json!("en"),
@@ -181,7 +181,7 @@ async fn templates_are_looked_up_in_order() {
         builtin_template["variables"]["script"],
         json!(["topic_content", "教育背景", "心理学知识", "学习风格"])
     );
-    // A file is picked up while the server runs, and a stored one goes before it.
+    // A new file counts at once, and a stored template takes precedence over it.
     std::fs::write(prompts.join("mainline-a-introduce-concept.md"), "file {x}").unwrap();
     let file = server.get(&place).await.json;
     assert_eq!((&file["source"], &file["text"]), (&json!("file"), &json!("file {x}"))); // S-045, S-104
@@ -219,7 +219,7 @@ async fn templates_are_looked_up_in_order() {
     assert_eq!((wrong.status, wrong.problem_code()), (422, "invalid_field"));
 }
 
-/// A write that is based on an older version is refused with both texts, and nothing is stored.
+/// Refuses a write based on an older version with both texts, and stores nothing.
 #[tokio::test]
 async fn a_stale_write_has_both_versions() {
     let server = server().await;
@@ -243,7 +243,7 @@ async fn a_stale_write_has_both_versions() {
     assert_eq!(stale.json["present"]["yaml"], json!(yaml("Hi")));
     assert_eq!(stale.json["sent"]["yaml"], json!(yaml("Ho")));
     assert_eq!(server.get(&format!("{place}/versions")).await.json["data"].as_array().unwrap().len(), 2);
-    // The tag is of the last version, whichever is read; publishing is no change of the text.
+    // The tag is that of the latest version, whichever is read; publishing does not change the text.
     assert_eq!(server.get(&format!("{place}?version=1")).await.headers["etag"], "\"2\"");
     server.post(&format!("{place}/publish"), &json!({"version": 2})).await;
     assert_eq!(write("Ho", "\"2\"").await.status, 200);
@@ -255,7 +255,7 @@ async fn a_stale_write_has_both_versions() {
     }
 }
 
-/// Of many writes that are based on the same version, one is stored.
+/// Stores one of many writes based on the same version.
 #[tokio::test]
 async fn one_of_many_writes_at_once_is_stored() {
     let server = server().await;
@@ -348,7 +348,7 @@ async fn autosaves_of_ten_minutes_are_one_version() {
         let listing = server.get(&format!("{place}/versions")).await.json;
         listing["data"].as_array().unwrap().iter().map(|row| row["version"].as_u64().unwrap()).collect()
     };
-    // Two of the same ten minutes, whenever the test runs: at most one boundary is between them.
+    // Two in the same ten minutes, whenever the test runs: at most one boundary is between them.
     let autosave = "draft=true&autosave=true";
     let mut latest = 1;
     for text in ["a", "b", "c", "d"] {
@@ -360,10 +360,10 @@ async fn autosaves_of_ten_minutes_are_one_version() {
     let remaining = versions().await;
     assert!(remaining.len() <= 3 && remaining.contains(&5) && remaining.contains(&1), "{remaining:?}");
     assert_eq!(server.get(&format!("{place}?version=5")).await.json["yaml"], format!("{SCRIPT}\n# d\n"));
-    // The two that are there, whatever their numbers.
+    // The remaining two, whatever their numbers.
     let diff = server.get(&format!("{place}/diff")).await;
     assert_eq!((diff.status, &diff.json["to"]), (200, &json!(5)), "{}", diff.text);
-    // Versions that were saved by hand or published stay, and so does one that a write does not know.
+    // Versions saved by hand or published stay, and so does one of an unknown kind.
     assert_eq!(save("draft=true", "by hand", Some(5)).await.json["version"], 6);
     assert_eq!(save(autosave, "e", Some(6)).await.json["version"], 7);
     let publication = server.post(&format!("{place}/publish"), &json!({"version": 7})).await;
@@ -374,7 +374,7 @@ async fn autosaves_of_ten_minutes_are_one_version() {
     assert_eq!(restored.status, 200);
     let remaining = versions().await;
     assert!([1, 5, 6, 7, 8, 9].iter().all(|version| remaining.contains(version)), "{remaining:?}");
-    // One that a dialogue runs stays too.
+    // A version that a dialogue runs stays, too.
     let run = json!({"script_id": response.json["script_id"], "version": 9});
     let dialogue = server.post("/api/v1/dialogues", &run).await;
     assert_eq!(dialogue.status, 201, "{}", dialogue.text);

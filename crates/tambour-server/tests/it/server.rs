@@ -1,4 +1,4 @@
-//! A server of the test process, its folder, and waiting.
+//! A server in the test process, its folder, and waiting.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::client::EventStream;
 use crate::mock::MockServer;
 
-/// Waits, and fails when it takes absurdly long.
+/// Awaits a future, and fails after a generous timeout.
 pub(crate) async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.expect("it happens in time")
 }
@@ -35,7 +35,7 @@ impl Folder {
         path
     }
 
-    /// All files below it.
+    /// All files below the folder.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let (mut folders, mut files) = (vec![self.0.clone()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -57,7 +57,7 @@ impl Drop for Folder {
     }
 }
 
-/// A configuration with small times that listens on a free port.
+/// A configuration with short times that listens on a free port.
 pub(crate) fn test_config(folder: &Folder) -> Config {
     let mut config = Config::default();
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -66,10 +66,10 @@ pub(crate) fn test_config(folder: &Folder) -> Config {
     config
 }
 
-/// A server that is running.
+/// A running server.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
-    /// `None` for one of another process.
+    /// `None` for a server in another process.
     reload: Option<ReloadHandle>,
     pub(crate) folder: Folder,
     http: reqwest::Client,
@@ -92,12 +92,12 @@ pub(crate) struct Answer {
 }
 
 impl TestServer {
-    /// A server with this upstream.
+    /// Starts a server with this upstream.
     pub(crate) async fn start_default(mock: &MockServer) -> TestServer {
         TestServer::start(mock, |_| {}).await
     }
 
-    /// The same, configured further.
+    /// Starts a server with this upstream and further settings.
     pub(crate) async fn start(mock: &MockServer, change: impl FnOnce(&mut Config)) -> TestServer {
         let folder = Folder::new();
         let mut config = test_config(&folder);
@@ -106,12 +106,12 @@ impl TestServer {
         TestServer::serve(folder, config).await
     }
 
-    /// A server of this configuration.
+    /// Starts a server with this configuration.
     pub(crate) async fn serve(folder: Folder, config: Config) -> TestServer {
         TestServer::from_server(folder, Server::start(config).await.expect("the server starts"))
     }
 
-    /// This server, served.
+    /// Runs this server in the background.
     pub(crate) fn from_server(folder: Folder, server: Server) -> TestServer {
         let (address, reload) = (server.address(), Some(server.reload_handle()));
         let (stop, stop_received) = oneshot::channel::<()>();
@@ -137,12 +137,12 @@ impl TestServer {
         }
     }
 
-    /// What replaces its configuration.
+    /// Handle that replaces the configuration.
     pub(crate) fn reload_handle(&self) -> &ReloadHandle {
         self.reload.as_ref().expect("a server of this process")
     }
 
-    /// Calls with this key from now on.
+    /// Sets the key of further requests.
     pub(crate) fn set_key(&mut self, key: Option<&str>) {
         self.key = key.map(str::to_owned);
     }
@@ -152,7 +152,7 @@ impl TestServer {
         self.stop_signal.take().unwrap().send(()).unwrap();
     }
 
-    /// Stops, and gives the folder back.
+    /// Stops, and returns the folder.
     pub(crate) async fn stop(mut self) -> Folder {
         if let Some(stop) = self.stop_signal.take() {
             let _ = stop.send(());
@@ -197,7 +197,7 @@ impl TestServer {
         .await
     }
 
-    /// A body of any kind.
+    /// Posts a body of any content type.
     pub(crate) async fn post_bytes(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
         let request =
             self.http.post(format!("http://{}{path}", self.address)).header("content-type", kind).body(body);
@@ -229,7 +229,7 @@ impl TestServer {
         self.call("put", path, Some(&body.to_string())).await
     }
 
-    /// A request whose answer is read beside; it is broken off when that is dropped.
+    /// Begins a request whose answer is read in the background; dropping it breaks the request off.
     pub(crate) async fn begin_post(&self, path: &str, body: &Value) -> PendingAnswer {
         let request = self.http.post(format!("http://{}{path}", self.address)).body(body.to_string());
         PendingAnswer(tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() }))
@@ -243,7 +243,7 @@ impl TestServer {
         PendingAnswer(tokio::spawn(async move { answer.text().await.unwrap() }))
     }
 
-    /// Asks for a message as a stream.
+    /// Opens the stream of a new message.
     pub(crate) async fn open_stream(&self, body: &Value) -> EventStream {
         let mut body = body.clone();
         body["stream"] = true.into();
@@ -297,7 +297,7 @@ impl TestServer {
     /// Waits until a gauge has a value.
     pub(crate) async fn wait_for_metric(&self, name: &str, value: u64) {
         with_timeout(async {
-            // What has labels is there when it was counted first.
+            // Metrics with labels appear when they are counted first.
             while !self.get("/metrics").await.text.lines().any(|line| line == format!("{name} {value}")) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -310,7 +310,7 @@ impl TestServer {
 pub(crate) struct PendingAnswer(tokio::task::JoinHandle<String>);
 
 impl PendingAnswer {
-    /// All of it.
+    /// The whole answer.
     pub(crate) async fn into_text(mut self) -> String {
         with_timeout(&mut self.0).await.unwrap()
     }

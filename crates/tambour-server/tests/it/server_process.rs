@@ -11,31 +11,31 @@ use serde_json::{Value, json};
 use crate::mock::{MockServer, Step, delta_step, reply_script, response_script};
 use crate::server::{Folder, TestServer};
 
-/// A server in a process of its own, so that its memory can be told from that of the tests.
+/// A server in a process of its own, so that its memory can be measured apart from that of the tests.
 pub(crate) struct ServerProcess {
     pub(crate) server: TestServer,
     child: Child,
 }
 
 impl ServerProcess {
-    /// One that logs to the file `log` of its folder, with content if wanted.
+    /// Starts a server that logs to the file `log` of its folder, with content if `content`.
     pub(crate) fn start(mock: &MockServer, content: bool) -> ServerProcess {
         ServerProcess::in_folder(Folder::new(), mock, content, false)
     }
 
-    /// One that syncs what it writes.
+    /// Starts a server that syncs its writes.
     pub(crate) fn durable(mock: &MockServer) -> ServerProcess {
         ServerProcess::in_folder(Folder::new(), mock, false, true)
     }
 
-    /// A durable one, whose journal takes its time with each sync.
+    /// Starts a durable server whose journal is slow to sync.
     pub(crate) fn slow(mock: &MockServer) -> ServerProcess {
         let folder = Folder::new();
         folder.write_file("slow", "");
         ServerProcess::in_folder(folder, mock, false, true)
     }
 
-    /// One with more of a configuration: `days` that things are kept, MCP servers by name (`mcp`). It is held at some points.
+    /// Starts a server with further settings: `days` of retention, MCP servers by name (`mcp`), and held at some fail points.
     pub(crate) fn start_with(mock: &MockServer, settings: &Value, held_points: &[&str]) -> ServerProcess {
         let folder = Folder::new();
         folder.write_file("more.json", &settings.to_string());
@@ -50,7 +50,7 @@ impl ServerProcess {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["server_process::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env("TAMBOUR_APART", format!("{};{content};{durable};{}", mock.url(), folder.0.display()))
-            // How many arenas an allocator opens depends on the load of the machine, and what it keeps of them is not held by us.
+            // The number of arenas of an allocator depends on the load of the machine, and their memory is not ours.
             .env("MALLOC_ARENA_MAX", "1")
             .env("MALLOC_TRIM_THRESHOLD_", "65536")
             .stdin(Stdio::piped())
@@ -63,7 +63,7 @@ impl ServerProcess {
         ServerProcess { server: TestServer::remote(folder, address.expect("it listens")), child }
     }
 
-    /// Whatever comes to that fail point waits there from now on, until it is let go.
+    /// Makes everything that reaches the fail point wait there, until it is released.
     pub(crate) fn hold_at(&self, point: &str) {
         self.server.folder.write_file(&format!("hold.{point}"), "");
     }
@@ -78,7 +78,7 @@ impl ServerProcess {
         self.wait_for_held_count(point, |waiting| waiting >= count).await;
     }
 
-    /// Lets go of what waits at a fail point, and waits until it has gone on.
+    /// Releases a fail point, and waits until what waited there has continued.
     pub(crate) async fn release(&self, point: &str) {
         std::fs::remove_file(self.server.folder.0.join(format!("hold.{point}"))).unwrap();
         self.wait_for_held_count(point, |waiting| waiting == 0).await;
@@ -102,24 +102,24 @@ impl ServerProcess {
         .await;
     }
 
-    /// Whatever comes to that fail point panics from now on, until the file is removed.
+    /// Makes everything that reaches the fail point panic, until the file is removed.
     pub(crate) fn make_panic_at(&self, point: &str) -> PathBuf {
         self.server.folder.write_file(&format!("panic.{point}"), "")
     }
 
-    /// The writer of the database dies at its next commit.
+    /// Makes the database's writer die at its next commit.
     pub(crate) fn kill_writer(&self) {
         self.server.folder.write_file("die.writer", "");
     }
 
-    /// Kills it: nothing is flushed, nothing is closed. Gives its folder.
+    /// Kills the server: nothing is flushed or closed. Returns its folder.
     pub(crate) fn kill(mut self) -> Folder {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.server.folder, Folder::new())
     }
 
-    /// Waits until it ends by itself: its exit code, its folder and its log.
+    /// Waits until the server ends on its own: its exit code, its folder and its log.
     pub(crate) async fn wait_exit(mut self) -> (Option<i32>, Folder, String) {
         let code = crate::server::with_timeout(async {
             loop {
@@ -152,7 +152,7 @@ impl Drop for ServerProcess {
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Points at which a test may hold the server.
+/// Fail points at which a test may hold the server.
 const HOLDABLE_POINTS: [&str; 8] = [
     "aside",
     "conversation.before",
@@ -176,7 +176,7 @@ fn wait_while_held(point: &'static str) {
             static NEXT: AtomicUsize = AtomicUsize::new(0);
             let marker = folder.join(format!("held.{}.{point}", NEXT.fetch_add(1, Ordering::Relaxed)));
             std::fs::write(&marker, "").unwrap();
-            // Other tasks of this thread go on in another one.
+            // Other tasks of this thread continue in another one.
             tokio::task::block_in_place(|| {
                 while file.exists() {
                     std::thread::sleep(std::time::Duration::from_millis(1));
@@ -225,7 +225,7 @@ fn child() {
         let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
         if let Err(error) = server.serve(async { drop(parent.await) }).await {
             eprintln!("{error}");
-            // The parent holds the other end of what is read in the background.
+            // The parent holds the other end of the pipe that is read in the background.
             std::process::exit(1);
         }
     });
@@ -265,7 +265,7 @@ async fn the_log_has_no_prompts_and_no_keys_unless_asked() {
     }
 }
 
-/// Lines of a log, when one of them says that.
+/// Lines of a log, as soon as one of them contains `awaited`.
 pub(crate) async fn log_lines(process: &ServerProcess, awaited: &str) -> Vec<Value> {
     let file = process.server.folder.0.join("log");
     crate::server::with_timeout(async {

@@ -1,4 +1,4 @@
-//! Messages name the server that runs them, and a start closes nobody else's.
+//! Messages name the server that runs them, and a start does not close those of other servers.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ async fn open_database(file: &Path) -> SqlitePool {
     SqlitePool::connect_with(SqliteConnectOptions::new().filename(file)).await.unwrap()
 }
 
-/// A message in the middle of its reply, as a server leaves it that is killed.
+/// A message in the middle of its reply, as a killed server leaves it.
 async fn begin_message(store: &SqliteStore, id: &str) {
     let row = MessageRow {
         id: id.to_owned(),
@@ -59,7 +59,7 @@ async fn a_start_closes_what_is_its_own_or_nobodys() {
         assert_eq!(numbered_events(&events).last().unwrap().data["code"], "interrupted", "{id}");
         assert_eq!(server.get(&format!("/api/v1/messages/{id}")).await.json["status"], "failed", "{id}");
     }
-    // Another server may be writing it; and what began at this start is not of the last one.
+    // A message of another server may still be running; one of this start is not of the previous one.
     for id in ["msg_foreign", "msg_now"] {
         let record = server.get(&format!("/api/v1/messages/{id}")).await.json;
         assert_eq!(record["status"], "running", "{id}");
@@ -75,7 +75,7 @@ async fn a_start_closes_what_is_its_own_or_nobodys() {
         sqlx::query_as("select id, epoch from server").fetch_all(&pool).await.unwrap();
     assert_eq!(rows, [(own_identity.server.clone(), 2)], "the id stays, the epoch rises");
     pool.close().await;
-    // The one that had begun at that start is of the last one now.
+    // The message of that start belongs to the previous one now.
     let next_config = crate::server::test_config(&folder);
     let server = TestServer::serve(folder, next_config).await;
     assert_eq!(server.get("/api/v1/messages/msg_now").await.json["status"], "failed");
@@ -88,7 +88,7 @@ async fn what_a_journal_has_without_its_database_is_closed() {
     let file = folder.0.join("tambour.db");
     let store = SqliteStore::open(&file, false).await.unwrap();
     begin_message(&store, "msg_1").await;
-    // As a killed process leaves it: what the journal has is put into a database that has nothing.
+    // After a kill, the entries of the journal are put into an empty database.
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap();
     let segment_bytes = std::fs::read(segment.path()).unwrap();
@@ -100,7 +100,7 @@ async fn what_a_journal_has_without_its_database_is_closed() {
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_1").await.unwrap().unwrap().status, "running");
     assert_ne!(store.identity().server, own_identity.server);
-    // Whoever ran it is dead, whatever its database was called.
+    // The server that ran it is dead, under any name of its database.
     let abandoned = store.list_abandoned().await.unwrap();
     assert_eq!(abandoned.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["msg_1"]);
     store.close().await;

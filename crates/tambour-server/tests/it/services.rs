@@ -1,4 +1,4 @@
-//! Upstreams, aliases and MCP servers as admins see them, and tests of upstreams and aliases.
+//! Upstreams, aliases and MCP servers as shown to admins, and tests of upstreams and aliases.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::mcp_kit::{MockMcp, read_only_tool, tool, wait_until_listed};
 use crate::mock::{MockServer, Step, reply_script};
 use crate::server::{TestServer, test_config};
 
-/// A key with these rights, with which calls are made from now on.
+/// Makes further calls with a new key of these rights.
 async fn use_new_key(server: &mut TestServer, rights: &str) {
     let response = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await;
     server.set_key(response.json["key"].as_str());
@@ -109,7 +109,7 @@ async fn an_alias_is_tested_with_its_upstream_and_model() {
     assert_eq!((good.status, &good.json["ok"]), (200, &json!(true)), "{}", good.text);
     let names = ["name", "upstream", "model"].map(|name| good.json[name].as_str().unwrap());
     assert_eq!(names, ["sums", "openai", "m"]);
-    // Nothing but the model counts of it: no prompt, and none of those that stand in for it.
+    // Only the model of the alias applies: no prompt, and no fallback upstreams.
     let request = mock.requests().pop().unwrap().body;
     assert_eq!((&request["model"], &request["max_tokens"]), (&json!("m"), &json!(16)));
     assert_eq!(request["messages"].as_array().unwrap().len(), 1, "{request}");

@@ -63,7 +63,7 @@ async fn a_running_stream_keeps_its_protocol() {
     let mut stream = server.open_stream(&request_body()).await;
     let mut events = stream.read_until("content_delta").await;
     server.put("/api/v1/settings", &protocol_setting("jsonseq_v1")).await;
-    // One who comes later reads the same protocol.
+    // A later reader gets the same protocol.
     let late = server.follow(&crate::client::stream_message_id(&events), &[]).await;
     gate.open();
     events.extend(stream.read_rest().await);

@@ -1,4 +1,4 @@
-//! Fifty hostile requests at once, of every kind: the server stays small, and a plain chat beside them is answered at once.
+//! Fifty hostile requests at once, of every kind: memory stays bounded, and a plain chat beside them is answered at once.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use crate::server_process::ServerProcess;
 
 /// Most anonymous memory of the server, in KiB.
 const MAX_MEMORY: u64 = 1 << 20;
-/// Time to the first text of a chat that two of three of them keep: not all, since the tests share the machine with others.
+/// Time to the first text that two of three chats keep: not all, since the tests share the machine with other processes.
 const MAX_FIRST_TEXT: Duration = Duration::from_millis(100);
-/// Times that a chat alone takes, measured right before, which are allowed instead where they are more. Both cores are busy with the
-/// siege, so that a chat gets a part of one; a build that is not optimised, or a machine that others use too, takes longer for
-/// the chat and for the siege alike. A request that a chat waits for, as it would without turns or aside, takes hundreds of times as
-/// long as a chat.
+/// Multiple of the time of a chat alone, measured right before, that is allowed instead where it is more. The siege keeps both cores
+/// busy, so that a chat gets a share of one; an unoptimised build, or a machine in other use, takes longer for the chat and for the
+/// siege alike. A chat blocked behind a request, as it would be without turns or the pool, takes hundreds of times as long as one
+/// alone.
 const TIMES_ALONE: u32 = 20;
 /// Chats that are measured, alone and beside the siege.
 const CHATS: usize = 15;
 
-/// Templates of which each alone would take memory or time without bound.
+/// Templates each of which would take memory or time without bound.
 const TEMPLATES: [&str; 10] = [
     "{{ (['x'*1000000]*100000)|join }}",
     "{{ [1]*100000000 }}",
@@ -101,7 +101,7 @@ fn hostile_bodies(conversation: &str) -> Vec<HostileRequest> {
     all
 }
 
-/// Bodies of a few megabytes that are hundreds as values.
+/// Bodies of a few megabytes that take hundreds as values.
 fn value_bodies(conversation: &str) -> Vec<(HostileRequest, usize)> {
     let objects = |count: usize| vec![r#"{"a":0}"#; count].join(",");
     let many_objects = objects(450_000);
@@ -159,7 +159,7 @@ fn value_bodies(conversation: &str) -> Vec<(HostileRequest, usize)> {
     ]
 }
 
-/// Sends a request and takes the answer, whatever it is; its status.
+/// Sends a request and reads its answer; returns the status with the path.
 async fn send(address: std::net::SocketAddr, (method, path, body): HostileRequest) -> (String, u16) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request = client.request(method.parse().unwrap(), format!("http://{address}{path}"));
@@ -182,7 +182,7 @@ async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
     let process = ServerProcess::start(&mock, false);
     let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
     let conversation = response["conversation_id"].as_str().unwrap().to_owned();
-    // Something to delete meanwhile.
+    // Conversations to delete meanwhile.
     let mut deletions = Vec::new();
     for _ in 0..6 {
         let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
@@ -213,7 +213,7 @@ async fn fifty_bodies_of_many_values_at_once_stop_and_freeze_nothing() {
     besiege(&process, requests.collect()).await;
 }
 
-/// Memory that a request takes beyond sixteen times its bytes, in KiB.
+/// Memory of a request beyond sixteen times its bytes, in KiB.
 const REQUEST_OVERHEAD: u64 = 32 << 10;
 
 #[cfg(target_os = "linux")]
@@ -222,7 +222,7 @@ async fn a_body_costs_at_most_sixteen_times_its_bytes() {
     let mock = MockServer::start(vec![reply_script("{\"a\": 1}", 9)]).await;
     let process = ServerProcess::start(&mock, false);
     let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
-    // What a tokenizer is made of stays, whatever is asked.
+    // The tables of a tokenizer stay in memory, whatever is asked.
     let small_render = json!({"skein": {"blocks": [{"tag": "a", "text": "x"}]}});
     assert_eq!(process.server.post("/api/v1/prompts/render", &small_render).await.status, 200);
     let mut costs = Vec::new();
@@ -247,7 +247,7 @@ async fn a_body_costs_at_most_sixteen_times_its_bytes() {
     assert!(costs.iter().all(|(_, _, bytes, cost, _)| *cost <= 16 * bytes + REQUEST_OVERHEAD), "{costs:#?}");
 }
 
-/// Sends all of them at once, and holds memory and a chat beside them against their bounds.
+/// Sends all of them at once, and checks memory and a chat beside them against their bounds.
 #[cfg(target_os = "linux")]
 async fn besiege(process: &ServerProcess, requests: Vec<HostileRequest>) {
     let address = process.server.address;
@@ -289,7 +289,7 @@ async fn besiege(process: &ServerProcess, requests: Vec<HostileRequest>) {
     );
 }
 
-/// Times to the first text of chats, one behind the other, in order; `peak` becomes the most memory of the server meanwhile.
+/// Sorted times to the first text of chats, one after the other; `peak` becomes the most memory of the server meanwhile.
 #[cfg(target_os = "linux")]
 async fn first_text_times(process: &ServerProcess, peak: &mut u64) -> Vec<Duration> {
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});

@@ -1,4 +1,4 @@
-//! Clients that take their time with a request, and more of them than the server can hold.
+//! Slow clients, and more of them than the server can hold.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::client::{check_stream, event_names};
 use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps, reply_script};
 use crate::server::{TestServer, with_timeout};
 
-/// A connection with the head of a request whose body is still to come.
+/// Opens a connection and sends the head of a request whose body is still to come.
 async fn open_request(server: &TestServer, length: usize) -> TcpStream {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
@@ -21,10 +21,10 @@ async fn open_request(server: &TestServer, length: usize) -> TcpStream {
     socket
 }
 
-/// The answer to the end of the connection: status and problem.
+/// Reads the answer to the end of the connection: status and problem.
 async fn read_answer(mut socket: TcpStream) -> (String, Value) {
     let mut answer = Vec::new();
-    // Who is told to go may be cut off after the answer.
+    // The connection may be closed abruptly after the answer.
     let _ = with_timeout(socket.read_to_end(&mut answer)).await;
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
@@ -86,7 +86,7 @@ async fn a_body_in_pieces_is_a_body() {
         assert!(with_timeout(socket.read_buf(&mut answer)).await.unwrap() > 0, "an answer comes");
     }
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
-    // What is too long is not waited for.
+    // A body that is too long is refused before it arrives.
     let (head, problem) = read_answer(open_request(&server, 100 << 20).await).await;
     assert!(head.starts_with("http/1.1 413 "), "{head}");
     assert_eq!(problem["code"], "too_large");
@@ -100,7 +100,7 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     let mock = MockServer::start(vec![script]).await;
     let mut server = TestServer::start(&mock, |config| config.max_streams_total = 2).await;
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // Whoever they belong to.
+    // Any owner counts.
     let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     server.set_key(admin["key"].as_str());
     let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
@@ -115,7 +115,7 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     assert!(refusal.headers.contains_key("retry-after"));
     assert!(refusal.json["detail"].as_str().unwrap().contains("max_streams_total"), "{}", refusal.text);
     assert_eq!(server.metric("tambour_running").await, 2);
-    // Without a stream there is room, and what is open goes on.
+    // Without a stream there is room, and open streams continue.
     let quiet = server.post("/api/v1/messages", &request).await;
     assert_eq!(quiet.status, 202, "{}", quiet.text);
     let id = quiet.json["message_id"].as_str().unwrap();
@@ -156,7 +156,7 @@ async fn send_before_reading(
     if is_chunked {
         with_timeout(socket.write_all(b"0\r\n\r\n")).await.unwrap();
     }
-    // The server has closed: had it reset the connection, what it has sent before could not be read any more.
+    // The server has closed: after a reset, its answer could not be read any more.
     with_timeout(async {
         while !socket.ready(Interest::READABLE).await.unwrap().is_read_closed() {
             tokio::time::sleep(Duration::from_millis(1)).await;

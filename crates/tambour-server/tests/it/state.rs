@@ -1,4 +1,4 @@
-//! The state of a conversation: changed by replies and by clients, held to a schema, taken back, and deleted.
+//! The state of a conversation: changed by replies and by clients, validated by a schema, rolled back, and deleted.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl StateChat {
         format!("/api/v1/conversations/{}/state{rest}", self.conversation)
     }
 
-    /// Asks, and waits for the end.
+    /// Sends a message, and waits for its end.
     pub(crate) async fn send(&self, text: &str) -> Value {
         let request = json!({"text": text, "dialect": "filament", "conversation_id": self.conversation,
             "output_protocol": "jsonseq_v1", "wait": true});
@@ -75,7 +75,7 @@ fn event_data<'a>(record: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_out_of_range_is_refused_alone() {
-    // R-81: also one that no double holds.
+    // R-81: also a number that no double holds.
     let mock = MockServer::start(Vec::new()).await;
     let chat = StateChat::start(&mock).await;
     let body = r#"{"operations": [["SET","a",1e400],["SET","b",12345678901234567890123],["SET","d",1]]}"#;
@@ -121,7 +121,7 @@ async fn replies_and_clients_change_the_state() {
     assert_eq!(event_data(&record, "notice")["ref"], "2: operation_type_mismatch");
     let state = json!({"name": "x", "纯田真奈": {"好感度": 5}, "bag": ["rope"]});
     assert_eq!(chat.state().await, state);
-    // A reply is read with the state that the one before it has left.
+    // A reply is read with the state left by the one before it.
     let later = chat.send("two").await;
     assert_eq!(event_data(&later, "state_update")["results"][0]["before"], 5);
     assert_eq!(chat.state().await["纯田真奈"]["好感度"], 9);
@@ -136,7 +136,7 @@ async fn replies_and_clients_change_the_state() {
     assert_eq!((&data[2]["results"][0]["before"], &data[2]["results"][0]["after"]), (&json!(5), &json!(8)));
     let page = chat.server.get(&chat.path("/history?limit=1&after=2")).await.json;
     assert_eq!((&page["data"][0], &page["has_more"]), (&data[2], &json!(true)));
-    // F-116: what differs between messages, and the state of then.
+    // F-116: differences between messages, and earlier states.
     let id = |record: &Value| record["message_id"].as_str().unwrap().to_owned();
     let diff = chat.path(&format!("/history?from={}&to={}", id(&record), id(&later)));
     let diff = chat.server.get(&diff).await.json["diff"].clone();
@@ -151,7 +151,7 @@ async fn replies_and_clients_change_the_state() {
     let refusal = chat.server.post(&chat.path("/operations"), &body).await.json;
     // F-113
     assert_eq!((&refusal["state"]["name"], &refusal["update_id"]), (&json!("x"), &Value::Null));
-    // It is there after a restart, and a plain message has nothing to do with it.
+    // The state survives a restart, and a plain message does not change it.
     let (before, StateChat { server, conversation }) = (chat.state().await, chat);
     let folder = server.stop().await;
     let config = test_config(&folder);
@@ -179,7 +179,7 @@ async fn a_schema_holds_replies_and_clients() {
     // F-115
     assert_eq!(event_data(&record, "state_update")["results"][0]["reason"], "schema_violation");
     assert_eq!(chat.state().await, json!({"hp": 60, "mp": 1}));
-    // What is wrong already is told and stays.
+    // An existing violation is reported and stays.
     let strict = json!({"schema": {"properties": {"hp": {"maximum": 10}}}});
     let response = chat.server.put(&chat.path("/schema"), &strict).await.json;
     assert_eq!(response["mismatches"][0]["pointer"], "/hp");
@@ -211,7 +211,7 @@ async fn limits_hold_what_clients_send() {
     let response = chat.operate(operations.into()).await;
     let last = response["results"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["ok"], &last["reason"]), (&json!(false), &json!("limit_exceeded")));
-    // The history has an end: the oldest updates become the base.
+    // The history is bounded: the oldest updates become the base.
     for at in 0..1010 {
         chat.operate(json!([["SET", "n", at]])).await;
     }
@@ -244,14 +244,14 @@ async fn the_state_goes_back_to_any_message() {
     let rollback = async |to: &Value| chat.server.post(&chat.path("/rollback"), &json!({"to": to})).await;
     // F-116
     assert_eq!(rollback(&update).await.json, json!({"taken_back": 2, "state": {"n": 20, "k1": 1, "k2": 2}}));
-    // F-116: also one that changed nothing.
+    // F-116: also an update that changed nothing.
     let answer = rollback(&silent["message_id"]).await;
     assert_eq!(answer.json, json!({"taken_back": 3, "state": {"n": 1, "k1": 1}}));
     assert_eq!(rollback(&first["message_id"]).await.json["taken_back"], 0);
     assert_eq!(chat.server.get(&chat.path("/history")).await.json["data"].as_array().unwrap().len(), 2);
     assert_eq!(rollback(&update).await.status, 404);
     assert_eq!(rollback(&json!(7)).await.problem_code(), "invalid_field");
-    // It goes on from there.
+    // The next message continues from there.
     chat.send("5").await;
     assert_eq!(chat.state().await, json!({"n": 3, "k1": 1, "k3": 3}));
     assert_eq!(rollback(&Value::Null).await.json["state"], json!({}));
@@ -268,10 +268,10 @@ async fn another_message_in_its_place_takes_its_updates_back_first() {
     let (second, third) = (chat.send("two").await, chat.send("three").await);
     assert_eq!(chat.state().await, json!({"n": 111}));
     let regenerated = chat.regenerate(&second).await;
-    // F-116: 1 is there when the new one comes.
+    // F-116: the new reply starts from 1.
     assert_eq!(event_data(&regenerated, "state_update")["results"][0]["before"], 1, "{regenerated:#}");
     assert_eq!(chat.state().await, json!({"n": 1001}));
-    // R-79: the same is asked with the same before it, and what is superseded stays readable.
+    // R-79: the same prompt with the same history, and superseded messages stay readable.
     let requests = mock.requests();
     assert_eq!(requests[3].body["messages"], requests[1].body["messages"]);
     assert_eq!(regenerated["request"]["text"], "two");
@@ -319,7 +319,7 @@ async fn what_failed_changes_nothing_and_nobody_changes_under_a_message() {
     let request = json!({"text": "x", "dialect": "filament", "conversation_id": chat.conversation, "extensions": true, "output_protocol": "jsonseq_v1"});
     let mut stream = chat.server.open_stream(&request).await;
     stream.read_until("state_update").await;
-    // Nothing of it is there before its end.
+    // Operations apply at the end of the reply only.
     assert_eq!(chat.state().await, json!({}));
     let busy = chat.server.post(&chat.path("/operations"), &json!({"operations": [["SET", "n", 2]]})).await;
     assert_eq!((busy.status, busy.problem_code()), (409, "conversation_busy"));
@@ -361,13 +361,13 @@ async fn what_is_deleted_leaves_the_state_and_not_its_history() {
     assert_eq!(chat.server.get(&message_path(&first, "")).await.json["status"], "completed");
     let regenerated = chat.regenerate(&third).await;
     assert_eq!(regenerated["status"], "completed");
-    // Its value is a part of the base, as it was when it was there.
+    // Its value is part of the base, with its position.
     assert_eq!(chat.state().await, json!({"k1": "a", "k2": word, "k3": "c"}));
     chat.operate(json!([["DELETE", "k2"]])).await;
     let path = format!("/api/v1/conversations/{}", chat.conversation);
     assert_eq!(chat.server.call("delete", &path, None).await.status, 204);
     assert_eq!(chat.server.get(&chat.path("")).await.status, 404);
-    // R-79: a conversation takes its state along.
+    // R-79: deleting a conversation deletes its state.
     wait_until_erased(&chat.server.folder, word).await;
 }
 
@@ -409,7 +409,7 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     let server = TestServer::start_default(&mock).await;
     let body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
         "forwardedProps": {"tambour": {"dialect": "filament"}}});
-    // A patch is applied to something.
+    // A patch needs a snapshot before it.
     let first = state_events(&server.post("/ag-ui", &body).await.text);
     assert_eq!(first, [("STATE_SNAPSHOT".to_owned(), json!({})), patch_of_n(1)]);
     // F-116
@@ -417,7 +417,7 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     assert_eq!(second[0], ("STATE_SNAPSHOT".to_owned(), json!({"n": 1})));
 }
 
-/// What is told of the state: snapshots and patches.
+/// Snapshots and patches of the state in a stream.
 fn state_events(stream: &str) -> Vec<(String, Value)> {
     let events = stream.lines().filter_map(|line| line.strip_prefix("data: "));
     let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -429,7 +429,7 @@ fn state_events(stream: &str) -> Vec<(String, Value)> {
     events.filter_map(state_event).collect()
 }
 
-/// `n` is set.
+/// The patch that sets `n`.
 fn patch_of_n(n: i64) -> (String, Value) {
     ("STATE_DELTA".to_owned(), json!([{"op": "add", "path": "/n", "value": n}]))
 }
@@ -445,11 +445,11 @@ async fn a_thread_begins_with_the_state_of_its_client() {
     let initial_state = json!({"hp": 1, "a.b": [2]});
     assert_eq!(state_events(&stream), [("STATE_SNAPSHOT".to_owned(), initial_state), patch_of_n(10)]);
     assert_eq!(stream.matches("tambour.state_rejected").count(), 1, "{stream}");
-    // From then on the server's counts.
+    // From here on the server's state counts.
     body["state"] = json!({"hp": 99});
     let second_events = state_events(&server.post("/ag-ui", &body).await.text);
     assert_eq!(second_events[0].1, json!({"hp": 1, "a.b": [2], "n": 10}));
-    // The AI SDK is told operations, patch and what was refused.
+    // The AI SDK gets operations, patch and refusals.
     let chat = json!({"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}],
         "tambour": {"dialect": "filament"}});
     let stream = server.post("/api/chat", &chat).await.text;
@@ -503,7 +503,7 @@ async fn many_operations_have_results_at_both_ends_and_counts() {
     assert_eq!((invalid.status, invalid.problem_code()), (422, "invalid_field"));
 }
 
-/// 150,000 operations, a dozen requests at once: what is beyond the limit is counted and not kept.
+/// 150,000 operations, in a dozen requests at once: above the limit they are counted and not stored.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
@@ -539,7 +539,7 @@ async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
         let notices = answer.json["notices"].to_string();
         assert!(notices.contains("10001 to 149999: limit_exceeded"), "{notices}");
     }
-    // Twelve bodies of 2.5 MB at most 16 times, and what stays of them once.
+    // Twelve bodies of 2.5 MB at most 16 times, and the stored part of each once.
     let bodies = (12 * body.len() as u64) >> 10;
     let peak = peak.into_inner() - before;
     assert!(peak < 16 * bodies, "{peak} KiB for {bodies} KiB of bodies");
@@ -562,7 +562,7 @@ async fn changes_of_a_state_are_based_on_what_was_seen() {
     let first = send("POST", "/operations", set(1), &empty).await;
     assert_eq!(first.status, 200, "{}", first.text);
     assert_eq!(tag(&first), tag(&server.get(&place).await));
-    // Whoever saw it before is told what it is now, and changes nothing.
+    // A client with an older version gets the present one, and changes nothing.
     for (method, path, body) in [
         ("POST", "/operations", set(2)),
         ("POST", "/rollback", json!({"to": null})),

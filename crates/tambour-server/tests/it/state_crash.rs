@@ -1,4 +1,4 @@
-//! The state of a conversation after crashes: each message has changed it wholly or not at all.
+//! The state of a conversation after crashes: each message has changed it entirely or not at all.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -11,21 +11,21 @@ use tambour_fixtures::random::RandomSource;
 use crate::server::{Folder, TestServer, test_config};
 use crate::state::{StateChat, message_path, reply_with_updates};
 
-/// How many fail points are passed before the process dies.
+/// Fail points to pass before the process dies.
 static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
-/// Points that are no writes.
+/// Fail points that are no writes.
 const READ_POINTS: [&str; 3] = ["decode", "run", "schema"];
 
 fn die_at_point(point: &'static str) {
     if !READ_POINTS.contains(&point) && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         print_seen(&format!("dies {point}"));
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Says at once what the client has seen: each thing a line of standard output.
+/// Prints at once what the client has seen: a line of standard output for each thing.
 fn print_seen(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nSEEN {text}").unwrap();
@@ -49,7 +49,7 @@ fn state_after(replies: i64) -> Value {
     json!({"a": replies, "b": replies, "c": replies, "log": log})
 }
 
-/// What a client of the dying process does in a new conversation.
+/// Client of the dying process in a new conversation.
 async fn run_client(server: TestServer) {
     let chat = StateChat::new(server).await;
     print_seen(&chat.conversation);
@@ -68,8 +68,8 @@ async fn run_client(server: TestServer) {
     std::process::exit(0);
 }
 
-/// What a client of the dying process does in a conversation that goes on: what it does may leave one of the states that it says,
-/// and has left one.
+/// Client of the dying process in a long conversation: before each action it prints the states that may follow, afterwards the one
+/// that did.
 async fn run_long_client(chat: StateChat, seed: u64) {
     let mut random = RandomSource::new(seed);
     loop {
@@ -82,7 +82,7 @@ async fn run_long_client(chat: StateChat, seed: u64) {
         match random.below(10) {
             0 if !messages.is_empty() => {
                 let message_id = random.pick(&messages)["message_id"].as_str().unwrap();
-                // The state after a message whose updates were taken back is gone.
+                // The state after a message whose updates were rolled back is gone.
                 let state = chat.server.get(&chat.path(&format!("?at={message_id}"))).await;
                 if state.status == 200 {
                     print_doing(&[now, state.json["state"]["a"].as_i64().unwrap()]);
@@ -92,7 +92,7 @@ async fn run_long_client(chat: StateChat, seed: u64) {
                 }
             }
             1 | 2 if !messages.is_empty() => {
-                // The state before the last message, and that with a reply in its place: known when it is there.
+                // The state before the last message, and that with a reply in its place, which is known once the reply exists.
                 print_doing(&(0..=now + 1).collect::<Vec<_>>());
                 let last = messages.last().unwrap();
                 let regenerated = chat.server.call("post", &message_path(last, "/regenerate"), None).await;
@@ -123,10 +123,10 @@ async fn run_long_client(chat: StateChat, seed: u64) {
     std::process::exit(0);
 }
 
-/// Messages that the long conversation is to have.
+/// Target length of the long conversation, in messages.
 const MESSAGES: usize = 200;
 
-/// The completed messages of the conversation, oldest first; none of it runs.
+/// The completed messages of the conversation, oldest first; none of its messages runs.
 async fn completed_messages(chat: &StateChat) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -144,7 +144,7 @@ async fn completed_messages(chat: &StateChat) -> Vec<Value> {
     all
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -168,7 +168,7 @@ fn child() {
     });
 }
 
-/// What the client of a process has seen that dies after so many fail points, and the point at which it died.
+/// Output of the client of a process that dies after `points` fail points, and the point at which it died.
 fn run_child(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option<String>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["state_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -182,7 +182,7 @@ fn run_child(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, 
         lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
     child.wait().unwrap();
     let death = seen_lines.iter().position(|line| line.starts_with("dies "));
-    // Another thread may have said something after it.
+    // Another thread may have printed a line after it.
     let death = death.map(|position| seen_lines.remove(position)["dies ".len()..].to_owned());
     (seen_lines, death)
 }
@@ -201,7 +201,7 @@ async fn a_crash_leaves_whole_messages_only() {
         let chat = StateChat { server: start_server(folder).await, conversation };
         let state = chat.state().await;
         let last = seen_lines.last().unwrap().as_str();
-        // all of a message or nothing, and all of what a client has seen the end of.
+        // all of a message or nothing, and all of each message whose end a client has seen.
         let allowed: &[i64] = match last {
             "0" => &[0, 1],
             "1" => &[1, 2],
@@ -228,7 +228,7 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
     let mut allowed = vec![0];
     let mut death_points = BTreeSet::new();
     for process in 0.. {
-        // Each place near the start of a process, then places ever farther from it.
+        // Each place near the start of a process, then places at growing distances.
         let points = 1 + process + (process / 40) * 30;
         let (seen_lines, point) = run_child(points, &conversation, &folder);
         death_points.extend(point);
@@ -265,8 +265,8 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
     }
 }
 
-/// Each completed message has both of its updates in the history or none, another one none; and together the updates give the
-/// present state.
+/// Checks that each completed message has both of its updates in the history or none, other messages none, and that the updates add
+/// up to the present state.
 async fn assert_whole_messages(chat: &StateChat, now: i64) {
     let (mut updates, mut after) = (Vec::new(), -1);
     loop {

@@ -1,4 +1,4 @@
-//! `response_format`: what reaches a client is JSON that satisfies its schema, or an error with a code.
+//! `response_format`: a client gets JSON that satisfies its schema, or an error with a code.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn request_body(fields: &Value) -> Value {
     request
 }
 
-/// What a client of chat completions makes of an answer: the content, or the code of the error.
+/// An answer as a client of chat completions takes it: the content, or the code of the error.
 fn client_outcome(answer: &Answer) -> Result<String, String> {
     let code = |error: &Value| error["error"]["code"].as_str().expect("a code").to_owned();
     if answer.status != 200 {
@@ -52,7 +52,7 @@ fn client_outcome(answer: &Answer) -> Result<String, String> {
     panic!("the stream has no end: {}", answer.text)
 }
 
-/// Numbers that follow from a seed.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -66,18 +66,18 @@ impl Random {
     }
 }
 
-/// What may come of a broken reply.
+/// Possible outcomes of a broken reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
-    /// The value, as it was meant.
+    /// The value as it was meant.
     Repaired,
-    /// The value, or an error; never another one.
+    /// The value, or an error; never another value.
     Doubtful,
     /// An error.
     ErrorOnly,
 }
 
-/// A value, the reply that a model made of it, and how its stream ended.
+/// A value, a broken reply of it, how its stream ended, and the outcomes allowed.
 fn broken_reply(seed: u64) -> (Value, String, &'static str, Outcome) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let words = ["Rain", "say \"no\"", "路上", "a\nb", "C:\\x", "{x}", "</think>", "it's", "50%", "😀"];
@@ -128,7 +128,7 @@ fn broken_reply(seed: u64) -> (Value, String, &'static str, Outcome) {
 
 #[tokio::test]
 async fn two_hundred_broken_replies_are_valid_or_an_error() {
-    // what a client gets satisfies its schema and is what the model meant, or it is an error; nothing is cut silently
+    // a client gets the value the model meant, valid under its schema, or an error; nothing is truncated silently
     const CASES: u64 = 200;
     let cases: Vec<_> = (0..CASES).map(broken_reply).collect();
     let scripts = cases.iter().enumerate().map(|(at, (_, reply, end, _))| {
@@ -173,7 +173,7 @@ async fn two_hundred_broken_replies_are_valid_or_an_error() {
 
 #[tokio::test]
 async fn a_value_that_does_not_fit_is_asked_for_again() {
-    // P-034: the model is told the schema, then what was wrong; nothing of the first reply is seen
+    // P-034: the model gets the schema, then the error; the client sees nothing of the first reply
     let right = json!({"title": "t", "count": 1, "tags": [], "inner": {"ok": true}}).to_string();
     for stream in [true, false] {
         let mock = MockServer::start(vec![
@@ -208,7 +208,7 @@ async fn a_json_object_needs_no_schema_and_reasoning_is_shown() {
     let answer = server.post("/v1/chat/completions", &request_body(&format)).await;
     assert_eq!(client_outcome(&answer), Ok("{\"a\":[1,2.50]}".to_owned()));
     assert!(answer.text.contains("reasoning_content"), "{}", answer.text);
-    // The reasoning was shown; no text of ours stands in for the value.
+    // The reasoning was shown; no text of the server replaces the value.
     let answer = server.post("/v1/chat/completions", &request_body(&format)).await;
     assert_eq!(client_outcome(&answer), Err("json_missing".to_owned()));
     let answer = server.post("/v1/chat/completions", &request_body(&format)).await;
@@ -239,7 +239,7 @@ async fn a_format_that_cannot_be_is_refused() {
             answer.text
         );
     }
-    // Who names a dialect has it, and `text` asks for nothing.
+    // A request that names a dialect has it, and `text` changes nothing.
     let text = json!({"response_format": {"type": "text"}});
     assert_eq!(
         client_outcome(&server.post("/v1/chat/completions", &request_body(&text)).await),

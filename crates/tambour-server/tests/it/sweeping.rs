@@ -1,4 +1,4 @@
-//! What is deleted leaves the files while others write, and nothing waits for it; tasks that panic are begun again.
+//! Deleted content leaves the files while other writes run, and no request waits for it; panicked tasks are restarted.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use crate::server_process::ServerProcess;
 /// Bytes that were deleted.
 const DELETED_BYTES: usize = 400 << 20;
 
-/// Pages that hold nothing any more.
+/// Number of free pages.
 async fn free_pages(connection: &mut SqliteConnection) -> i64 {
     sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await.unwrap()
 }
 
-/// A folder with a database in which many pages hold nothing any more, and how many.
+/// A folder with a database of many free pages, and their number.
 async fn emptied_database() -> (Folder, i64) {
     let folder = Folder::new();
     let mock = MockServer::start(vec![reply_script("x", 1)]).await;
@@ -118,13 +118,13 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
         .await;
         std::fs::remove_file(file).unwrap();
     }
-    // It works again.
+    // Both work again.
     crate::deletion::wait_until_erased(&data_folder(&process), "a-word-to-delete").await;
     let log = std::fs::read_to_string(process.server.folder.0.join("log")).unwrap();
     assert!(log.contains("a task of the server panicked; it is begun again"), "{log}");
 }
 
-/// The folder of its data alone.
+/// The data folder of the server.
 fn data_folder(process: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
     std::mem::ManuallyDrop::new(Folder(process.server.folder.0.join("data")))
 }
@@ -185,16 +185,16 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
     assert_eq!(server.get("/api/v1/settings").await.json, snapshot);
 }
 
-/// A server that keeps nothing, held behind its first look for what is over.
+/// A server that retains nothing, held after its first sweep.
 async fn server_without_retention(mock: &MockServer) -> ServerProcess {
     let process = ServerProcess::start_with(mock, &json!({"days": 0}), &["sweep"]);
     process.wait_until_held("sweep").await;
     process
 }
 
-/// Has the sweep look again, and waits until it comes to a point where it is held.
+/// Triggers the sweep, and waits until it reaches a fail point where it is held.
 async fn sweep_up_to(process: &ServerProcess, point: &str) {
-    // It looks when something was deleted.
+    // A deletion triggers the sweep.
     let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
     let path = format!("/api/v1/conversations/{}", response["conversation_id"].as_str().unwrap());
     assert_eq!(process.server.call("delete", &path, None).await.status, 204);
@@ -204,13 +204,13 @@ async fn sweep_up_to(process: &ServerProcess, point: &str) {
     process.hold_at("sweep");
 }
 
-/// Has the sweep go on from a point where it is held, to the end of its look.
+/// Releases the sweep from a fail point, up to the end of its pass.
 async fn sweep_from(process: &ServerProcess, point: &str) {
     process.release(point).await;
     process.wait_until_held("sweep").await;
 }
 
-/// The stream of an input.
+/// Opens the stream of an input.
 async fn open_input(process: &ServerProcess, dialogue: &str) -> EventStream {
     let path = format!("/api/v1/dialogues/{dialogue}/input");
     let body = json!({"text": "甲", "stream": true}).to_string();
@@ -222,7 +222,7 @@ async fn no_dialogue_is_deleted_under_a_turn_that_has_begun() {
     let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
     let process = server_without_retention(&mock).await;
     let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
-    // It was found to be over, and a turn begins.
+    // The dialogue was listed as expired, and a turn begins.
     sweep_up_to(&process, "sweep.dialogue").await;
     let mut stream = open_input(&process, &id).await;
     assert_eq!(stream.status, 200);
@@ -247,7 +247,7 @@ async fn a_dialogue_that_goes_on_when_its_time_is_over_stays() {
     let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
     let process = server_without_retention(&mock).await;
     let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
-    // A turn begins and ends between the list of what is over and the deletion.
+    // A turn begins and ends between the listing and the deletion.
     sweep_up_to(&process, "sweep.listed").await;
     assert_eq!(post_text(&process.server, &id, "甲").await["ai_message"], "一");
     sweep_from(&process, "sweep.listed").await;
@@ -261,7 +261,7 @@ async fn no_turn_begins_in_a_dialogue_that_is_being_deleted() {
     let process = server_without_retention(&mock).await;
     let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
     let path = format!("/api/v1/dialogues/{id}");
-    // With a turn of its own to delete.
+    // The dialogue has a turn of its own to delete.
     assert_eq!(post_text(&process.server, &id, "甲").await["ai_message"], "一");
     sweep_up_to(&process, "deletion.after").await;
     assert_eq!(process.server.get(&path).await.status, 200, "its row is the last to go");

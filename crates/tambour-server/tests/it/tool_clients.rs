@@ -1,4 +1,4 @@
-//! Calls that a client runs, and calls that a person is asked about.
+//! Calls run by a client, and calls that need a person's approval.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::tool_kit::{
     webhook_answer,
 };
 
-/// Two tools that the client runs, and one of a webhook; `wipe` needs a word from a person.
+/// Two tools of the client, and one of a webhook; `wipe` needs approval.
 async fn client_tool_kit(replies: &[&str]) -> ToolKit {
     let kit = ToolKit::new(replies, vec![webhook_answer(&json!("hooked"))]).await;
     let client = json!({"executor": {"kind": "client"}});
@@ -62,7 +62,7 @@ async fn clients_run_their_calls_together_and_post_what_came() {
     for (body, status, code, expected_text) in [
         (json!({"results": []}), 422, "invalid_field", "empty"),
         (json!({"results": [call_result("call_9", &json!(1))]}), 422, "unknown_call", "call_9"),
-        // All or none: the good one is not taken.
+        // All or none: the valid result is refused as well.
         (
             json!({"results": [call_result("call_1", &json!(1)), call_result("call_9", &json!(1))]}),
             422,

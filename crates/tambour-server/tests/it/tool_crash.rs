@@ -1,4 +1,4 @@
-//! A process that dies while a call runs: the call is never repeated, and its message says that nobody knows.
+//! A process that dies during a call: the call is never repeated, and its message reports the outcome as unknown.
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -14,19 +14,19 @@ use crate::tool_kit::{
     result_codes, tool_request, tool_schema, webhook_answer,
 };
 
-/// Where to die, and how often that place is passed before.
+/// Fail point at which to die, and how often it is passed before.
 static POINT: OnceLock<(String, usize)> = OnceLock::new();
 static PASSES: AtomicUsize = AtomicUsize::new(0);
 
 fn die_at_point(point: &'static str) {
     let Some((crash_point, before)) = POINT.get() else { return };
     if crash_point == point && PASSES.fetch_add(1, Ordering::Relaxed) == *before {
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -57,7 +57,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
     for (point, before, call_count, expected_codes) in [
         ("tool.started", 0, 0, ["unknown", "not_run"]),
         ("tool.answered", 0, 1, ["unknown", "not_run"]),
-        // The result of the first call is known, and stays what it is.
+        // The result of the first call is stored, and stays.
         ("tool.started", 1, 1, ["ok", "unknown"]),
     ] {
         let plan = plan_reply(&[("lint", "a"), ("edit", "b")]);
@@ -100,7 +100,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             assert_eq!(&names[names.len() - 4..], ["thinking_end", "final_delta", "final_end", "error"]); // J-035
             assert_eq!(events.last().unwrap().data["code"], "interrupted");
             assert_eq!(server.wait_ended(&id).await["status"], "failed");
-            // In the language of the request, whatever the settings say.
+            // In the language of the request, whatever the settings.
             assert!(joined_text(&events, "final_delta").starts_with("Sorry"));
             assert!(event_data(&events, "tool_result")[1]["error"]["message"].as_str().unwrap().is_ascii());
             // Another start changes nothing.
@@ -111,7 +111,7 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
                 assert_eq!(first_frames, frames);
             }
             if start == 1 {
-                // The next message is told what is known of the calls.
+                // The next prompt has the known results of the calls.
                 let fields = json!({"conversation_id": listing["data"][0]["conversation_id"], "tools": []});
                 server.open_stream(&tool_request(&fields)).await.read_checked().await;
                 let messages = model.requests().last().unwrap().body["messages"].clone();

@@ -23,7 +23,7 @@ async fn run_call(script: Vec<Step>, fields: &Value) -> (ToolKit, Vec<crate::cli
     request["tools"] = json!(["hook"]);
     let events = kit.run(&request).await;
     check_tool_stream(&events);
-    // Whatever the webhook does, the model is told, and answers.
+    // In every case the model gets a result, and answers.
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.webhook.calls().started, 1, "a call is never repeated");
     (kit, events)
@@ -154,23 +154,23 @@ async fn addresses_inside_are_not_called() {
     // No host is allowed by default.
     let refusal = call_url(&format!("http://127.0.0.1:{port}/"), &[], true).await.unwrap_err();
     assert!(refusal.contains("tools.allowed_hosts"), "{refusal}");
-    // Written as an address, it is refused at once, however it is written.
+    // A literal address is refused at once, in every notation.
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"]
     {
         let refusal = call_url(&format!("http://{host}:{port}/"), &all_hosts, false).await.unwrap_err();
         assert!(refusal.contains("tools.allow_private"), "{host}: {refusal}");
     }
-    // Some are never called.
+    // Some addresses are never called.
     for host in ["169.254.169.254", "2852039166", "0.0.0.0"] {
         let refusal = call_url(&format!("http://{host}:{port}/"), &all_hosts, true).await.unwrap_err();
         assert!(refusal.contains("never called"), "{host}: {refusal}");
     }
-    // A name is looked up when it is called, and what it leads to is looked at then.
+    // A name is resolved when it is called, and its addresses are checked then.
     for host in ["localhost", "LocalHost"] {
         let result = call_url(&format!("http://{host}:{port}/"), &all_hosts, false).await;
         assert_eq!(result, Ok(vec!["address_not_allowed".to_owned()]), "{host}");
     }
-    // Whoever had connected would stand in the line.
+    // A connection would wait in the backlog.
     let inside = inside.into_std().unwrap();
     let accept_error = inside.accept().expect_err("nobody has connected");
     assert_eq!(accept_error.kind(), std::io::ErrorKind::WouldBlock);
@@ -237,7 +237,7 @@ async fn a_tool_is_called_without_a_model() {
         (failed_call.status, &failed_call.json["ok"], &failed_call.json["error"]["code"]),
         (200, &json!(false), &json!("http_status"))
     );
-    // Nothing of these reaches the webhook.
+    // Rejected before the webhook is called.
     let wrong = post_call("lint", json!({"args": {"userInput": 7}})).await;
     assert_eq!(
         (wrong.status, &wrong.json["error"]["code"]),

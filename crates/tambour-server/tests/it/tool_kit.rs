@@ -14,14 +14,14 @@ pub(crate) struct ToolKit {
     pub(crate) server: TestServer,
 }
 
-/// Configuration under which the webhooks of the tests may be called.
+/// Allows webhooks on this machine.
 pub(crate) fn allow_local_webhooks(config: &mut Config) {
     config.tools.allowed_hosts = vec!["127.0.0.1".to_owned()];
     config.tools.allow_private = true;
 }
 
 impl ToolKit {
-    /// These replies of the model and answers of the webhook; the tools `lint` and `edit` are registered.
+    /// Starts model and webhook with these scripts, and registers the tools `lint` and `edit`.
     pub(crate) async fn new(replies: &[&str], answers: Vec<Vec<Step>>) -> ToolKit {
         let replies = replies.iter().map(|text| reply_script(text, 7)).collect();
         ToolKit::new_with(replies, answers, |_| {}).await
@@ -49,7 +49,7 @@ impl ToolKit {
         format!("http://{}/hook", self.webhook.address)
     }
 
-    /// Registers a tool of the webhook, with these fields over the usual ones.
+    /// Registers a tool of the webhook, with these fields over the defaults.
     pub(crate) async fn register(&self, name: &str, fields: &Value) {
         let mut tool = json!({"schema": tool_schema(), "executor": {"kind": "http", "url": self.url()}});
         tool.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -62,7 +62,7 @@ impl ToolKit {
         self.server.open_stream(&tool_request(fields)).await.read_checked().await
     }
 
-    /// What the model was told last.
+    /// The last prompt of the model.
     pub(crate) fn last_prompt(&self) -> String {
         let requests = self.model.requests();
         let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
@@ -74,7 +74,7 @@ pub(crate) fn tool_schema() -> Value {
     json!({"type": "object", "properties": {"userInput": {"type": "string"}}, "required": ["userInput"]})
 }
 
-/// What a request says to have English texts.
+/// Part of a request that selects English texts.
 pub(crate) fn english_option() -> Value {
     json!({"contract": {"options": {"text_language": "en"}}})
 }
@@ -87,7 +87,7 @@ pub(crate) fn tool_request(fields: &Value) -> Value {
     request
 }
 
-/// A reply that calls these tools with these words of the user.
+/// A reply that calls these tools with these `userInput` texts.
 pub(crate) fn plan_reply(calls: &[(&str, &str)]) -> String {
     let calls: Vec<Value> =
         calls.iter().map(|(name, input)| json!({"name": name, "args": {"userInput": input}})).collect();
@@ -102,7 +102,7 @@ pub(crate) fn answer_reply(text: &str) -> String {
     format!("```json\n{plan}\n```")
 }
 
-/// An answer of a webhook.
+/// A webhook's answer with this value.
 pub(crate) fn webhook_answer(value: &Value) -> Vec<Step> {
     response_script(200, "application/json", &value.to_string())
 }
@@ -112,7 +112,7 @@ pub(crate) fn event_data<'a>(events: &'a [Event], name: &str) -> Vec<&'a Value> 
     events.iter().filter(|event| event.name == name).map(|event| &event.data).collect()
 }
 
-/// The code of each result in order, `ok` for those that are.
+/// The code of each result in order, `ok` for successes.
 pub(crate) fn result_codes(events: &[Event]) -> Vec<String> {
     let code = |data: &&Value| match data["ok"].as_bool() {
         Some(true) => "ok".to_owned(),
@@ -121,8 +121,8 @@ pub(crate) fn result_codes(events: &[Event]) -> Vec<String> {
     event_data(events, "tool_result").iter().map(code).collect()
 }
 
-/// What holds for all streams with calls: each call has one result, one that has begun has begun before it, and what a
-/// client without extensions sees is a valid stream.
+/// Checks a stream with calls: each call has one result, begins before it where it has run, and is a
+/// valid stream for a client without extensions.
 pub(crate) fn check_tool_stream(events: &[Event]) {
     for call in event_data(events, "tool_call") {
         let id = &call["call_id"];

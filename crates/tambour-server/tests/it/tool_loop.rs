@@ -55,7 +55,7 @@ async fn two_calls_run_and_the_answer_follows() {
     assert_eq!(end["finish_reason"], "stop");
     assert_eq!(end["usage"], json!({"prompt_tokens": 14, "completion_tokens": 10}));
     assert_eq!(end["metadata"].get("fallback_reason"), None);
-    // The webhook was sent each call once.
+    // The webhook received each call once.
     let sent_requests = kit.webhook.requests();
     assert_eq!(sent_requests.len(), 2);
     let id = stream_message_id(&events);
@@ -66,7 +66,7 @@ async fn two_calls_run_and_the_answer_follows() {
     );
     assert_eq!(sent_requests[0].header("idempotency-key"), Some(format!("{id}:call_1").as_str()));
     assert_eq!(sent_requests[0].header("x-tambour-signature"), None);
-    // The model has read its own reply and the results.
+    // The next prompt has the model's reply and the results.
     let messages = kit.model.requests()[1].body["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 3);
     assert_eq!(messages[1], json!({"role": "assistant", "content": first}));
@@ -236,7 +236,7 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
     assert_eq!(joined_text(&events, "final_delta"), "Sorry.");
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.server.metric("tambour_tool_failures_total").await, 1);
-    // Everything that is not the model's or the tool's own word is in the language of the texts.
+    // Every text but those of the model and the tool is in the language of the texts.
     assert!(kit.last_prompt().is_ascii(), "{}", kit.last_prompt());
     let failed_answer = crate::mock::response_script(500, "text/plain", "no such document");
     let kit = ToolKit::new(&[&plan_of_two_calls(), &answer_reply("Sorry.")], vec![failed_answer]).await;
@@ -355,7 +355,7 @@ async fn a_webhook_that_runs_is_not_dropped_when_nobody_reads() {
     drop(stream);
     kit.server.wait_for_metric("tambour_streams_open", 0).await;
     kit.webhook.wait_until(|calls| calls.started == 1).await;
-    // The grace of a later one is over, and the call of this one goes on.
+    // The grace period of a later message is over, and this call continues.
     drop(kit.server.open_stream(&tool_request(&json!({}))).await);
     kit.model.wait_until(|calls| calls.abandoned == 1).await;
     assert_eq!(kit.webhook.calls().ended, 0);

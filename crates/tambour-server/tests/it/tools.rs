@@ -65,7 +65,7 @@ async fn tools_belong_to_their_key() {
     let refusal = server.post("/api/v1/messages", &tool_request(&json!({"tools": ["lint"]}))).await;
     assert_eq!((refusal.status, refusal.problem_code()), (422, "unknown_tool"));
     assert_eq!(refusal.json["close"], json!([]));
-    // The same name is another tool.
+    // The same name is another tool for another owner.
     let client = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     assert_eq!(server.put("/api/v1/tools/lint", &client).await.status, 200);
     server.set_key(key["key"].as_str());
@@ -81,7 +81,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     let name = "TAMBOUR_TOOL_SECRET_OF_ANOTHER";
     let executor = json!({"kind": "http", "url": URL, "secret_env": name});
     let signed_tool = tool_definition(&json!({ "executor": executor }));
-    // An admin is told that there is no such variable; a plain key not even that.
+    // An admin learns that the variable does not exist; a plain key gets no such detail.
     let refusal_for_admin = server.put("/api/v1/tools/lint", &signed_tool).await;
     assert_eq!((refusal_for_admin.status, refusal_for_admin.problem_code()), (422, "invalid_field"));
     server.set_key(plain["key"].as_str());
@@ -89,7 +89,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     assert_eq!((refusal.status, refusal.problem_code()), (403, "forbidden"), "{}", refusal.text);
     assert!(refusal.json["detail"].as_str().unwrap().contains("secret_env"));
     assert_eq!(refusal.json["field"], "secret_env");
-    // Nor does one work that was registered when it was allowed.
+    // A tool that was registered while it was allowed stops working, too.
     let folder = server.stop().await;
     let config = crate::server::test_config(&folder);
     let store = SqliteStore::open(&config.database_file().unwrap(), false).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry is sent: the spans of messages, of the models and tools they call, and of dialogues.
+//! OpenTelemetry export: the spans of messages, of the models and tools they call, and of dialogues.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::mock::{Gate, MockServer, Step, delta_step, reply_script, response_scr
 use crate::server::{Folder, TestServer, test_config, with_timeout};
 use crate::tool_kit::{ToolKit, answer_reply, plan_reply, tool_request, webhook_answer};
 
-/// Of a caller, sampled.
+/// A sampled context of a caller.
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// A span as it arrived.
+/// An exported span.
 #[derive(Clone, Debug)]
 struct Span {
     name: String,
@@ -27,7 +27,7 @@ struct Span {
     id: String,
     parent: String,
     attributes: BTreeMap<String, Value>,
-    /// 2 is a failure.
+    /// Status code; 2 is a failure.
     status: i32,
     times: (u64, u64),
 }
@@ -57,7 +57,7 @@ fn owned_headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Who takes traces.
+/// A collector of traces.
 async fn collector() -> MockServer {
     MockServer::start(vec![response_script(200, "application/x-protobuf", "")]).await
 }
@@ -67,7 +67,7 @@ fn tracing_config(collector: &MockServer) -> impl Fn(&mut Config) + use<> {
     move |config| config.telemetry.otlp_endpoint = Some(endpoint.clone())
 }
 
-/// All spans that were sent, in the order of their beginnings.
+/// All exported spans, in the order of their beginnings.
 fn exported_spans(collector: &MockServer) -> Vec<Span> {
     let mut all_spans = Vec::new();
     for request in collector.requests() {
@@ -166,7 +166,7 @@ async fn a_message_is_a_trace_with_its_models_and_tools() {
         assert_attribute("tambour.outcome", json!("completed"));
         let first_chunk = span.attributes["gen_ai.response.time_to_first_chunk"].as_f64().unwrap();
         assert!(first_chunk > 0.0 && first_chunk * 1e9 <= (span.times.1 - span.times.0) as f64);
-        // The model's own spans come into this one.
+        // Spans of the model itself belong to this one.
         let expected = format!("00-{TRACE_ID}-{}-01", span.id);
         assert_eq!(request.header("traceparent"), Some(&*expected));
         assert_eq!(request.header("tracestate"), Some("vendor=1"));
@@ -183,7 +183,7 @@ async fn a_message_is_a_trace_with_its_models_and_tools() {
         let expected = format!("00-{TRACE_ID}-{}-01", span.id);
         assert_eq!(request.header("traceparent"), Some(&*expected));
     }
-    // No texts, and no secrets.
+    // Neither texts nor secrets.
     assert!(!was_exported(&collector, "secret"));
 }
 
@@ -285,7 +285,7 @@ async fn the_sample_decides_unless_the_caller_has() {
     let body =
         json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}).to_string();
     let unsampled = format!("{}00", TRACEPARENT.strip_suffix("01").unwrap());
-    // A header that is none is as no header.
+    // An invalid header counts as none.
     let broken = "00-nothing-nothing-01";
     let path = "/api/v1/messages";
     for traceparent in [
@@ -303,7 +303,7 @@ async fn the_sample_decides_unless_the_caller_has() {
     let all_spans = exported_spans(&collector);
     assert_eq!(all_spans.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["message", "chat a-model"]);
     assert!(all_spans.iter().all(|span| span.trace == TRACE_ID));
-    // The model is told what was decided.
+    // The model gets the sampling decision.
     let flags: Vec<String> = mock
         .requests()
         .iter()
@@ -340,7 +340,7 @@ async fn a_turn_of_a_dialogue_is_a_trace() {
     assert_eq!(all_spans[0].attributes["tambour.outcome"], "completed");
 }
 
-/// Messages go their way whatever becomes of their traces.
+/// Messages do not depend on the export of their traces.
 #[tokio::test]
 async fn a_collector_that_is_down_or_silent_holds_nothing_up() {
     let silent = MockServer::start(vec![vec![Step::Wait(Gate::new())]]).await;
@@ -395,7 +395,7 @@ async fn an_endpoint_that_is_none_is_refused_with_its_place() {
             "{error}"
         );
     }
-    // By variable too.
+    // By variable, too.
     let variables =
         [("TAMBOUR_TELEMETRY_SAMPLE_RATIO", "0.25"), ("TAMBOUR_TELEMETRY_OTLP_ENDPOINT", "http://c:4318")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -1,4 +1,4 @@
-//! Turns of dialogues as they run: stopped, cancelled, deleted, failed, and asked for again by clients that go away.
+//! Turns of dialogues: stopped, cancelled, deleted, failed, and retried by clients that disconnect.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ async fn cancel_turn(server: &TestServer, id: &str) -> Answer {
     server.call("post", &format!("/api/v1/dialogues/{id}/cancel"), None).await
 }
 
-/// The one end of a stream, which is a valid one.
+/// The only end of a stream, which must be valid.
 fn end_event(events: &[Event]) -> (&str, &Value) {
     check_stream(events);
     let last = events.last().unwrap();
@@ -81,12 +81,12 @@ async fn a_turn_that_panics_has_one_end_and_its_dialogue_goes_on() {
     let (name, data) = end_event(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("internal_error"), &json!(true)));
     assert_eq!(joined_text(&events, "final_delta"), "一");
-    // Without a stream it is a problem.
+    // Without a stream the failure is a problem document.
     let failed_answer = server.post(&input_path(&id), &json!({"text": "甲"})).await;
     assert_eq!((failed_answer.status, failed_answer.problem_code()), (500, "internal_error"));
     server.wait_for_metric("tambour_running", 0).await;
     std::fs::remove_file(panic_file).unwrap();
-    // The same input goes on with what was taken, and others come after it.
+    // The same input continues the recorded turn, and later inputs follow it.
     let events = open_stream(server, &id, &input_body).await.read_checked().await;
     assert_eq!((end_event(&events).0, &turn_of(&events)["ai_message"]), ("completed", &json!("三")));
     assert_eq!(post_text(server, &id, "乙").await["success"], true);
@@ -237,7 +237,7 @@ async fn a_reader_that_takes_nothing_of_a_turn_that_is_over_is_cut_off() {
     let server = TestServer::start(&mock, |config| config.reader_idle_ms = 300).await;
     let id = start_dialogue(&server, &[SAY_ACTION]).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    // The system takes little for it.
+    // A small receive buffer of the system.
     socket.set_recv_buffer_size(4 << 10).unwrap();
     let mut connection = with_timeout(socket.connect(server.address)).await.unwrap();
     let body = json!({"text": "甲", "stream": true}).to_string();
@@ -282,7 +282,7 @@ async fn a_turn_is_followed_from_every_number() {
     let mut events = first.read_until("final_delta").await;
     let turn = stream_message_id(&events);
     let last = events.last().unwrap().id.unwrap();
-    // While it runs: header and query, from every number that was seen.
+    // During the run: header and query, from every number so far.
     let mut readers = Vec::new();
     for after in 0..=last {
         let cursor = after.to_string();
@@ -305,7 +305,7 @@ async fn a_turn_is_followed_from_every_number() {
         ); // J-036
     }
     server.wait_for_metric("tambour_running", 0).await;
-    // Afterwards, from every number that was seen before the end; the status with the turn comes again.
+    // Afterwards, from every number before the end; the status with the turn comes again.
     let (end, before) = all_events.split_last().unwrap();
     let end = end.id.unwrap();
     for after in before.iter().filter_map(|event| event.id) {
@@ -322,14 +322,14 @@ async fn a_turn_is_followed_from_every_number() {
             "{after}"
         );
     }
-    // A turn is no message, and of one dialogue.
+    // A turn is not a message, and belongs to one dialogue.
     assert_eq!(server.get(&format!("/api/v1/messages/{turn}")).await.status, 404);
     assert_eq!(server.get("/api/v1/conversations").await.json["data"], json!([]));
     let post_answer = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": id})).await;
     assert_eq!((post_answer.status, post_answer.problem_code()), (404, "not_found"));
     let other = start_dialogue(&server, &[SAY_ACTION]).await;
     assert_eq!(follow_turn(&server, &other, &turn, "", &[]).await.status, 404);
-    // It goes with its dialogue.
+    // Deleting a dialogue deletes its turns.
     assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
     assert_eq!(follow_turn(&server, &id, &turn, "", &[]).await.status, 404);
 }
@@ -354,7 +354,7 @@ async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
     let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     let server = TestServer::serve(folder, config).await;
-    // Frames that were seen are there, and one end behind them.
+    // Delivered frames are unchanged, with a single end after them.
     let last = events.last().unwrap().id.unwrap().to_string();
     let mut rest =
         follow_turn(&server, &id, &stream_message_id(&events), "", &[("last-event-id", &last)]).await;
@@ -362,7 +362,7 @@ async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
     let (name, data) = end_event(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("interrupted"), &json!(true)));
     assert_eq!(joined_text(&events, "final_delta"), "二");
-    // The dialogue is where it was stored last, and the same input goes on from there.
+    // The dialogue is at its last stored state, and the same input continues from there.
     let path = format!("/api/v1/dialogues/{id}");
     let texts_of = |snapshot: &Value| -> Vec<String> {
         let history = snapshot["history"].as_array().unwrap().iter();
@@ -387,7 +387,7 @@ async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
         let snapshot = process.server.get(&format!("/api/v1/dialogues/{id}")).await.json;
         assert_eq!(snapshot["history"].as_array().unwrap().len(), 2 * at, "{snapshot}");
         assert_eq!(&snapshot["turn"], turn_of(&events), "{at}");
-        // The same input again is the same stream.
+        // Repeating the input gives the same stream.
         let repeated_events = open_stream(&process.server, &id, &input_body).await.read_checked().await;
         assert_eq!(numbered_events(&repeated_events), numbered_events(&events), "{at}");
     }
@@ -409,7 +409,7 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     let turn = stream_message_id(&events);
     let last = events.iter().rev().find_map(|event| event.id).unwrap().to_string();
     let last_event_id = [("last-event-id", last.as_str())];
-    // It comes again while there is no end.
+    // Still served while there is no end.
     assert_eq!(follow_turn(server, &id, &turn, "", &last_event_id).await.status, 200);
     std::fs::remove_file(panic_file).unwrap();
     let rest = with_timeout(async {
@@ -423,7 +423,7 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     .await;
     assert_eq!(rest.iter().filter(|event| is_end(event)).count(), 1);
     check_stream(&[events, rest].concat());
-    // Behind it there is nothing.
+    // The log is over after it.
     let all = follow_turn(server, &id, &turn, "?after=0", &[]).await.read_rest().await;
     let last = all.iter().rev().find_map(|event| event.id).unwrap().to_string();
     assert_eq!(follow_turn(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
@@ -448,7 +448,7 @@ async fn an_input_that_failed_is_asked_again_with_its_own_text() {
     assert_eq!(input_with_id("甲", "r1").await["ai_message"], "一"); // S-065
     assert_eq!(input_with_id("丙", "r3").await["success"], false);
     assert_eq!(input_with_id("丁", "r4").await["ai_message"], "二");
-    // A failure is no answer: it is a new input, behind what was said meanwhile.
+    // A failure is no answer: the retry is a new input, after the inputs of the meantime.
     assert_eq!(input_with_id("丙", "r3").await["ai_message"], "三"); // S-065
     assert_eq!(input_with_id("甲", "r1").await["ai_message"], "一");
     let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
@@ -475,7 +475,7 @@ async fn inputs_that_are_refused_spend_nothing() {
     for status in [200, 200, 429] {
         let input_body = json!({"text": "甲", "request_id": format!("r{}", mock.calls().started)});
         assert_eq!(server.post(&input_path(&id), &input_body).await.status, status);
-        // What has its answer is given again for nothing.
+        // An answered input is repeated without a call of the model.
         if status == 200 {
             assert_eq!(server.post(&input_path(&id), &input_body).await.status, 200);
         }

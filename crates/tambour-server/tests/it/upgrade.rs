@@ -1,4 +1,4 @@
-//! Databases that earlier versions left open and reads as they did.
+//! Databases of earlier versions open and read as before.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::client::{check_stream, numbered_events, stream_message_id};
 use crate::mock::{Gate, MockServer, Step, delta_step, reply_script};
 use crate::server::{Folder, TestServer};
 
-/// Left by a killed process whose journal was a table: one message that had ended, one in the middle.
+/// Database of a killed process whose journal was a table: one completed message, one in the middle.
 const OLD_DATABASE: &str = "../../fixtures/databases/journal-table.sqlite";
-/// What a client had seen of the second message.
+/// Events of the second message that a client had received.
 const SEEN_EVENTS: &str = "../../fixtures/databases/journal-table.sse";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,7 +35,7 @@ async fn a_database_with_the_journal_in_a_table() {
         let messages = snapshot["messages"].as_array().unwrap();
         assert_eq!(messages.len(), 2);
         let (first, second) = (&messages[0], &messages[1]);
-        // The one that had ended, as it was: listed without its events, whole by itself.
+        // The completed message, unchanged: listed without its events, complete on its own.
         assert_eq!(
             (&first["status"], &first["request"]["text"]),
             (&"completed".into(), &"first question".into())
@@ -43,7 +43,7 @@ async fn a_database_with_the_journal_in_a_table() {
         assert!(first.get("events").is_none() && !first["reply"].as_str().unwrap().is_empty());
         let path = format!("/api/v1/messages/{}", first["message_id"].as_str().unwrap());
         assert!(server.get(&path).await.json["events"].as_array().unwrap().len() > 3);
-        // The one in the middle: everything that was seen, then its end.
+        // The interrupted message: everything a client had received, then its end.
         let id = second["message_id"].as_str().unwrap();
         let events = server.follow(id, &[]).await.read_checked().await;
         check_stream(&events);
@@ -59,7 +59,7 @@ async fn a_database_with_the_journal_in_a_table() {
     }
 }
 
-/// What `docs/operations.md` says of backups: the journal first, the database behind it, while the server runs.
+/// Order of a backup as in `docs/operations.md`: first the journal, then the database, while the server runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_a_running_server() {
     let mock =

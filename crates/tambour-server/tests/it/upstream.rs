@@ -1,4 +1,4 @@
-//! What services do that call themselves compatible, and when they are asked again.
+//! Services that call themselves compatible, and retries.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn reads_any_framing() {
     }
 }
 
-/// Nobody knows what was in it: the rest is shown, and nothing acts.
+/// Shows the rest of a stream with an unreadable frame; calls in it do not act.
 #[tokio::test]
 async fn a_reply_with_a_broken_frame_is_not_whole() {
     let hole = Step::Send(b"data: {\"choices\":[{\"delta\":{\"content\":\n\n".to_vec());
@@ -57,7 +57,7 @@ async fn a_reply_with_a_broken_frame_is_not_whole() {
     }
 }
 
-/// Some send the whole answer in one frame.
+/// Accepts services that send the whole answer in one frame.
 #[tokio::test]
 async fn a_long_frame_is_a_frame() {
     let long = "x".repeat(3 << 20);
@@ -241,7 +241,7 @@ async fn asks_again_before_the_first_byte_only() {
         assert!(end_event(&events).1["message"].as_str().unwrap().contains("busy"));
         assert_eq!(mock.calls().started, 1, "{status}");
     }
-    // It ends some time.
+    // Retries are limited.
     let mock = MockServer::start(vec![busy(500, ("x-nothing", "0"))]).await;
     let server = TestServer::start_default(&mock).await;
     let events = server.open_stream(&request_body()).await.read_checked().await;

@@ -1,5 +1,5 @@
-//! Dialogues whose models say nothing, at any pace: they ask again, fail, and go on, and none completes (S-054, R-66, X-009).
-//! And what else of them is told: notices, schemas, listings.
+//! Dialogues whose models write nothing usable, at any pace: re-ask, failure, continuation, and no completion (S-054, R-66, X-009).
+//! Their notices, schemas and listings.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::server::TestServer;
 
 const SINGLE_ROUND: &str = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
 
-/// Ways in which a reply comes: at once, in pieces, and in pieces with pauses.
+/// Paces of a reply: at once, in pieces, and in pieces with pauses.
 const PACES: [(usize, u64); 3] = [(100_000, 0), (7, 0), (9, 4)];
 
 fn paced_script(text: &str, (size, pause): (usize, u64)) -> Vec<Step> {
@@ -237,7 +237,7 @@ async fn a_stored_template_can_be_deleted() {
             deletion.text
         );
     }
-    // A script that names it can be checked again.
+    // A script that names it can be validated again.
     let response = server.put("/api/v1/templates/mine", &json!({"text": "x"})).await;
     assert_eq!(response.json["version"], 1);
     let uses = json!({"yaml": script_of_actions(&["{type: ai_say, content: x, template: mine}"])});

@@ -1,4 +1,4 @@
-//! Recorded answers of each kind of service, in the form it documents: what is read of them, however they are cut.
+//! Recorded answers of each kind of service in its documented format, decoded under all cuts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tambour_fixtures::fixture::is_updating;
 use tambour_fixtures::random::RandomSource;
 use tambour_server::upstream::{CallExtras, NativeCall, ReplyItem, ResponseDecoder, ServiceKind};
 
-/// One answer.
+/// A recorded answer.
 struct RecordedAnswer {
     kind: ServiceKind,
     path: PathBuf,
@@ -32,7 +32,7 @@ fn recorded_answers() -> Vec<RecordedAnswer> {
     answers
 }
 
-/// What is read of an answer that is cut at these places.
+/// Items decoded from an answer that is cut at these offsets.
 fn decode_items(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyItem> {
     let mut decoder = ResponseDecoder::new(kind, &Arc::from("msg"));
     let (mut items, mut from) = (Vec::new(), 0);
@@ -44,7 +44,7 @@ fn decode_items(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyIte
     items
 }
 
-/// Items as JSON, neighbouring texts joined.
+/// Items as JSON, adjacent texts joined.
 fn items_as_json(items: Vec<ReplyItem>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for item in items {
@@ -129,7 +129,7 @@ fn answers_read_the_same_under_every_cutting() {
 
 #[test]
 fn kinds_say_the_same_in_their_own_words() {
-    // What is said of calls but their ids, and of tokens but the details.
+    // Calls without their ids, and token counts without details.
     let comparable_items = |kind: ServiceKind, case: &str| -> Vec<Value> {
         let folder = tambour_fixtures::fixtures_folder().join("upstream").join(kind.name());
         let extension = if kind == ServiceKind::Ollama { "ndjson" } else { "sse" };
@@ -259,7 +259,7 @@ fn what_is_too_long_is_an_error() {
         assert_eq!(items.len(), 1, "{}", kind.name());
         assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 calls"), "{}", items[0]);
     }
-    // A long comment is nothing.
+    // A long comment is ignored.
     let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);
     assert_eq!(
         items_as_json(decode_items(ServiceKind::Anthropic, comment.as_bytes(), &[]))[0],

@@ -42,7 +42,7 @@ impl SqliteLease {
         SqliteLease { store, row, tail, epoch, next, is_finished: false }
     }
 
-    /// Writes a record to the journal if the lease holds, and runs `then` before anything else is written.
+    /// Writes a record to the journal if the lease holds, and runs `after_append` before anything else is written.
     fn write_record<T>(
         &self,
         record: &JournalRecord<'_>,

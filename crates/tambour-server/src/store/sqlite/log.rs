@@ -125,7 +125,7 @@ impl SqliteStore {
         })
     }
 
-    /// Reads batches of a log as visible to readers, or with its unpublished end if `own` is the lease's
+    /// Reads batches of a log as visible to readers, or with its unpublished end if `lease_tail` is the lease's
     /// tail.
     pub(super) async fn read_batches(
         &self,

@@ -169,7 +169,7 @@ impl SqliteStore {
         if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
     }
 
-    /// Writes a record to the journal, runs `then` before anything else is written, and notifies the writer
+    /// Writes a record to the journal, runs `after_append` before anything else is written, and notifies the writer
     /// of full segments.
     fn append_journal<T>(
         &self,
@@ -180,7 +180,7 @@ impl SqliteStore {
         Ok(was_appended.expect("it is always admitted"))
     }
 
-    /// Does the same if `admits` returns `true` under the lock; `None` otherwise.
+    /// Does the same if `is_allowed` returns `true` under the lock; `None` otherwise.
     fn append_journal_if<T>(
         &self,
         record: &JournalRecord<'_>,

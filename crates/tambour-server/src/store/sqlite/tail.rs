@@ -150,7 +150,7 @@ impl LogTail {
         window.appended
     }
 
-    /// Appends entries that are on the journal. `visible`: readers may see them.
+    /// Appends entries that are on the journal. `is_visible`: readers may see them.
     pub(super) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
         let extent = self.window().append(batch);
         if is_visible {
@@ -325,7 +325,7 @@ impl TailWindow {
         &self.bytes[from.offset - self.base_offset..to.offset - self.base_offset]
     }
 
-    /// Returns entries after `after` up to a position, about `most` bytes of them.
+    /// Returns entries after `after` up to a position, about `max` bytes of them.
     fn batch_after(&self, after: u64, max: usize, extent: LogPosition) -> Option<Batch> {
         if after >= extent.number || after + 1 < self.first_number {
             return None;
@@ -360,7 +360,7 @@ impl TailReader {
         result.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
     }
 
-    /// Returns committed entries after `after`, about `most` bytes of them, if they are still in memory.
+    /// Returns committed entries after `after`, about `max` bytes of them, if they are still in memory.
     /// Marks everything before as seen.
     pub(super) fn batch_after(&self, after: u64, max: usize) -> Option<Batch> {
         let mut window = self.tail.window();

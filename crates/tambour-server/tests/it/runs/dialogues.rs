@@ -1,4 +1,4 @@
-//! Dialogues, their turns and inputs as the suite of runs asks them of every back end.
+//! Dialogues, their turns and inputs: the part of the suite of runs that every back end passes.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
     RunEnd { last, status: "completed".to_owned(), outcome }
 }
 
-/// State of the dialogue, and the answer that is kept for its input.
+/// State of the dialogue, and the stored response to its input.
 async fn state_and_response(store: &dyn SuiteStore) -> (String, Option<String>) {
     let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
     let response = store.input_response("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
@@ -81,7 +81,7 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let mut lease = begin_run(&*store, new_turn("turn_1")).await;
     assert_eq!(lease.append(batch(1)).await, WriteOutcome::Stored);
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
-    // It is not in a conversation.
+    // A dialogue is not in a conversation.
     assert!(store.conversation(DIALOGUE).await.unwrap().is_none());
     let refusal = store.acquire(NewRun {
         row: MessageRow { kind: RunKind::Message, ..new_turn("msg").row },
@@ -93,7 +93,7 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
         ..NewRun::default()
     });
     assert_eq!(outcome_name(&other.await.unwrap()), "no conversation");
-    // A crash before its end leaves the dialogue as it was.
+    // A crash before the end leaves the dialogue unchanged.
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();
@@ -108,7 +108,7 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let end = RunEnd { outcome: MessageOutcome { progress: None, ..end.outcome }, ..end };
     assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(state_and_response(&*store).await, ("0".to_owned(), None));
-    // Readers of the end see the dialogue as it left it and the record of its call, a crash right behind it or not.
+    // Readers of the end find the new state and the record of the call, with or without a crash right after it.
     let mut lease = begin_run(&*store, new_turn("turn_2")).await;
     store_call_start(&*store).await;
     let end = end_of_turn(lease.next_number(), "turn_2", "2");
@@ -127,7 +127,7 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let response = store.input_response("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
     assert_eq!((response.turn.as_deref(), response.status), (Some("turn_3"), 200));
     assert!(store.list_abandoned().await.unwrap().is_empty());
-    // Its time is that of its dialogue.
+    // A turn has the age of its dialogue.
     let retention = Retention { before: Some("2027-01-01T00:00:00.000Z"), bytes: Some(0) };
     assert!(store.expired_messages(retention).await.unwrap().is_empty());
 }
@@ -175,7 +175,7 @@ pub(super) async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() 
     row.state = "2".to_owned();
     store.take_input(&row, Some(&input("second", "turn_2")), &[]).await.unwrap();
     assert!(store.input_response("owner", "first", created_after).await.unwrap().is_none());
-    // One that has its answer keeps it, whatever is taken behind it.
+    // An answered input keeps its response, whichever input comes next.
     let mut lease = begin_run(&*store, new_turn("turn_2")).await;
     let mut end = end_of_turn(lease.next_number(), "turn_2", "3");
     if let Some(progress) = &mut end.outcome.progress {
@@ -198,7 +198,7 @@ pub(super) async fn a_dialogue_is_closed_only_when_nothing_runs_in_it<B: Backend
     insert_dialogue(&*store).await;
     let mut lease = begin_run(&*store, new_turn("turn_1")).await;
     assert!(!store.close_if_idle(DIALOGUE));
-    // It is as open as it was.
+    // The dialogue is as open as before.
     let next_turn = begin_run(&*store, new_turn("turn_2")).await;
     let end = end_of_turn(lease.next_number(), "turn_1", "1");
     assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
@@ -236,7 +236,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
     let mut other = begin_run(&*store, new_run("other")).await;
     assert!(store.delete_key("removed").await.unwrap());
     assert!(!store.delete_key("removed").await.unwrap());
-    // Runs end as the server ends them: without what the turn would have made of its dialogue.
+    // Ends written by the server, without the changes the turn would have made to its dialogue.
     for lease in [&mut message, &mut turn] {
         let mut last = Batch::new(lease.next_number());
         last.push_event("error", |out| out.extend_from_slice(br#"{"code":"unauthorized"}"#));
@@ -246,7 +246,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
             outcome: MessageOutcome { summary: "{}".to_owned(), ..MessageOutcome::default() },
         };
         assert_eq!(lease.finish(end(last)).await, WriteOutcome::Stored);
-        // What still comes from the model is written no more, and there is no other end.
+        // Later output of the model is refused, and there is no second end.
         assert_eq!(lease.append(batch(lease.next_number())).await, WriteOutcome::Fenced);
         let next = Batch::new(lease.next_number());
         assert_eq!(lease.finish(end(next)).await, WriteOutcome::Fenced);
@@ -259,14 +259,14 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
     let store = backend.store();
     check_runs_of_removed_key(&*store).await;
     assert!(store.list_abandoned().await.unwrap().is_empty());
-    // The other key goes on with the dialogue.
+    // The other key continues the dialogue.
     let mut lease = begin_run(&*store, new_turn("turn_2")).await;
     let end = end_of_turn(lease.next_number(), "turn_2", "1");
     assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(state_and_response(&*store).await.0, "1");
 }
 
-/// Remains of the runs of a key that was removed.
+/// Checks the runs of a key that was removed.
 async fn check_runs_of_removed_key(store: &dyn SuiteStore) {
     let keys = store.keys().await.unwrap();
     assert_eq!(keys.iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ["other"]);
@@ -295,7 +295,7 @@ pub(super) async fn a_fork_has_what_stands_before_its_turn<B: Backend>() {
         store.dialogue_turns(DIALOGUE, 0, 10).await.unwrap().into_iter().map(|(number, _)| number).collect();
     let fork = DialogueRow { id: "fork".to_owned(), state: "before".to_owned(), ..row.clone() };
     store.fork_dialogue(&fork, DIALOGUE, numbers[2]).await.unwrap();
-    // It goes on by itself.
+    // The fork continues on its own.
     store.step_dialogue(&fork, &[CallRecord::New(record(4, "own"))]).await.unwrap();
     drop(store);
     let backend = backend.crash().await;

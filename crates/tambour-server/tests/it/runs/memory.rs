@@ -1,4 +1,4 @@
-//! A store in memory, the interface and nothing more: what shows that the suite tests the interface, and that nothing of it is SQLite's.
+//! A store in memory with the bare interface: evidence that the suite tests the interface, and depends on nothing of SQLite.
 
 mod figures;
 
@@ -29,7 +29,7 @@ pub(super) struct MemoryStore {
     changed: Arc<Notify>,
 }
 
-/// What is kept, and what dies with the process.
+/// Durable data, and data that dies with the process.
 #[derive(Clone, Default)]
 struct MemoryData {
     conversations: BTreeMap<String, ConversationRow>,
@@ -41,16 +41,16 @@ struct MemoryData {
     rounds: Vec<(String, String)>,
     /// Records of turns, each with its dialogue.
     turns: Vec<(String, String)>,
-    /// Answers to inputs by owner and word, with their times and dialogues.
+    /// Responses to inputs by owner and request id, with their times and dialogues.
     input_responses: HashMap<(String, String), (InputResponse, String, String)>,
     keys: Vec<KeyRow>,
     settings: BTreeMap<String, String>,
     usage: Vec<UsageRow>,
     figures: Vec<Figures>,
     last_number: i64,
-    /// Rises with each start.
+    /// Start counter.
     epoch: i64,
-    /// Requests that are carried out, and conversations that are deleted, by this process.
+    /// Requests in progress, and conversations being deleted, by this process.
     claims_in_progress: HashSet<RequestKey>,
     closed_conversations: HashSet<String>,
 }
@@ -61,7 +61,7 @@ struct StoredMessage {
     entries: Vec<Batch>,
     /// Epoch of the lease that may write.
     epoch: i64,
-    /// True if somebody holds that lease.
+    /// True while that lease is held.
     is_leased: bool,
 }
 
@@ -80,7 +80,7 @@ impl StoredMessage {
 }
 
 impl MemoryData {
-    /// Messages of a conversation, in their order.
+    /// Messages of a conversation, in order.
     fn messages_of(&self, conversation: &str) -> Vec<&StoredMessage> {
         let mut messages: Vec<&StoredMessage> =
             self.messages.values().filter(|message| message.row.conversation_id == conversation).collect();
@@ -109,7 +109,7 @@ impl MemoryData {
         }
     }
 
-    /// Notes that an input has been taken, or its answer.
+    /// Records that an input was accepted, or its response.
     fn note_input(&mut self, dialogue: &str, claim: &InputClaim, answer: Option<&str>) {
         let repeat = InputResponse {
             request: claim.request.clone(),
@@ -131,7 +131,7 @@ impl MemoryStore {
         self.data.lock().unwrap()
     }
 
-    /// Waits until something is so.
+    /// Waits until the data satisfies a condition.
     fn wait_until(&self, condition: impl Fn(&MemoryData) -> bool + Send + 'static) -> BoxFuture<'static, ()> {
         let store = self.clone();
         async move {
@@ -756,7 +756,7 @@ impl Admin for MemoryStore {
         Ok(())
     }
 
-    /// As it was added, without sums.
+    /// Figures as added, not summed.
     async fn usage(
         &self,
         owner: Option<&str>,

@@ -1,4 +1,4 @@
-//! Runs and their logs as the interface promises them: one source for every back end, a slow disk too.
+//! Runs and their logs as the interface promises them: one suite for every back end, and for a slow disk.
 
 mod dialogues;
 mod figures;
@@ -30,7 +30,7 @@ use dialogues::{
 };
 use figures::figures_are_added_up_and_come_with_the_end;
 
-/// What the suite asks of a store.
+/// Interfaces that the suite needs of a store.
 trait SuiteStore:
     Log + Messages + Conversations + Responses + Deletion + Dialogues + InputResponses + Admin + ReplyFigures
 {
@@ -52,18 +52,18 @@ impl<T> SuiteStore for T where
 /// A store under test.
 #[async_trait]
 trait Backend: Sized + Send + Sync + 'static {
-    /// An empty one.
+    /// Opens an empty store.
     async fn open() -> Self;
 
     fn store(&self) -> Arc<dyn SuiteStore>;
 
-    /// Dies as if killed, and begins again with what is kept then.
+    /// Dies as if killed, and restarts with the durable data.
     async fn crash(self) -> Self;
 
     /// The state of a conversation.
     async fn state(&self, conversation: &str) -> Value;
 
-    /// Requests that were counted.
+    /// Number of counted requests.
     async fn requests(&self) -> i64;
 }
 
@@ -88,7 +88,7 @@ macro_rules! suite {
             )*
         }
 
-        /// All of them on a disk whose syncs take their time, in a process of its own.
+        /// Runs all of them on a disk with slow syncs, in a process of its own.
         async fn all_on_a_slow_disk() {
             $(
                 eprintln!("{}", stringify!($name));
@@ -120,7 +120,7 @@ suite! {
     a_conversation_is_there_from_its_first_message_on
 }
 
-/// Not a test: the process whose disk is slow.
+/// Not a test: the process with the slow disk.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
@@ -204,7 +204,7 @@ fn batch(first: u64) -> Batch {
     batch
 }
 
-/// The end of a run that sets `a` in the state, which was `before`, to the number of the update.
+/// The end of a run that sets `a` in the state from `before` to the number of the update.
 fn run_end(first: u64, position: i64, before: i64) -> RunEnd {
     let mut last = Batch::new(first);
     last.push_event("completed", |out| out.extend_from_slice(b"{}"));
@@ -233,7 +233,7 @@ fn run_end(first: u64, position: i64, before: i64) -> RunEnd {
     RunEnd { last, status: "completed".to_owned(), outcome }
 }
 
-/// All of a log, entry by entry.
+/// Reads a whole log entry by entry: its last number and state.
 async fn read_log(store: &dyn SuiteStore, id: &str) -> (u64, LogState) {
     let mut last = 0;
     loop {
@@ -249,7 +249,7 @@ async fn read_log(store: &dyn SuiteStore, id: &str) -> (u64, LogState) {
     }
 }
 
-/// All numbers that a follower sees behind `after`.
+/// All numbers that a follower reads after `after`.
 async fn followed_numbers(store: &dyn SuiteStore, id: &str, after: u64) -> Vec<u64> {
     let batches: Vec<_> = store.follow(id, after, 4 << 10).collect().await;
     let entries = batches.iter().flat_map(|batch| batch.as_ref().unwrap().entries());
@@ -266,12 +266,12 @@ async fn followers_see_all_of_it_once_and_in_order<B: Backend>() {
     let writer = async {
         for at in 0..BATCHES {
             lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
-            // Followers come between.
+            // Lets followers run in between.
             tokio::task::yield_now().await;
         }
         assert_eq!(lease.finish(run_end(last_number, 1, 0)).await, WriteOutcome::Stored);
     };
-    // One that begins when memory may have let go of what it wants.
+    // A follower that starts when memory may have dropped the entries it needs.
     let late_numbers = async {
         while store.read("msg", last_number - 2, 1).await.unwrap().0.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -306,12 +306,12 @@ async fn a_log_that_stops_lets_its_followers_go<B: Backend>() {
     lease.append(batch(1)).await.into_result().unwrap();
     let mut follower = store.follow("msg", 0, 1 << 20);
     assert_eq!(with_timeout(follower.next()).await.unwrap().unwrap().last(), ENTRIES);
-    // It waits for more, until it is told that nothing comes.
+    // The follower waits for more, until the log is over.
     assert!(tokio::time::timeout(Duration::from_millis(20), follower.next()).await.is_err());
     drop(lease);
     assert!(with_timeout(follower.next()).await.is_none());
     assert_eq!(read_log(store, "msg").await, (ENTRIES, LogState::Open));
-    // Whoever claims it goes on, and followers come again.
+    // A new holder of the lease continues, and followers come again.
     let mut lease = store.claim("msg").await.unwrap().unwrap();
     let mut follower = store.follow("msg", ENTRIES, 1 << 20);
     assert_eq!(lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
@@ -332,7 +332,7 @@ async fn who_was_fenced_writes_nothing<B: Backend>() {
     assert_eq!(old_lease.next_number(), ENTRIES + 1, "what was not stored has no number");
     assert_eq!(old_lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
     drop(old_lease);
-    // Entries of the one before it may still be on their way to the disk.
+    // Entries of the previous holder may still be on their way to the disk.
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     assert_eq!(read_log(store, "msg").await, (ENTRIES, LogState::Open));
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
@@ -355,7 +355,7 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
         assert_eq!(own_last, ENTRIES, "a lease reads what it wrote, whoever else may");
         let follower = async {
             let numbers = followed_numbers(store, &id, 0).await;
-            // Right when the end is seen.
+            // Correct as soon as the end is visible.
             (numbers, store.message(&id).await.unwrap().unwrap(), backend.state(CONVERSATION).await)
         };
         let (written, (numbers, row, state)) =
@@ -368,7 +368,7 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
     assert_eq!(backend.requests().await, 20);
 }
 
-/// A conversation that a message opens is found while it goes from the journal to the database.
+/// Finds a conversation opened by a message while it moves from the journal to the database.
 async fn a_conversation_is_there_from_its_first_message_on<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
@@ -405,7 +405,7 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
         clients.push(tokio::spawn(async move {
             let store = backend.store();
             for key in 0..60_u64 {
-                // Each one goes away at another moment, and asks again until it is answered.
+                // Each client disconnects at another moment, and retries until it has an answer.
                 for attempt in 0.. {
                     let row = MessageRow {
                         repeat: Some(format!("word {key}")),
@@ -435,7 +435,7 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
     let page = store.conversation_messages(CONVERSATION, 0, 1000, usize::MAX).await.unwrap();
     let keys: BTreeSet<_> = page.rows.iter().map(|row| row.repeat.clone()).collect();
     assert_eq!((page.rows.len(), keys.len()), (60, 60), "each word has one message");
-    // Also behind a crash.
+    // The same after a crash.
     let backend = Arc::into_inner(backend).expect("the clients are gone");
     let backend = backend.crash().await;
     for key in 0..60 {
@@ -460,7 +460,7 @@ async fn a_request_is_carried_out_once<B: Backend>() {
         body: body.into(),
         ..StoredResponse::default()
     };
-    // One of those who ask at once carries it out; when that fails, one of the others.
+    // One of the concurrent callers executes the request; when that fails, one of the others does.
     for (round, fails) in [("a", false), ("b", true)] {
         let executions = Arc::new(AtomicUsize::new(0));
         let fails_once = Arc::new(AtomicBool::new(fails));
@@ -501,7 +501,7 @@ async fn a_request_is_carried_out_once<B: Backend>() {
         }
         assert_eq!((executions.load(Ordering::SeqCst), answers.len()), (1, 1), "{round}");
     }
-    // Also behind a crash; one that was not answered may be carried out then.
+    // The same after a crash; an unanswered request may be executed then.
     assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::Claimed);
     drop(store);
     let backend = backend.crash().await;
@@ -512,7 +512,7 @@ async fn a_request_is_carried_out_once<B: Backend>() {
     store.store_response(&request("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
     store.release_request(&request("c"));
     assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::Responded(answer("c")));
-    // What is too old is not given again.
+    // An old answer is not repeated.
     assert_eq!(
         store.claim_request(&request("c"), "2026-01-01T00:00:00.000Z").await.unwrap(),
         RequestClaim::Claimed
@@ -534,7 +534,7 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                     match store.acquire(new_run(&id)).await.unwrap() {
                         AcquireOutcome::Started { mut lease, .. } => {
                             let _ = lease.append(batch(1)).await;
-                            // Deleted meanwhile, it is fenced.
+                            // Deleted meanwhile, the run is fenced.
                             let written = lease.finish(run_end(lease.next_number(), at, 0)).await;
                             assert!(
                                 matches!(written, WriteOutcome::Stored | WriteOutcome::Fenced),
@@ -584,7 +584,7 @@ async fn a_deleted_message_is_written_no_more<B: Backend>() {
     assert_eq!(lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
     assert_eq!(read_log(&*store, "msg").await, (0, LogState::Gone));
     assert!(store.claim("msg").await.unwrap().is_none());
-    // Who lists goes on from its place.
+    // A listing continues from its cursor.
     let page = store.conversation_messages(CONVERSATION, number, 10, usize::MAX).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["behind"]);
     with_timeout(next_lease.wait_turn()).await;
@@ -610,7 +610,7 @@ async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
         rows.into_iter().map(|row| (row.id, row.status)).collect::<Vec<_>>()
     };
     let before = conversation_rows(&*store).await;
-    // What is refused has changed nothing.
+    // A refused request has changed nothing.
     let refusal = store.acquire(replacement("anew", "nothing")).await.unwrap();
     assert_eq!(outcome_name(&refusal), "no message");
     let running = begin_run(&*store, new_run("running")).await;
@@ -635,7 +635,7 @@ async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
     let mut lease = store.claim("anew").await.unwrap().unwrap();
     assert_eq!(lease.finish(run_end(1, 4, 1)).await, WriteOutcome::Stored);
     assert_eq!(backend.state(CONVERSATION).await, json!({"a": 4}));
-    // What was superseded stays so, whatever is brought into the database again.
+    // Superseded messages stay so when the journal is replayed.
     drop((lease, store));
     let backend = backend.crash().await;
     let rows = [("one", "completed"), ("two", "superseded"), ("three", "superseded"), ("anew", "completed")];
@@ -678,7 +678,7 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
     let page = store.conversation_messages(CONVERSATION, 0, 10, usize::MAX).await.unwrap();
     let numbers: Vec<i64> = page.rows.iter().map(|row| row.number.unwrap()).collect();
     assert_eq!(numbers, turns.iter().map(|(number, _)| *number).collect::<Vec<_>>());
-    // One that wants to be alone is refused, and so is nobody when it is.
+    // An exclusive run is refused beside another, and refuses others.
     let first = begin_run(&*store, NewRun { is_exclusive: true, ..new_run("first") }).await;
     let second = NewRun { is_exclusive: true, ..new_run("second") };
     assert_eq!(outcome_name(&store.acquire(second).await.unwrap()), "busy");

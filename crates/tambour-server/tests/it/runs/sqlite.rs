@@ -1,4 +1,4 @@
-//! SQLite behind its journal.
+//! SQLite with its journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use tambour_server::store::{Admin as _, SqliteStore, States as _, Store as _};
 use super::{Backend, SuiteStore};
 use crate::server::Folder;
 
-/// A store of a folder.
+/// A store in a folder.
 pub(super) struct SqliteBackend {
     folder: Folder,
     store: SqliteStore,
 }
 
-/// The same, durable.
+/// A durable store in a folder.
 pub(super) struct SlowBackend(SqliteBackend);
 
-/// Syncs of the journal take their time from now on.
+/// Makes syncs of the journal slow from now on.
 pub(super) fn slow_syncs_down() {
     tambour_server::fail::arm(|point| {
         if point == "sync.before" {
@@ -34,10 +34,10 @@ pub(super) fn slow_syncs_down() {
     });
 }
 
-/// How often the names of files were brought to the disk.
+/// Number of syncs of folders.
 static FOLDER_SYNCS: AtomicU64 = AtomicU64::new(0);
 
-/// A durable journal has the name of each of its files on the disk: of the folder, of the first one, and of the one that follows
+/// Checks that a durable journal syncs the name of each of its files: of the folder, of the first file, and of the one that follows
 /// when a message is deleted.
 pub(super) async fn names_are_on_the_disk() {
     let before = FOLDER_SYNCS.load(Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl SqliteBackend {
         SqliteBackend { folder, store }
     }
 
-    /// What a killed process leaves in its folder: the journal first, since it lets go of what the database has.
+    /// Folder of a killed process: the journal is copied first, since it drops entries once the database has them.
     async fn kill(self, durable: bool) -> SqliteBackend {
         let other = Folder::new();
         copy_files(&self.folder.0.join("tambour.journal"), &other.0.join("tambour.journal"));
@@ -68,7 +68,7 @@ impl SqliteBackend {
     }
 }
 
-/// Copies the files of a folder. Nothing is written while it does, but some may leave.
+/// Copies the files of a folder. No file is written meanwhile, but some may be removed.
 fn copy_files(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -97,7 +97,7 @@ impl Backend for SqliteBackend {
     }
 
     async fn requests(&self) -> i64 {
-        // What has ended is in the database when this has answered.
+        // Every ended run is in the database when this returns.
         self.store.check_ready().await.unwrap();
         let usage = self.store.usage(None, ("2026-01-01", "2026-01-01"), None, 10).await.unwrap();
         usage.iter().map(|usage| usage.requests).sum()

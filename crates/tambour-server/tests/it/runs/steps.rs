@@ -1,4 +1,4 @@
-//! One message after the other, and a crash behind each step.
+//! One message after another, and a crash after each step.
 
 use serde_json::json;
 use tambour_server::store::{LogState, WriteOutcome};
@@ -7,11 +7,11 @@ use super::{
     Backend, CONVERSATION, ENTRIES, batch, begin_run, insert_conversation, new_run, read_log, run_end,
 };
 
-/// Messages, and steps of each: it begins, it is appended to twice, it ends.
+/// Number of messages, and steps of each: begin, two appends, end.
 const MESSAGES: i64 = 3;
 const STEPS: i64 = 4;
 
-/// Dies behind every number of steps, and holds what is there against what was done.
+/// Dies after every number of steps, and compares the stored data with the steps done.
 pub(super) async fn crash_after_every_step<B: Backend>() {
     for steps in 0..=MESSAGES * STEPS {
         let backend = B::open().await;
@@ -42,7 +42,7 @@ pub(super) async fn crash_after_every_step<B: Backend>() {
         }
         drop(store);
         let mut backend = backend.crash().await;
-        // The leases of the dead process are no use to anybody.
+        // Leases of the dead process are worthless.
         drop(leases);
         for attempt in 0..2 {
             let store = backend.store();
@@ -71,7 +71,7 @@ pub(super) async fn crash_after_every_step<B: Backend>() {
             let open: Vec<String> = (ended + 1..=begun).map(|at| format!("msg_{at}")).collect();
             assert_eq!(abandoned, open, "{steps}");
             if attempt == 1 {
-                // What a start does with them.
+                // Recovery as done by a start.
                 for at in ended + 1..=begun {
                     let mut lease = store.claim(&format!("msg_{at}")).await.unwrap().unwrap();
                     let last = entries[usize::try_from(at - 1).unwrap()];

@@ -110,8 +110,8 @@ impl Journal {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a record if `admits` returns `true`, and runs `then` before any other record is written; `None`
-    /// otherwise. `then` receives the segment, for the syncer. A new message is accepted only with space for
+    /// Writes a record if `is_allowed` returns `true`, and runs `after_append` before any other record is written; `None`
+    /// otherwise. `after_append` receives the segment, for the syncer. A new message is accepted only with space for
     /// its further records: the end of a file may have a little space where the disk has none.
     pub(super) fn append_if<T>(
         &self,

@@ -1,4 +1,4 @@
-//! Figures of the store in memory: kept one by one, and added up when they are read.
+//! Figures of the store in memory: stored one by one, and summed when they are read.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl ReplyFigures for MemoryStore {
     }
 }
 
-/// Tells whether figures are of an owner and of days.
+/// Returns true if figures belong to an owner and to a range of days.
 fn is_counted(reply: &Figures, owner: Option<&str>, (from, to): (&str, &str)) -> bool {
     owner.is_none_or(|owner| reply.owner == owner) && (from..=to).contains(&&reply.hour[..10])
 }
