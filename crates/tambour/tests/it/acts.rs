@@ -1,8 +1,8 @@
-//! Nothing acts that was thought, quoted, guessed, cut, doubled, unregistered, in mid-sentence or not in the reply before it
-//! was repaired.
+//! Property test: text that was thought, quoted, guessed, cut, doubled, unregistered, in mid-sentence or absent from the reply
+//! before its repair never acts.
 //!
-//! `ACTS_ITERATIONS` says how many replies of each dialect are read, `ACTS_FROM` from which seed on, `ACTS_DIALECT` of which
-//! one, `ACTS_TABLE=1` prints what was tried. The same seed gives the same reply on every machine.
+//! `ACTS_ITERATIONS` sets the number of replies of each dialect, `ACTS_FROM` the first seed, `ACTS_DIALECT` the only dialect;
+//! `ACTS_TABLE=1` prints the counts of all trials. The same seed gives the same reply on every machine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use crate::each_dialect::each_dialect;
 use tambour_fixtures::acts::{Action, ActionKind, FORMS, Outcome, Trial, Way, Zone, trial, zones};
 
-/// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
-/// seeds 0 to 100,000 are read.
+/// Damaged replies of each dialect without `ACTS_ITERATIONS`. Before a release, and after changes to a dialect, seeds 0 to
+/// 100,000 are read.
 const ITERATIONS: u64 = 600;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -24,11 +24,11 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + number("ACTS_ITERATIONS", ITERATIONS)
 }
 
-/// What the replies of a dialect came to.
+/// Results for the replies of one dialect.
 #[derive(Default)]
 struct Total {
     tried: Outcome,
-    /// Seeds of each way to be wrong.
+    /// Failing seeds by kind of violation.
     wrong: BTreeMap<Way, Vec<u64>>,
 }
 
@@ -74,12 +74,12 @@ fn nothing_acts_that_must_not() {
     }
 }
 
-/// The property says nothing when nothing acts, or where nothing was there that must not.
+/// Fails if too few blocks acted, or too few stood in zones in which nothing may act: the property would then prove nothing.
 fn assert_shares(dialect: &str, tried: &Outcome) {
-    // `auto` reads replies of all dialects.
+    // `auto` shares its replies among all dialects.
     let share = if dialect == "auto" { 1000 } else { 200 };
     let least = (seeds().end - seeds().start) as usize / share;
-    // What could be done before is done after a repair, but where the text around it must be escaped.
+    // A repair preserves actions, except where the text around them must be escaped.
     let Outcome { acting, kept, .. } = tried;
     assert!(kept * 20 >= acting * 19, "{dialect}: all acts of {kept} of {acting} repaired replies");
     for zone in zones(dialect) {
@@ -104,7 +104,7 @@ fn assert_shares(dialect: &str, tried: &Outcome) {
     }
 }
 
-/// Every form of a call is read where it acts and where it must not.
+/// Fails unless every form of a call was read in acting and in forbidden zones.
 fn assert_forms(tried: &Outcome) {
     let least = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
     let count = |form: &str, zone: Zone| tried.forms.get(&(form, zone)).copied().unwrap_or_default();
@@ -113,10 +113,10 @@ fn assert_forms(tried: &Outcome) {
         let zones = zones("toolcall");
         let tried: usize = zones.iter().map(|zone| count(form, *zone)).sum();
         assert!(tried > 4 * least, "{form}: only {tried} that must not act");
-        // A few replies do not try all zones. Values between tags are texts, which nothing guesses.
+        // Few replies do not cover all zones. Values between tags are texts and are never guessed.
         let never = |zone: Zone| match zone {
             Zone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
-            // It holds backticks.
+            // The form holds backticks itself.
             Zone::Span | Zone::LongSpan => *form == "deepseek",
             _ => false,
         };
@@ -126,7 +126,7 @@ fn assert_forms(tried: &Outcome) {
     }
 }
 
-/// The ways in which a trial is wrong when its actions are changed.
+/// Violations that a trial reports after a change to its actions.
 fn when(trial: &Trial, change: impl FnOnce(&mut Vec<Action>)) -> Vec<Way> {
     let mut actions = trial.read().actions;
     change(&mut actions);

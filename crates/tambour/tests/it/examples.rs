@@ -1,4 +1,4 @@
-//! The examples of the rules: each is read, breaks its rule or keeps it, and is complete.
+//! Examples of the rules: each can be read, breaks or keeps its rule, and is complete.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn shown(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.rule)).collect()
 }
 
-/// What is wrong with the examples of a rule.
+/// Describes a fault in the examples of a rule.
 fn complaint(listed: CatalogueEntry) -> Option<String> {
     let rule = listed.rule;
     let broken = match example_findings(listed, rule.broken) {
@@ -40,7 +40,7 @@ fn examples_are_complete() {
     for CatalogueEntry { owner, rule, .. } in catalogue::all() {
         for example in [rule.broken, rule.correct] {
             let left_out = example.contains("...") || example.contains('…');
-            // The one fault that is leaving out.
+            // In the example of this rule the omission is the fault.
             let meant = rule.code == "json_ellipsis" && example == rule.broken;
             assert!(!left_out || meant, "{owner} `{}`: something is left out: {example}", rule.code);
         }

@@ -1,4 +1,4 @@
-//! Filament: what acts, and what must not (R-80 to R-83, R-96).
+//! Filament: actions that run, and actions that must not (R-80 to R-83, R-96).
 
 use serde_json::{Value, json};
 use tambour::event::{EventCollector, FinishReason};
@@ -21,7 +21,7 @@ fn names(sink: &EventCollector) -> Vec<String> {
 
 #[test]
 fn a_block_in_a_thought_is_held_until_the_thought_ends() {
-    // R-80: counted, and neither shown nor carried out before.
+    // R-80: held bytes are counted, and the block is neither shown nor carried out before.
     let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
@@ -45,7 +45,7 @@ fn a_block_in_a_thought_is_held_until_the_thought_ends() {
 
 #[test]
 fn a_draft_ends_at_the_limit_itself() {
-    // R-80: however it is cut.
+    // R-80: the limit holds for any cutting.
     let mut options = Options::default();
     options.limits.hold = 64;
     let block = "<variable_update>[[\"SET\",\"a\",1]]</variable_update>";
@@ -63,7 +63,7 @@ fn a_draft_ends_at_the_limit_itself() {
     }
 }
 
-/// The state after commands of MVU on another, and the reasons of what was refused.
+/// Runs commands of MVU on a state; returns the new state and the reasons of refusals.
 fn commanded(state: &Value, commands: &str) -> (Value, String) {
     let mut options = Options::default();
     options.state =
@@ -73,7 +73,7 @@ fn commanded(state: &Value, commands: &str) -> (Value, String) {
     let outcome = pipeline.outcome();
     let after = pipeline.state().expect("a state").clone();
     for applied in &outcome.applied_updates {
-        // What was settled can be taken back and done again after it was stored.
+        // A stored record of an applied block can be undone and done again.
         let stored = serde_json::to_string(applied).expect("a record is JSON");
         let stored: tambour::state::AppliedBlock = serde_json::from_str(&stored).expect("and read again");
         let mut back = after.clone();
@@ -148,7 +148,7 @@ fn lists_written_anew_are_bounded() {
 
 #[test]
 fn a_number_out_of_range_refuses_its_operation_alone() {
-    // R-81: from every door.
+    // R-81: numbers of every form of operation.
     let text = r#"[["SET","a",1e400],["PUSH","l",[-1e999]],["ADD","n",12345678901234567890123],["SET","t","1e400 \" 1e400"],["SET","n",2]]"#;
     let list: Value = serde_json::from_str(&bound_numbers(text)).expect("JSON");
     let mut state = json!({"n": 1});
@@ -162,10 +162,10 @@ fn a_number_out_of_range_refuses_its_operation_alone() {
     }
 }
 
-/// Replies of one test when `FUZZ_ITERATIONS` does not say.
+/// Number of replies of one test without `FUZZ_ITERATIONS`.
 const REPLIES: usize = 3_000;
 
-/// A damaged reply, and the numbers of the blocks in it that may act.
+/// Builds a damaged reply; returns the numbers of the blocks that may act, and whether the reply is cut.
 fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
     let (mut text, mut may, mut block) = (String::new(), Vec::new(), 0);
     let pairs = [
@@ -207,7 +207,7 @@ fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
                     inside += random.pick::<&str>(&["", " x ", "\n", "</content>", "<b>"]);
                 }
                 if random.below(8) == 0 {
-                    // Cut in the thought.
+                    // Cut inside the thought.
                     text += &format!("\n{open}{inside}");
                     cut = true;
                     break;
@@ -249,14 +249,14 @@ fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
     (text, may, cut)
 }
 
-/// An update that lacks its end.
+/// Appends an update that lacks its end.
 fn block_cut(text: &mut String, random: &mut RandomSource, number: usize) {
     let whole = format!("[[\"SET\",\"n\",{number}]");
     let end = random.below(whole.len());
     *text += &format!("<content>x</content>\n<variable_update>{}", &whole[..end]);
 }
 
-/// The numbers of the blocks that acted.
+/// Numbers of the blocks that acted.
 fn acted(sink: &EventCollector) -> Vec<usize> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok()).map(|n| n as usize);
     let mut found = Vec::new();

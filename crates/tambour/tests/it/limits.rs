@@ -1,4 +1,4 @@
-//! Each limit (X-007): its default, what holds at the limit itself, and what happens one past it.
+//! Each limit (X-007): its default, the reading at the limit itself, and one past it.
 
 use serde_json::json;
 use tambour::event::EventCollector;
@@ -17,7 +17,7 @@ fn limited(set: impl FnOnce(&mut Limits)) -> Options {
     options
 }
 
-/// Events and findings of a reply that comes in these pieces.
+/// Reads a reply in pieces; returns its events and findings.
 fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> EventCollector {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("a dialect");
@@ -156,7 +156,7 @@ fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
 
 #[test]
 fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
-    // R-22, J-038: however the text was cut.
+    // R-22, J-038: the cut makes no difference.
     let text = "\u{3000}    \u{3000} ";
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
@@ -255,9 +255,9 @@ fn the_form_of_a_reply_is_decided_at_the_limit() {
 
 #[test]
 fn places_of_members_are_kept_up_to_a_limit() {
-    // X-006: 256 of them; what comes behind has one place.
+    // X-006: 256 of them have places of their own; the members after them share one.
     for (before, kept) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
-        // `event` and `data` are members too.
+        // `event` and `data` count as members, too.
         let more: String = (0..before).map(|n| format!("\"k{n}\":{n},")).collect();
         let line = format!("{{\"event\":\"phase_start\",\"data\":{{{more}\"title\":[],\"id\":[]}}}}");
         let sink = read("jsonseq", &Options::default(), &[line.as_bytes()]);
@@ -299,10 +299,10 @@ fn a_schema_has_as_many_patterns_as_the_limit() {
         assert_eq!((unfit.pointer.as_str(), unfit.code), (pointer, "schema_limit"), "{unfit}");
         assert!(unfit.to_string().contains('3'), "{unfit}");
     }
-    // A field of that name is none.
+    // Fields called `pattern` are no patterns.
     let named = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
     assert_eq!(compiled(&named).expect("it has no patterns").count_patterns(), 0);
-    // Nested repeats stop at the size, whatever they would come to.
+    // Nested repeats fail as soon as they exceed the size.
     for pattern in ["^[a-z]{1,500}$", "^(((a{1,99}){1,99}){1,99}){1,99}$", r"^(\p{L}{1,50}){1,50}$"] {
         let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();
         assert_eq!((unfit.pointer.as_str(), unfit.code), ("/items/pattern", "schema_limit"), "{unfit}");

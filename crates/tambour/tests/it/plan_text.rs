@@ -1,4 +1,4 @@
-//! Plans: what of a reply is answered, held, left out and told.
+//! Plans: answers, held bytes, lost text and findings of a reply.
 
 use serde_json::{Value, json};
 use tambour::event::{EventCollector, Extension};
@@ -112,7 +112,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
     assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
     assert_eq!(answer(&whole), text);
     assert_eq!(outcome(&whole)["is_fallback"], false);
-    // `limits.value` bounds it.
+    // `limits.value` bounds the held answer.
     let mut options = Options::default();
     options.limits.value = 10_000;
     let (cut, held) = read(&reply, &options);
@@ -123,7 +123,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
             .any(|finding| finding.code == "limit_exceeded" && finding.span.end == reply.len())
     );
     assert_eq!(metadata(&cut)["fallback_reason"], "plan_invalid");
-    // What waits for the end of a list or key counts too.
+    // An answer that waits for the end of a list or key counts as held, too.
     let (wrapped, held) = read(&format!("[{}]", chat(&text)), &Options::default());
     assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
     assert_eq!(answer(&wrapped), text);
@@ -131,19 +131,19 @@ fn an_answer_before_its_mode_is_held_and_counted() {
 
 #[test]
 fn limits_are_exact() {
-    // (text before the plan, `limits.hold`), and those of the object.
+    // `limits.hold` for text before the plan, then the limits of the object.
     for (length, plan) in [(99, true), (100, true), (101, false)] {
         let mut options = Options::default();
         options.limits.hold = 100;
         let text = "x".repeat(length - 30);
         let reply = format!("{text}\n{{\"thought\":1,\"response_mode\":2}}");
-        // Behind prose the plan begins with its second key, known 30 bytes behind the text.
+        // After prose the plan begins with its second key, which is known 30 bytes after the text.
         let (read, _) = read(&reply, &options);
         let reason = if plan { "fallback_reason" } else { "unused_reason" };
         assert_ne!(metadata(&read)[reason], Value::Null, "{length}");
         assert_eq!(read.findings.iter().any(|finding| finding.code == "limit_exceeded"), !plan, "{length}");
     }
-    // Keys and values of the plan: 1 + 4 + 3 and the list; each call has 1 + 2 + 1 + 1 + 2.
+    // Keys and values: the plan has 1 + 4 + 3 and the list, each call 1 + 2 + 1 + 1 + 2.
     let reply = calling(&[CALL, CALL].join(","));
     let bytes = "thoughtresponse_modedirect_responsetool_callstTOOL_EXECUTION".len()
         + 2 * "nameargsuserInputlintSRSDocumentx".len();
@@ -181,7 +181,7 @@ fn arguments_as_texts_share_the_limits_of_the_plan() {
         let args = format!("{{\"userInput\":\"x\",\"list\":[{}]}}", vec!["1"; items].join(","));
         json!({"name": "lintSRSDocument", "args": args}).to_string()
     };
-    // A text has an object, two keys, a string and a list around its items.
+    // Arguments as text have an object, two keys, a string and a list around their items.
     for (items, runs) in [(vec![95], true), (vec![96], false), (vec![45, 45], true), (vec![45, 46], false)] {
         let mut options = Options::default();
         options.limits.items = 100;
@@ -205,7 +205,7 @@ fn numbers_of_any_length_run_or_are_refused() {
             ] {
                 let call = format!("{{\"name\":\"lintSRSDocument\",\"args\":{args}}}");
                 let (read, _) = read(&calling(&call), &Options::default());
-                // What runs has the number that was written.
+                // A call runs with the number as written.
                 for event in &read.events {
                     if let Some(Extension::ToolCall(call)) = event.extension() {
                         let kept = call.args["n"].to_string().parse::<f64>();
@@ -225,7 +225,7 @@ fn numbers_of_any_length_run_or_are_refused() {
 
 #[test]
 fn what_is_left_out_lies_in_the_span_of_a_finding() {
-    // (reply, code, what its findings cover)
+    // (reply, code, texts that its findings cover)
     let (a, b) = (chat("A"), chat("B"));
     let wave = a.replace("GENERAL_CHAT", "WAVE");
     let waves = calling(CALL).replace("TOOL_EXECUTION", "WAVE");
@@ -247,7 +247,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         ),
         (wave.clone(), "mode_invalid", vec!["\"response_mode\":\"WAVE\","]),
         (calling(CALL).replace("TOOL_EXECUTION", "WAVE"), "plan_unused", vec![&waves]),
-        // Its text is the answer.
+        // The answer holds its text.
         (wave.clone(), "plan_unused", vec![]),
         (
             calling(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
@@ -281,7 +281,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         let last = read.findings.iter().all(|finding| finding.span.end <= reply.len());
         assert!(last, "{reply}: {:?}", read.findings);
     }
-    // Findings beyond the few that are listed one by one cover the rest.
+    // A finding covers all further fields that are not listed one by one.
     let fields: String = (0..100).map(|n| format!(",\"f{n}\":\"v{n}\"")).collect();
     let reply = chat("A").replace("[]}", &format!("[]{fields}}}"));
     let (read, _) = read(&reply, &Options::default());

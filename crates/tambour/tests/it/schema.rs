@@ -1,4 +1,4 @@
-//! What a check against a schema may cost.
+//! Cost of checks against a schema.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tambour::state::{ApplyOptions, Operation, apply};
 use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::{InputEnd, Options, Pipeline};
 
-/// A chain of definitions, each made of the next twice by `link`; the last is an integer.
+/// Builds a chain of definitions, each of which refers to the next twice through `link`; the last is an integer.
 fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
     let definition = |at: usize| {
         let next = || json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -33,7 +33,7 @@ fn references_that_double_the_work_are_not_followed() {
     };
     refused(doubling(40, |next| next), json!(1));
     refused(doubling(40, |next| json!({"anyOf": [next]})), json!("a"));
-    // In each element of a list of lists.
+    // References in each element of a list of lists.
     let deep = (0..40).fold(json!(1), |value, _| json!([value]));
     refused(doubling(40, |next| json!({"items": next})), deep.clone());
     refused(json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]}), deep.clone());
@@ -45,13 +45,13 @@ fn references_that_double_the_work_are_not_followed() {
     let others =
         json!({"anyOf": [{"additionalProperties": {"$ref": "#"}}, {"additionalProperties": {"$ref": "#"}}]});
     refused(others, fields);
-    // One that leads back to itself, and one whose address is not this document's.
+    // A schema that refers to itself, and one whose address is outside this document.
     refused(json!({"allOf": [{"$ref": "#"}]}), json!(1));
     let elsewhere = json!({"$id": "http://a/b", "$defs": {"c": {"$id": "http://a/c"}}, "$ref": "http://a/c"});
     refused(elsewhere, json!(1));
 }
 
-/// A schema of so many levels, each made twice of the next by `word`.
+/// Builds a schema of nested levels, each of which refers to the next twice under `word`.
 fn tower(word: &str, levels: usize) -> Value {
     let level = |at: usize| {
         let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -61,10 +61,10 @@ fn tower(word: &str, levels: usize) -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": (0..=levels).map(level).collect::<Map<_, _>>()})
 }
 
-/// Bytes that a check may have at once.
+/// Largest number of bytes that a check may allocate at once.
 const MEMORY: u64 = 16 << 20;
 
-/// Faults of a value, told within the bound of memory.
+/// Lists the faults of a value; fails above the bound of memory.
 fn measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
     let mut wrong = Vec::new();
     let memory = allocation_counter::measure(|| wrong = schema.check(value, 8));
@@ -74,7 +74,7 @@ fn measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
 
 #[test]
 fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
-    // Each fault of alternatives has those of each within it: 2 to the power of the levels.
+    // Faults of nested alternatives double with each level.
     for word in ["anyOf", "oneOf", "allOf"] {
         for levels in [4, 8, 12, 14, 16] {
             let schema = Schema::new(tower(word, levels)).unwrap();
@@ -86,13 +86,13 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
             });
             assert!(memory.bytes_max < MEMORY, "{word} {levels}: {memory:?}");
             assert!(!wrong.is_empty());
-            // 4 levels are told as ever, 16 alternatives are not.
+            // 4 levels are listed in full, 16 levels of alternatives are too complex.
             assert!(levels > 4 || !wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
             assert!(levels < 16 || word == "allOf" || wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
             assert!(started.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", started.elapsed());
         }
     }
-    // A long key stands in the place of each fault below it, and the words of an `enum` in each fault of it.
+    // Each fault holds the long key in its pointer, or the words of the `enum` in its message.
     let key = "k".repeat(100_000);
     let nulls = Value::from(vec![Value::Null; 10_000]);
     let texts = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
@@ -103,7 +103,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     let listed = Schema::new(json!({"items": {"enum": words}})).unwrap();
     let wrong = measured(&listed, &Value::from(vec![json!("x"); 90]));
     assert!(!wrong.is_empty() && !wrong[0].is_too_complex, "{wrong:?}");
-    // Of many that are right one that is not is found.
+    // A single wrong element among many is found.
     let numbers = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
     let mut many = vec![json!(1); 100_000];
     many[70_000] = json!(-1);
@@ -130,7 +130,7 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
         let unfit = limited(schema.clone()).unwrap_err();
         assert_eq!((unfit.code, unfit.pointer.as_str()), ("schema_too_complex", pointer), "{unfit}");
     }
-    // Schemas that lead back to themselves by way of the value are usual.
+    // Schemas that recurse through the value are usual.
     let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
     limited(tree).unwrap();
     limited(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
@@ -155,7 +155,7 @@ fn a_chain_of_references_is_no_deeper_than_a_stack() {
         let limited = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default());
         let unfit = limited(chain(6000)).unwrap_err();
         assert_eq!(unfit.code, "schema_too_complex", "{unfit}");
-        // As deep as may be, on the stack of a thread as servers have them.
+        // The deepest chain, on a thread stack of the size that servers use.
         let deep = chain(most);
         let compiled =
             std::thread::Builder::new().stack_size(2 << 20).spawn(move || limited(deep).map(drop)).unwrap();
@@ -184,7 +184,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
             assert!(words.iter().all(|word| told.contains(word)), "{schema}: {told}");
         }
     }
-    // Data is no schema, and a document may name itself and the schemas of schemas.
+    // Data is no schema, and a document may refer to itself and to the meta-schemas.
     for schema in [
         json!({"const": {"$ref": "http://example.com/x"}, "examples": [{"pattern": "(?=a)"}]}),
         json!({"$id": "http://example.com/x", "properties": {"a": {"$ref": "http://example.com/x"}}}),
@@ -198,7 +198,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
 
 #[test]
 fn checks_of_a_block_of_operations_have_their_steps_together() {
-    // Each operation is a look at the whole state, which costs nearly all that a check may.
+    // Each operation checks the whole state, which takes nearly all steps of a check.
     let schema =
         Schema::new(json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 100]}}}}))
             .unwrap();
@@ -213,7 +213,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
         Some("schema_too_complex"),
         "{last:?}"
     );
-    // What cannot be checked at all changes nothing.
+    // A schema that cannot be checked refuses the operation.
     let endless = Schema::from_trusted(json!({"allOf": [{"$ref": "#"}]}));
     let options = ApplyOptions { schema: Some(&endless), ..ApplyOptions::default() };
     let mut state = json!({});
@@ -223,7 +223,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
 
 #[test]
 fn operations_behind_the_last_check_cost_nothing() {
-    // What is left of the steps is less than a check, and each further operation would look how much less.
+    // Fewer steps remain than a check takes, and each further operation would use some of them to find that out.
     let patterns = vec![json!({"pattern": "^(x|y)*z$"}); 20].into_iter().chain([json!({})]);
     let any: Vec<Value> = patterns.collect();
     let schema = Schema::new(json!({"additionalProperties": {"anyOf": any}})).unwrap();
@@ -235,7 +235,7 @@ fn operations_behind_the_last_check_cost_nothing() {
     let results = apply(&mut state, &operations, &options);
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
     assert!(results[0].ok && !results.last().unwrap().ok);
-    // Nobody waits for it: nothing is applied.
+    // With the stop flag set, nothing is applied.
     let stopped = std::sync::atomic::AtomicBool::new(true);
     let options = ApplyOptions { stop_flag: Some(&stopped), ..options };
     let results = apply(&mut json!({}), &operations[..2], &options);
@@ -275,7 +275,7 @@ fn a_long_list_against_many_schemas_is_not_checked_for_minutes() {
     let schema = Schema::new(json!({ "allOf": many })).unwrap();
     assert!(schema.accepts(&json!([1, 2, 3])));
     assert!(!schema.accepts(&Value::from(vec![1; 100_000])));
-    // What a plain schema takes is not bounded by its length.
+    // The length of a value does not count for a plain schema.
     let plain = Schema::new(json!({"items": {"type": "integer"}})).unwrap();
     assert!(plain.accepts(&Value::from(vec![1; 500_000])));
 }
@@ -297,7 +297,7 @@ fn recursive_schemas_of_usual_kinds_are_checked() {
 
 #[test]
 fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
-    // Each call costs some of the steps.
+    // Each call takes some of the steps.
     let schema = json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 400]}}}});
     let args = json!({"list": vec![1; 300]});
     let mut options = Options::default();

@@ -1,4 +1,4 @@
-//! Tags of known names that are written wrongly.
+//! Misspelt tags of known names.
 
 use tambour::lex::markup::{MarkupLexer, MarkupToken, TagFault, TagFaults, TagKind, TagNames, TolerantLexer};
 use tambour::lex::utf8::Utf8Decoder;
@@ -19,11 +19,11 @@ fn lexer(limit: usize) -> TolerantLexer {
     MarkupLexer::new("", limit).into_tolerant(names())
 }
 
-/// A token as a test names it: text as it is, tags as `<name>` with what else is told of them.
+/// A token in the form of the tests: raw text, and for a tag `<name>` with its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     raw: String,
-    /// Nothing for text.
+    /// `None` for text.
     tag: Option<String>,
     at: Place,
 }
@@ -45,7 +45,7 @@ fn say(token: &MarkupToken<'_>, at: Place) -> Said {
     Said { raw: token.raw().to_owned(), tag, at }
 }
 
-/// Tokens of a text that comes in these pieces, text joined, and the most bytes held back. A half tag is told as one.
+/// Reads a text in pieces; returns its tokens, text joined, and the most bytes held back. An unfinished tag is the token `half`.
 fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, usize) {
     let (mut lexer, mut utf8, mut read, mut held) =
         (lexer(limit), Utf8Decoder::default(), Vec::<Said>::new(), 0);
@@ -68,7 +68,7 @@ fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Sa
     (read, held)
 }
 
-/// The same for every cut and byte by byte.
+/// Reads a text; fails unless every cut, and reading byte by byte, gives the same tokens.
 fn tokens(text: &str) -> Vec<Said> {
     let bytes = text.as_bytes();
     let (whole, _) = read(LIMIT, [bytes]);
@@ -87,7 +87,7 @@ fn tokens(text: &str) -> Vec<Said> {
     whole
 }
 
-/// Tokens as the table has them: text as it is, `raw => tag`.
+/// Tokens in the form of the table: raw text, or `raw => tag`.
 fn table(text: &str) -> Vec<String> {
     let line = |said: Said| match said.tag {
         Some(tag) => format!("{} => {tag}", said.raw),
@@ -152,17 +152,17 @@ fn what_may_be_meant_otherwise_is_text() {
         "< b >",
         "< /b>",
         "</ b\n",
-        // An opening tag without its bracket counts only where it begins its line.
+        // An opening tag without its bracket counts only at the start of its line.
         "use <content\nas a tag",
         "a <content<",
-        // Words behind the name are prose, and so is what follows it directly.
+        // Words after the name make it prose, and so does text that follows it directly.
         "<content is a tag, you know",
         "< content is a tag >",
         "<content你",
         "`<content` and `</content`",
         "</content, it says",
         "＜content is＞",
-        // A closing tag has no attributes; a tag that is written wrongly stands on one line.
+        // A closing tag has no attributes; a misspelt tag stands on one line.
         "</content id='1'＞",
         "＜choice id='1\n'＞",
         "<\ncontent>",
@@ -255,7 +255,7 @@ fn a_tolerated_tag_ends_at_the_limit() {
     assert!(!tag("＜choice id='abcde'＞"));
 }
 
-/// What tolerant reading looks at.
+/// Pieces that matter to tolerant reading.
 const PIECES: &[&str] = &[
     "<",
     "<",
@@ -346,7 +346,7 @@ fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
     }
 }
 
-/// A token that is no text: its place, its text, and what is wrong with it.
+/// Place, raw text and faults of a token other than text.
 fn marked(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, TagFaults)> {
     let slips = match token {
         MarkupToken::Text(_) => return None,
@@ -358,7 +358,7 @@ fn marked(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, 
 
 #[test]
 fn work_on_hostile_text_is_linear() {
-    // bytes allocated, bytes held and tokens; each character is read at most twice, which these do not show.
+    // bytes allocated, bytes held and tokens; a character is read twice at most, which these counts do not show.
     let patterns = [
         "＜",
         "<",

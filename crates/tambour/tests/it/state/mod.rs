@@ -7,7 +7,7 @@ mod paths;
 use serde_json::Value;
 use tambour::state::{ApplyOptions, OpResult, Operation, apply};
 
-/// Applies operations with the defaults.
+/// Applies operations with default options.
 fn applied(state: &mut Value, operations: &Value) -> Vec<OpResult> {
     apply(state, &list(operations), &ApplyOptions::default())
 }
@@ -16,7 +16,7 @@ fn list(operations: &Value) -> Vec<Operation> {
     Operation::parse_list(operations).expect("operations are a list")
 }
 
-/// Each result as its reason, or `ok`.
+/// Reason of each result, or `ok`.
 fn words(results: &[OpResult]) -> Vec<String> {
     let word = |result: &OpResult| {
         assert_eq!(result.ok, result.reason.is_none());
@@ -26,7 +26,7 @@ fn words(results: &[OpResult]) -> Vec<String> {
     results.iter().map(word).collect()
 }
 
-/// The state and the words after one operation on it.
+/// Applies one operation; returns the new state, and `ok` or the reason.
 fn one(state: &Value, operation: Value) -> (Value, String) {
     let mut state = state.clone();
     let results = applied(&mut state, &Value::Array(vec![operation]));
