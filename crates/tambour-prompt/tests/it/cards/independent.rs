@@ -1,11 +1,11 @@
-//! Cases whose expectations were written from the specification and the description of the formats, before any reading was seen.
+//! Cases whose expectations were written from the specification and the description of the formats, before the code was run on them.
 
 use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, NormalizedEntry, normalize_entry};
 
 use super::read;
 
-/// Returns whether all of `part` is in `whole`: fields of objects, lists item by item.
+/// Lists the paths at which `whole` lacks a part of `part`: fields of objects, lists item by item.
 fn differs(whole: &Value, part: &Value, path: &str, wrong: &mut Vec<String>) {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -56,7 +56,7 @@ fn imported(case: &Value) -> Vec<String> {
     wrong
 }
 
-/// The words of an element: of its tag, attributes and body.
+/// Words of an entry: tag, attributes and body.
 fn text_of(normal: &NormalizedEntry) -> String {
     fn of(value: &Value, out: &mut String) {
         match value {

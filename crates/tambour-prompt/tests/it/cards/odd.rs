@@ -1,4 +1,4 @@
-//! Files that are odd: what an import guesses or leaves out is a warning, and nothing is refused that can be read (F-013).
+//! Odd files: guesses and omissions of an import are warnings, and every readable file is accepted (F-013).
 
 use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, normalize_entry};
@@ -55,7 +55,7 @@ fn a_book_in_another_place_is_told() {
     both["character_book"] = book.clone();
     warned(&both, "is a second book");
     warned(&v2(&json!({"extensions": {"world": "Elsewhere"}})), "`Elsewhere`");
-    // A V1 card has its book where all its fields are.
+    // A V1 card has its book next to its other fields.
     let v1 = json!({"name": "A", "description": "d", "character_book": book});
     assert_eq!((file(&v1).entries.len(), file(&v1).warnings.len()), (1, 0), "{:?}", file(&v1).warnings);
 }
@@ -94,7 +94,7 @@ fn texts_of_the_character_are_read_if_the_book_says_so() {
     for (name, source) in names.into_iter().zip(CharacterText::ALL) {
         let book = file(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
         assert_eq!(book.entries[0].sources, [source], "{name}");
-        // The same in a card, and out again.
+        // Export as V3 and reading back preserves it.
         let out = book.export();
         let again = file(&out);
         assert_eq!(again.entries[0].sources, [source], "{out}");

@@ -1,4 +1,4 @@
-//! Operators are filters of ours: they give what the engine's own give.
+//! Operators, which are our own filters, give the same results as those of the engine.
 
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn operators_give_what_those_of_the_engine_give() {
         match (&ours, &theirs) {
             (Ok(ours), Ok(theirs)) => assert_eq!(ours.as_str(), Some(theirs.as_str()), "{expression}"),
             (Err(ours), Err(theirs)) => {
-                // Values that are too large for the engine are over the budget before.
+                // Results that are too large for the engine exceed the budget first.
                 let large = theirs.contains("too large") && ours.to_string().contains("ran out of fuel");
                 assert!(large || ours.to_string().contains(theirs), "{expression}: {ours} {theirs}")
             }
@@ -59,7 +59,7 @@ fn operators_give_what_those_of_the_engine_give() {
     // F-020
     for a in VALUES {
         for b in VALUES {
-            // `u` keeps them from being known before they are evaluated.
+            // The condition on `u` prevents constant folding.
             for sign in ["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not in"] {
                 same(&format!("({a} if u else u) {sign} ({b} if u else u)"));
             }

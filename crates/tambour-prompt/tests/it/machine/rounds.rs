@@ -6,7 +6,7 @@ use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus, DialogueTurn};
 
 use super::{Model, Talk, actions, enough, more, said};
 
-/// The script of the end-to-end case.
+/// Script of the end-to-end case.
 pub(super) const END_TO_END: &str = "
 sessions:
   - session: \"测试ABC模型讲解\"
@@ -80,7 +80,7 @@ fn the_integration_case() {
     assert_eq!((second.completed, round(&second)), (false, 2)); // S-068
     let last =
         json!({"assessment": {"understanding_level": 85, "has_questions": false}, "should_exit": true});
-    // It lacks its response: it is asked for again, and a round without a message never exits.
+    // The reply lacks its response: the model is asked again, and a round without a message never exits.
     let third = talk.input(Some("我完全理解了"), &[Model::Says(last.to_string()), enough("三")]);
     assert_eq!((third.success, third.completed, round(&third)), (true, true, 3)); // S-068, S-082
     assert_eq!(third.status, DialogueStatus::Completed); // S-068, S-082
@@ -141,7 +141,7 @@ fn n_rounds_are_n_messages() {
 
 #[test]
 fn an_acknowledgement_is_waited_for() {
-    // S-081: any input, also an empty one, completes without a call.
+    // S-081: any input, even an empty one, completes without a call.
     for reply in [Some("好的"), Some(" "), None] {
         let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
         let turn = talk.input(Some("你好"), &[more("一")]);
@@ -162,7 +162,7 @@ fn an_acknowledgement_counts_once() {
     talk.input(Some("你好"), &[more("一")]);
     let turn = talk.input(Some("懂了"), &[enough("二")]);
     assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-082
-    // Understanding in the first round has to wait.
+    // After understanding in the first round an acknowledgement is outstanding.
     let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
     assert_eq!(talk.input(Some("我早就懂"), &[enough("一")]).status, DialogueStatus::AwaitingAck); // S-081
 }

@@ -1,4 +1,4 @@
-//! What is left out when a prompt is too long (F-006).
+//! Parts dropped from a prompt above its limit (F-006).
 
 use serde_json::{Value, json};
 use tambour_prompt::skein::{PartKey, RenderOptions, RenderedPrompt, Skein};
@@ -48,13 +48,13 @@ fn low_goes_before_normal_before_high_and_critical_never() {
     for max in (0..whole.tokens).rev() {
         let found = with(max);
         let names = names(&found);
-        // F-006: in one order, no more than is needed, each reported
+        // F-006: parts are dropped in a fixed order, only as many as needed, and each is reported
         assert_eq!(names, order[..names.len()], "{max}");
         for name in order {
             let part = if name.starts_with('m') { format!("{name} m") } else { format!("<{name}>") };
             assert_eq!(found.text.contains(&part), !names.iter().any(|own| own == name), "{max} {name}");
         }
-        // F-006: critical and the newest message of the user are never dropped
+        // F-006: critical blocks and the newest message of the user are never dropped
         assert!(found.text.contains("<sys>") && found.text.contains("newest one"));
         assert!(found.messages.iter().any(|message| message.content == "newest one"));
         assert_eq!(found.tokens, words(&found.text));
@@ -81,13 +81,13 @@ fn the_estimate_is_above_what_tokenizers_give() {
 
 #[test]
 fn a_long_chat_loses_no_more_than_it_must() {
-    // F-006: whatever a message costs beside its text, as many of the newest are left as there is room for
+    // F-006: as many of the newest messages stay as fit, whatever a message costs on top of its text
     let prompt = Skein::from_yaml(
         "p",
         "blocks: [{tag: system_instruction, text: Stay in the scene.}, {tag: conversation_history, slot: history}]",
     )
     .expect("a prompt");
-    // A count that sees what stands around each message, as real ones do.
+    // A count that includes the text around each message, like real tokenizers.
     let count = |text: &str| text.split(|c: char| !c.is_alphanumeric()).count();
     for words in [1, 5, 60] {
         for most in [100, 300, 2000] {
@@ -105,7 +105,7 @@ fn a_long_chat_loses_no_more_than_it_must() {
             }
             assert!(!found.is_over_limit && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
             assert!(found.text.contains("Stay in the scene."), "{words} words, {most}");
-            // One message more would have been too much.
+            // A further message would exceed the limit.
             let each = (all.tokens - found.tokens).div_ceil(found.dropped_parts.len());
             assert!(
                 found.tokens + each > most,
@@ -113,7 +113,7 @@ fn a_long_chat_loses_no_more_than_it_must() {
                 found.dropped_parts.len(),
                 all.tokens
             );
-            // What each is said to have cost is about what it has.
+            // The reported tokens of the dropped parts add up to about the difference.
             let told: usize = found.dropped_parts.iter().map(|cut| cut.tokens).sum();
             assert!(
                 told.abs_diff(all.tokens - found.tokens) <= found.dropped_parts.len() * 2,
