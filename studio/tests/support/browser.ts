@@ -63,7 +63,7 @@ export async function withPage(
 }
 
 /** Waits until a page has loaded its data, and stands still. */
-export async function settled(page: Page): Promise<void> {
+export async function waitForPage(page: Page): Promise<void> {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
   await page.waitForLoadState("networkidle");
 }
@@ -75,8 +75,8 @@ export async function assertAccessible(page: Page, exclude: readonly string[] = 
   for (const selector of exclude) axe = axe.exclude(selector);
   const { violations } = await axe.analyze();
   const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const told = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary ?? ""}`).join(" | ")}`);
-  assert.deepEqual(told, []);
+  const messages = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary ?? ""}`).join(" | ")}`);
+  assert.deepEqual(messages, []);
 }
 
 /** Fails if a page is wider than its window. */

@@ -28,20 +28,20 @@ export async function makeQuest(
   title: string | null = "The old well",
   talk: keyof typeof TALKS = "quest",
 ): Promise<Quest> {
-  const made = (await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title })) as {
+  const response = (await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title })) as {
     conversation_id: string;
   };
-  const id = made.conversation_id;
+  const id = response.conversation_id;
   const messages: string[] = [];
   for (const [model, text] of TALKS[talk]) {
-    const sent = (await studio.request("POST", "/api/v1/messages", {
+    const message = (await studio.request("POST", "/api/v1/messages", {
       conversation_id: id,
       text,
       model,
       dialect: "filament",
       wait: true,
     })) as { message_id: string };
-    messages.push(sent.message_id);
+    messages.push(message.message_id);
   }
   return { id, messages };
 }

@@ -66,13 +66,13 @@ export class Studio {
       },
     );
     this.#process = child;
-    let said = "";
+    let errorText = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-4000);
+      errorText = (errorText + text).slice(-4000);
     });
     this.url = await new Promise<string>((resolve, reject) => {
       createInterface({ input: child.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
-      child.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
+      child.once("exit", () => reject(new Error(`the server did not start: ${errorText}`)));
     });
     this.#port = Number(new URL(this.url).port);
     const home = await (await fetch(this.url)).text();
@@ -86,9 +86,9 @@ export class Studio {
     this.#process = null;
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGTERM");
-    const late = setTimeout(() => child.kill("SIGKILL"), 5000);
+    const killTimer = setTimeout(() => child.kill("SIGKILL"), 5000);
     await ended;
-    clearTimeout(late);
+    clearTimeout(killTimer);
   }
 
   async stop(): Promise<void> {
