@@ -7,7 +7,7 @@ import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage({ replay: QUEST });
 
-/** Chooses an option of a list that is closed. */
+/** Opens a list and chooses an option. */
 async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole("combobox", { name: label }).click();
   await page.locator(".ant-select-dropdown:visible").getByTitle(option).first().click();

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "tambour-texts-"));
 
 after(() => rmSync(folder, { recursive: true }));
 
-/** Longest task of the page meanwhile, in milliseconds; the page does not respond during it. */
+/** Longest task of the page during `act`, in milliseconds; the page does not respond during that task. */
 async function longestTask(page: Page, act: () => Promise<void>): Promise<number> {
   await page.evaluate(() => {
     const seen = window as unknown as { longest: number };

@@ -85,7 +85,7 @@ for (const language of ["zh", "en"] as const) {
       await page.locator("strong", { hasText: "first" }).waitFor();
       await page.getByText(names.byRule, { exact: true }).click();
       await page.getByRole("link", { name: "phase_id_not_increasing" }).click();
-      // The page of the rule, with its examples; the broken one is broken.
+      // The page of the rule shows its examples; the broken one breaks the rule.
       await page.getByRole("heading", { level: 1, name: "phase_id_not_increasing" }).waitFor();
       await page.getByRole("region", { name: names.broken }).getByText("A deeper squat.").waitFor();
       await assertAccessible(page);
@@ -210,7 +210,7 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
     await page.getByText("100,000 of 100,000 records").waitFor();
     await page.getByRole("progressbar").waitFor({ state: "hidden" });
     console.log(`read ${Math.round(size / 1e6)} MB in ${Date.now() - start} ms`);
-    // The best of three counts for both: other work on the machine is not the list's fault.
+    // The best of three counts for both, because other work on the machine slows the page.
     let rate = 0;
     let empty = 0;
     for (let time = 0; time < 3; time += 1) {

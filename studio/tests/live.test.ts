@@ -158,7 +158,7 @@ for (const language of ["zh", "en"] as const) {
       await answer.getByRole("button", { name: names.left }).click();
       assert.equal(await page.getByRole("textbox", { name: names.message, exact: true }).inputValue(), "To the left");
       await page.getByText(/conv_/).waitFor();
-      // One of two models would not know the earlier messages.
+      // With two models, one of them would not know the earlier messages.
       await page.getByRole("checkbox", { name: names.compare }).check();
       await page.getByRole("note").filter({ hasText: names.alone }).waitFor();
       await page.getByText("部分状态更新失败", { exact: true }).waitFor({ state: "hidden" });

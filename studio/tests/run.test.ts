@@ -234,7 +234,7 @@ test("a model plays the user in a role", async () => {
       await page.getByText("对话走到了结尾。").waitFor();
       const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
       const { data } = (await studio.request("GET", `/api/v1/dialogues/${id}/turns`)) as { data: { text: string | null }[] };
-      // The upstream was asked for the user's words, and a recording of any kind is its answer.
+      // The request holds the user's words, and any recording may answer it.
       assert.ok((data[1]?.text ?? "") !== "");
       await assertFits(page);
       await assertAccessible(page);
@@ -314,7 +314,7 @@ test("a dropped connection loses nothing", async () => {
     const id = await beginDialogue(studio, await storeScript(studio));
     const way = await startCuttingProxy(studio, 1500);
     try {
-      // The page needs only the address of a studio.
+      // The page needs no more than the address of a studio.
       const through: Pick<Studio, "url"> = { url: way.url };
       await withPage(browser, through, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
         await page.goto(`/run/${id}`);

@@ -10,7 +10,7 @@ const { browser, studio } = await openStage();
 /** Types at the end of a line of the script's text. */
 async function typeAtLineEnd(page: Page, line: string, typed: string): Promise<void> {
   await page.getByRole("textbox", { name: "Text" }).getByText(line).click();
-  // The first press goes to the wrap of the line, if it is wrapped.
+  // In a wrapped line, the first press goes only to the wrap.
   await page.keyboard.press("End");
   await page.keyboard.press("End");
   await page.keyboard.type(typed);

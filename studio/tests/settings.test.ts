@@ -106,7 +106,7 @@ test("settings that somebody else changed are not overwritten", async () => {
       await page.getByText("Somebody else changed the settings meanwhile").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
-      // Untouched fields show the other user's values; typed ones are saved once that has been seen.
+      // Untouched fields show the other user's values; typed ones are saved after that.
       await page.getByText("Folded", { exact: true }).waitFor({ state: "detached" });
       await page.getByText("Hidden", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Save" }).click();

@@ -7,7 +7,7 @@ import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage({ atOnce: true });
 
-/** Two looks with nothing in common; the next screen has the other two. */
+/** Pairs of looks that differ in everything; screens take turns with them. */
 const LOOKS = [
   [
     { language: "en", theme: "light", width: 1280 },

@@ -2,7 +2,7 @@ import { createServer, request } from "node:http";
 import { type AddressInfo } from "node:net";
 import { type Studio } from "../support/server.ts";
 
-/** Proxy to a studio that cuts once, after so many bytes of the stream of a turn. */
+/** Starts a proxy to a studio that cuts one connection, after so many bytes of the stream of a turn. */
 export async function startCuttingProxy(studio: Studio, bytes: number) {
   let cuts = 0;
   let follows = 0;

@@ -1,6 +1,6 @@
 import { type Studio } from "../support/server.ts";
 
-/** Script of two steps, one with an action that is left out. */
+/** Script of two steps, one with an action whose condition is false. */
 export const SCRIPT = `sessions:
   - session: ABC
     declare:

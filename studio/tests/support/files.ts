@@ -5,7 +5,7 @@ import { type Page } from "playwright-core";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** Rows of `fixtures/import/independent.jsonl`, by their id. */
+/** File in the row of `fixtures/import/independent.jsonl` with that id. */
 export function importFixture(id: string): object {
   const lines = readFileSync(join(ROOT, "fixtures/import/independent.jsonl"), "utf8").split("\n");
   for (const line of lines) {

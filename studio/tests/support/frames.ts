@@ -1,9 +1,9 @@
 import { type Browser, type Page } from "playwright-core";
 
-/** Length of a measurement. */
+/** Length of a measurement, in milliseconds. */
 const MS = 2000;
 
-/** Frames a second of a page while `step` goes on with each of them. */
+/** Measures the frames a second of a page while the list with that label, if any, is scrolled. */
 async function rateOf(page: Page, label: string | null): Promise<number> {
   return page.evaluate(
     async ({ label: name, ms }) => {

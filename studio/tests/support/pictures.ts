@@ -6,7 +6,7 @@ import { openBrowser, waitForPage, withPage } from "./browser.ts";
 import { allScreens, pathOf } from "./screens.ts";
 import { Studio } from "./server.ts";
 
-/** Most bytes of a picture of the README. */
+/** Largest size of a picture of the README, in bytes. */
 const MAX_BYTES = 250_000;
 
 type Picture = {

@@ -3,12 +3,12 @@ import { type Studio } from "./server.ts";
 /** Recordings of a conversation whose replies change the state. */
 export const QUEST = "studio/tests/data/quest.jsonl";
 
-/** Text that a page must show and never run. */
+/** Markup that a page must show as text and never run. */
 export const PAYLOAD = "<img src=x onerror=window.hacked=9><script>window.hacked=8</script>";
 
 export type Quest = { id: string; messages: string[] };
 
-/** Models and words of a talk: those of `QUEST`, or recordings that the product brings. */
+/** Models and texts of the user for a conversation: from `QUEST`, or from the bundled recordings. */
 const TALKS = {
   quest: [
     ["gold", "Open the chest"],
@@ -22,7 +22,7 @@ const TALKS = {
   ],
 } as const;
 
-/** Conversation of three messages, with the state that they leave; of `quest`: gold 7, a lamp, the old well. */
+/** Makes a conversation of three messages; the final state of `quest` is gold 7, a lamp, the old well. */
 export async function makeQuest(
   studio: Studio,
   title: string | null = "The old well",
@@ -54,7 +54,7 @@ export async function regenerate(studio: Studio, message: string): Promise<void>
   await (await fetch(`${studio.url}/api/v1/messages/${id}/events`)).text();
 }
 
-/** State of a conversation, as the server has it. */
+/** State of a conversation on the server. */
 export async function stateOf(studio: Studio, id: string): Promise<unknown> {
   return ((await studio.request("GET", `/api/v1/conversations/${id}/state`)) as { state: unknown }).state;
 }

@@ -19,7 +19,7 @@ export async function storedScript(studio: Studio, id: string): Promise<ScriptVe
 export const openScript = (page: Page, id: string, node: string = FIRST_ACTION) =>
   page.goto(`/scripts/${id}?node=${encodeURIComponent(node)}`);
 
-/** Waits until the page reports that all is saved, and a version exists. */
+/** Waits until the page reports that this version is saved. */
 export async function waitForVersion(page: Page, version: number, word = "Draft"): Promise<void> {
   await page.getByText(`${word} v${version}`).waitFor();
   await page.getByRole("status").filter({ hasText: /^\s*(Saved|已保存)/ }).waitFor();

@@ -117,7 +117,7 @@ function expectBytes(text: string, { path, key, node }: FieldPlace, value: Value
   const changed = setField(text, path, key, value);
   const before = text.slice(0, startOf(node));
   const after = text.slice(endOf(node));
-  // A space stands behind the colon of a field that had no value, and a block text ends with its line.
+  // A space follows the colon of a field that had no value, and a block text ends with its line.
   expect(changed.startsWith(before), `before ${key}`).toBe(true);
   expect(changed.endsWith(after), `after ${key}: ${JSON.stringify(value)}\n${changed}`).toBe(true);
   expect(valueOf(changed), `${key} = ${JSON.stringify(value)}\n${changed}`).toEqual(
