@@ -280,7 +280,7 @@ describe("a form that is not valid", () => {
     session.hold(typedForm(1));
     session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"));
     session.change(SCRIPT.replace("content: b", "content: c"));
-    session.hold({ ...typed(1), title: "another" });
+    session.hold({ ...typedForm(1), title: "another" });
     session.change(SCRIPT);
     expect(session.snapshot().waiting.map(({ title, part }) => [title, part])).toEqual([["ai_say", null], ["another", `${ACTIONS}[1]`]]);
   });
