@@ -69,7 +69,7 @@ fn text(random: &mut RandomSource) -> String {
     text
 }
 
-/// Offset of each `x`, and whether it is code. With `cut` the text is read byte by byte.
+/// Offset of each `x`, and whether it is code; optionally read byte by byte.
 fn ours(text: &str, cut: bool) -> Vec<(usize, bool)> {
     let mut found = Vec::new();
     let mut filter = CodeFilter::new(usize::MAX);

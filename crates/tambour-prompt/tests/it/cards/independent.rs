@@ -1,4 +1,4 @@
-//! Cases whose expectations were written from the specification and the description of the formats, before the code was run on them.
+//! Cases whose expectations were written from the specification and the description of the formats, before the code ran on them.
 
 use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, NormalizedEntry, normalize_entry};

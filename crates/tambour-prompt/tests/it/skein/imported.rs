@@ -84,7 +84,7 @@ fn a_preset_takes_a_card_and_a_book() {
 
 #[test]
 fn a_text_of_a_card_goes_around_the_text_that_it_replaces() {
-    // F-030: `{{original}}` in a main prompt or a last instruction is the text of the preset, or the default one; it is inserted once
+    // F-030: `{{original}}` in a main prompt or a last instruction is the text of the preset, or the default one; inserted once
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
         "system_prompt": "Slowly. {{original}} Or so.{{original}}", "post_history_instructions": "{{original}} Stay {{char}}."}}));
