@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Page } from "playwright-core";
-import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, waitForPage, withPage } from "./support/browser.ts";
 import { makeQuest, PAYLOAD, QUEST, regenerate, stateOf } from "./support/quest.ts";
 import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage({ replay: QUEST });
 
-/** Chooses an option of a list that is closed. */
+/** Opens a list and chooses an option. */
 async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole("combobox", { name: label }).click();
   await page.locator(".ant-select-dropdown:visible").getByTitle(option).first().click();
@@ -141,7 +141,7 @@ for (const language of ["en", "zh"] as const) {
     await withPage(browser, studio, { language, width: 390 }, async (page) => {
       for (const tab of ["messages", "state", "history", "compare", "schema"]) {
         await page.goto(`/conversations/${id}?tab=${tab}`);
-        await settled(page);
+        await waitForPage(page);
         if (tab !== "schema") await page.getByText(/onerror|ten gold/).first().waitFor();
         assert.equal(await hacked(page), undefined, tab);
         assert.equal(await page.locator("main img, main script").count(), 0, tab);

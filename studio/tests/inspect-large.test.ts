@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "tambour-texts-"));
 
 after(() => rmSync(folder, { recursive: true }));
 
-/** Longest task of the page meanwhile, in milliseconds; the page does not respond during it. */
+/** Longest task of the page during `act`, in milliseconds; the page does not respond during that task. */
 async function longestTask(page: Page, act: () => Promise<void>): Promise<number> {
   await page.evaluate(() => {
     const seen = window as unknown as { longest: number };
@@ -109,13 +109,13 @@ test("a long text is shown in parts, and handed out as a whole", async () => {
     const record = page.getByRole("region", { name: "Record 2" }).first();
     await record.getByText(/^Part 1 of 3 \(451 kB\)$/).waitFor();
     const text = record.getByRole("region", { name: "Record 2" });
-    const shown = [await text.innerText()];
+    const parts = [await text.innerText()];
     for (const part of [2, 3]) {
       await record.getByRole("button", { name: "Next part" }).click();
       await record.getByText(`Part ${part} of 3`).waitFor();
-      shown.push(await text.innerText());
+      parts.push(await text.innerText());
     }
-    assert.equal(shown.join(""), lines[1]);
+    assert.equal(parts.join(""), lines[1]);
     assert.equal(await record.getByRole("button", { name: "Next part" }).isDisabled(), true);
     const whole = await downloadOf(page, () => record.getByRole("button", { name: "Download" }).click());
     assert.equal(whole, lines[1]);

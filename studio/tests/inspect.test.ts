@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Browser, type Page } from "playwright-core";
 import { assertAccessible, assertFits, downloadOf, openBrowser, withPage } from "./support/browser.ts";
-import { emptyRate, leastRate, scrollingRate } from "./support/frames.ts";
+import { emptyRate, minRate, scrollingRate } from "./support/frames.ts";
 import { Studio } from "./support/server.ts";
 
 let browser: Browser;
@@ -61,7 +61,7 @@ async function check(page: Page, names: Names, text: string): Promise<void> {
 }
 
 /** Text of the file that a click downloads. */
-async function exported(page: Page, names: Names, format: string): Promise<string> {
+async function exportText(page: Page, names: Names, format: string): Promise<string> {
   await page.getByRole("button", { name: names.export }).click();
   return downloadOf(page, () => page.getByRole("menuitem", { name: format, exact: true }).click());
 }
@@ -85,7 +85,7 @@ for (const language of ["zh", "en"] as const) {
       await page.locator("strong", { hasText: "first" }).waitFor();
       await page.getByText(names.byRule, { exact: true }).click();
       await page.getByRole("link", { name: "phase_id_not_increasing" }).click();
-      // The page of the rule, with its examples; the broken one is broken.
+      // The page of the rule shows its examples; the broken one breaks the rule.
       await page.getByRole("heading", { level: 1, name: "phase_id_not_increasing" }).waitFor();
       await page.getByRole("region", { name: names.broken }).getByText("A deeper squat.").waitFor();
       await assertAccessible(page);
@@ -100,10 +100,10 @@ for (const language of ["zh", "en"] as const) {
       await page.goto("/inspect");
       await check(page, names, BROKEN);
       await page.getByText(names.fails, { exact: true }).waitFor();
-      const [text] = JSON.parse(await exported(page, names, "JSON")) as { verdict: string; first_error: string; findings: { code: string }[] }[];
+      const [text] = JSON.parse(await exportText(page, names, "JSON")) as { verdict: string; first_error: string; findings: { code: string }[] }[];
       assert.equal(text?.verdict, "fail");
       assert.equal(text.first_error, "phase_id_not_increasing");
-      const log = JSON.parse(await exported(page, names, "SARIF 2.1.0")) as {
+      const log = JSON.parse(await exportText(page, names, "SARIF 2.1.0")) as {
         version: string;
         runs: { results: { ruleId: string; ruleIndex: number; locations: { physicalLocation: { region: { startLine: number; startColumn: number } } }[] }[]; tool: { driver: { rules: { id: string; shortDescription?: { text: string } }[] } } }[];
       };
@@ -114,7 +114,7 @@ for (const language of ["zh", "en"] as const) {
       const rule = run?.tool.driver.rules[result.ruleIndex];
       assert.equal(rule?.id, result.ruleId);
       assert.equal(rule.shortDescription?.text, "The ids of the phases increase.");
-      const csv = await exported(page, names, "CSV");
+      const csv = await exportText(page, names, "CSV");
       assert.match(csv, /^\uFEFFpath,record,id,model,contract,verdict,rule,code,severity,line,column,/);
       assert.match(csv, /\r\nreply\.txt,,,,thinkingml,fail,T-032,phase_id_not_increasing,error,6,1,/);
     });
@@ -183,7 +183,7 @@ function writeRecords(path: string): void {
 }
 
 /** Peak memory of a page's process, with its workers; the present use where the system does not report it. */
-async function memory(page: Page): Promise<number> {
+async function peakMemory(page: Page): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = (await session.send("SystemInfo.getProcessInfo")) as { processInfo: { type: string; id: number }[] };
   const most = processInfo
@@ -203,23 +203,23 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
   await withPage(browser, studio, {}, async (page) => {
     page.setDefaultTimeout(120_000);
     await page.goto("/inspect");
-    const begun = Date.now();
+    const start = Date.now();
     await page.locator("input[type=file]").setInputFiles(path);
     // Progress is shown, and reading can be stopped.
     await page.getByRole("progressbar", { name: "Progress" }).waitFor();
     await page.getByText("100,000 of 100,000 records").waitFor();
     await page.getByRole("progressbar").waitFor({ state: "hidden" });
-    console.log(`read ${Math.round(size / 1e6)} MB in ${Date.now() - begun} ms`);
-    // The best of three counts for both: other work on the machine is not the list's fault.
+    console.log(`read ${Math.round(size / 1e6)} MB in ${Date.now() - start} ms`);
+    // The best of three counts for both, because other work on the machine slows the page.
     let rate = 0;
     let empty = 0;
     for (let time = 0; time < 3; time += 1) {
       empty = Math.max(empty, await emptyRate(browser));
       rate = Math.max(rate, await scrollingRate(page, "Records"));
     }
-    const bytes = await memory(page);
+    const bytes = await peakMemory(page);
     console.log(`scrolling: ${rate.toFixed(1)} frames a second, an empty page ${empty.toFixed(1)}; memory: ${(bytes / 1e6).toFixed(0)} MB`);
-    assert.ok(rate >= leastRate(empty), `${rate} frames a second, ${empty} of an empty page`);
+    assert.ok(rate >= minRate(empty), `${rate} frames a second, ${empty} of an empty page`);
     assert.ok(bytes < 500_000_000, `${bytes} bytes`);
     await assertAccessible(page);
     await assertFits(page);
@@ -233,7 +233,7 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
     await page.getByText(/^Fails \d/).first().waitFor();
     await page.getByRole("option").first().click();
     await page.getByRole("region", { name: /^Record / }).getByText("serp_block_missing").first().waitFor();
-    const rows = (await exported(page, NAMES.en, "CSV")).trim().split("\r\n");
+    const rows = (await exportText(page, NAMES.en, "CSV")).trim().split("\r\n");
     assert.ok(rows.length >= 6 && rows.slice(1).every((row) => row.startsWith("records.jsonl,")), rows.join("\n"));
   });
 });

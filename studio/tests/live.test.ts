@@ -47,14 +47,14 @@ const words = async (page: Page, names: Names): Promise<string> =>
   (await page.getByRole("region", { name: names.answer }).innerText()).replace(/\s+/g, " ").trim();
 
 /** Log of thinking. */
-const thinking = (page: Page, names: Names) =>
+const thinkingLog = (page: Page, names: Names) =>
   page.locator("details").filter({ has: page.locator("summary", { hasText: new RegExp(`^${names.thinking} `) }) }).first();
 
 /** Waits until the last word of `long` is formatted. */
-const last = (page: Page, names: Names) =>
+const waitForLastWord = (page: Page, names: Names) =>
   page.getByRole("region", { name: names.answer }).getByText(/word160\b/).waitFor({ timeout: 60_000 });
 
-const ended = (page: Page, names: Names) => page.getByText(names.completed, { exact: true }).waitFor({ timeout: 60_000 });
+const waitForEnd = (page: Page, names: Names) => page.getByText(names.completed, { exact: true }).waitFor({ timeout: 60_000 });
 
 for (const language of ["zh", "en"] as const) {
   const names = NAMES[language];
@@ -67,10 +67,10 @@ for (const language of ["zh", "en"] as const) {
       await page.getByText("One word after the other.").first().waitFor();
       await page.getByText("In order.").first().waitFor();
       await page.getByText(names.running, { exact: true }).waitFor();
-      await ended(page, names);
-      await last(page, names);
+      await waitForEnd(page, names);
+      await waitForLastWord(page, names);
       assert.equal(await words(page, names), WORDS);
-      const log = thinking(page, names);
+      const log = thinkingLog(page, names);
       assert.equal(await log.getAttribute("open"), null);
       await log.locator("summary").first().click();
       await log.getByText("In order.").waitFor();
@@ -81,8 +81,8 @@ for (const language of ["zh", "en"] as const) {
       await assertFits(page);
       // The address of the message replays it.
       await page.reload();
-      await ended(page, names);
-      await last(page, names);
+      await waitForEnd(page, names);
+      await waitForLastWord(page, names);
       assert.equal(await words(page, names), WORDS);
     });
   });
@@ -100,8 +100,8 @@ for (const language of ["zh", "en"] as const) {
         assert.ok(before.length < WORDS.length && WORDS.startsWith(before), before);
         // The page reconnects by itself.
         proxy.mend();
-        await ended(page, names);
-        await last(page, names);
+        await waitForEnd(page, names);
+        await waitForLastWord(page, names);
         assert.equal(await words(page, names), WORDS);
         await page.getByRole("alert").filter({ hasText: names.lost }).waitFor({ state: "hidden" });
       });
@@ -146,7 +146,7 @@ for (const language of ["zh", "en"] as const) {
       await ask(page, names, "widgets");
       // The toast on the state blocks nothing, and disappears by itself.
       await page.getByText("部分状态更新失败").first().waitFor();
-      await ended(page, names);
+      await waitForEnd(page, names);
       const answer = page.getByRole("region", { name: names.answer });
       await answer.locator("strong", { hasText: "fork" }).waitFor();
       await answer.locator("dt", { hasText: "SFW" }).waitFor();
@@ -158,7 +158,7 @@ for (const language of ["zh", "en"] as const) {
       await answer.getByRole("button", { name: names.left }).click();
       assert.equal(await page.getByRole("textbox", { name: names.message, exact: true }).inputValue(), "To the left");
       await page.getByText(/conv_/).waitFor();
-      // One of two models would not know the earlier messages.
+      // With two models, one of them would not know the earlier messages.
       await page.getByRole("checkbox", { name: names.compare }).check();
       await page.getByRole("note").filter({ hasText: names.alone }).waitFor();
       await page.getByText("部分状态更新失败", { exact: true }).waitFor({ state: "hidden" });
@@ -175,8 +175,8 @@ test("F-150: the log of thinking is open, folded or not there, as the settings h
       await studio.request("PUT", "/api/v1/settings", { thought_display: display });
       await withPage(browser, studio, { language }, async (page) => {
         await page.goto(`/live/${id}`);
-        await ended(page, NAMES[language]);
-        const log = thinking(page, NAMES[language]);
+        await waitForEnd(page, NAMES[language]);
+        const log = thinkingLog(page, NAMES[language]);
         if (display === "shown") await log.getByText("2 + 2.").waitFor();
         else await page.getByText(NAMES[language].hidden).waitFor();
         assert.equal(await log.count(), display === "shown" ? 1 : 0);
@@ -192,7 +192,7 @@ test("raw text, events and findings are in step", async () => {
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/live");
     await ask(page, NAMES.en, "gap");
-    await ended(page, NAMES.en);
+    await waitForEnd(page, NAMES.en);
     // The pause before the third piece stands out.
     await page.locator("svg title", { hasText: /^A gap of/ }).first().waitFor({ state: "attached" });
     await page.getByText(/^Findings 1$/).click();
@@ -211,7 +211,7 @@ test("F-106: what a reply says runs nothing and asks no other host for anything"
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/live");
     await ask(page, NAMES.en, "payloads");
-    await ended(page, NAMES.en);
+    await waitForEnd(page, NAMES.en);
     for (const part of [/^Findings \d/, /^Model calls$/]) await page.getByText(part).click();
     await page.getByText("The map").or(page.locator("details summary").last()).first().click();
     for (const link of await page.locator("main a[href]").all()) {
@@ -311,7 +311,7 @@ test("an alias is asked, and followed like every message", async () => {
       await page.getByTitle("analyst").click();
       await page.getByRole("textbox", { name: "Message", exact: true }).fill("Say it.");
       await page.getByRole("button", { name: "Send" }).click();
-      await ended(page, NAMES.en);
+      await waitForEnd(page, NAMES.en);
       await page.getByRole("region", { name: "Answer" }).getByText("The answer of one.").waitFor();
     });
   } finally {

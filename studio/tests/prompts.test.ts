@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Page } from "playwright-core";
-import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, waitForPage, withPage } from "./support/browser.ts";
 import { dropFiles, importFixture, pngOf, roleplay } from "./support/files.ts";
 import { PAYLOAD } from "./support/quest.ts";
 import { openStage } from "./support/stage.ts";
@@ -17,7 +17,7 @@ async function type(page: Page, label: string, text: string): Promise<void> {
   await page.keyboard.insertText(text);
 }
 
-async function imported(files: readonly object[]): Promise<{ card_id?: string; lorebook_id?: string }[]> {
+async function importFiles(files: readonly object[]): Promise<{ card_id?: string; lorebook_id?: string }[]> {
   const named = files.map((json, index) => ({ name: `file${index}.json`, json }));
   const answer = (await studio.request("POST", "/api/v1/imports", { files: named })) as { data: object[] };
   return answer.data;
@@ -50,9 +50,9 @@ for (const language of ["en", "zh"] as const) {
         { name: "brunn.json", bytes: roleplay("brunn.json") },
         { name: "reef-book.json", bytes: roleplay("reef-book.json") },
       ]);
-      const told = page.getByRole("status").filter({ hasText: names.imported });
-      await told.getByText(names.warning).waitFor();
-      await told.getByText(/3\.7/).first().waitFor();
+      const notice = page.getByRole("status").filter({ hasText: names.imported });
+      await notice.getByText(names.warning).waitFor();
+      await notice.getByText(/3\.7/).first().waitFor();
       await page.getByRole("list", { name: names.books }).getByRole("link", { name: "reef-book" }).first().waitFor();
       await assertAccessible(page);
       await page.getByRole("list", { name: names.cards }).getByRole("link", { name: "Brunn" }).first().click();
@@ -117,7 +117,7 @@ for (const language of ["en", "zh"] as const) {
       },
     };
     const book = { name: PAYLOAD, entries: { 0: { key: [PAYLOAD], content: text, comment: text, constant: true } } };
-    const [first, second] = await imported([card, book]);
+    const [first, second] = await importFiles([card, book]);
     const pages = [
       "/prompts/imports",
       `/prompts/cards/${first?.card_id ?? ""}`,
@@ -127,7 +127,7 @@ for (const language of ["en", "zh"] as const) {
     await withPage(browser, studio, { language, width: 390 }, async (page) => {
       for (const path of pages) {
         await page.goto(path);
-        await settled(page);
+        await waitForPage(page);
         await page.getByText(/onerror/).first().waitFor();
         assert.equal(await hacked(page), undefined, path);
         assert.equal(await page.locator("main img, main script").count(), 0, path);

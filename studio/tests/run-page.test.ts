@@ -14,7 +14,7 @@ before(async () => {
 after(() => browser.close());
 
 /** Runs a test on a server of its own, with recorded replies in order. */
-function onStudio(title: string, act: (studio: Studio) => Promise<void>): void {
+function testOnStudio(title: string, act: (studio: Studio) => Promise<void>): void {
   test(title, async () => {
     const studio = await Studio.start({ replay: "studio/tests/run/replies.jsonl" });
     try {
@@ -27,7 +27,7 @@ function onStudio(title: string, act: (studio: Studio) => Promise<void>): void {
 
 const chat = (page: Page) => page.getByRole("list", { name: "Dialogue" });
 
-onStudio("S-096: a script that was never published is run as a draft", async (studio) => {
+testOnStudio("S-096: a script that was never published is run as a draft", async (studio) => {
   await studio.request("POST", "/api/v1/scripts?draft=true", { name: "A draft", yaml: SCRIPT });
   await withPage(browser, studio, { language: "en" }, async (page) => {
     await page.goto("/run?new");
@@ -44,7 +44,7 @@ onStudio("S-096: a script that was never published is run as a draft", async (st
   });
 });
 
-onStudio("S-096: the chat says what each round came to, and the tree where the dialogue stands", async (studio) => {
+testOnStudio("S-096: the chat says what each round came to, and the tree where the dialogue stands", async (studio) => {
   const id = await beginDialogue(studio, await storeScript(studio));
   await say(studio, id);
   await withPage(browser, studio, { language: "en" }, async (page) => {
@@ -63,7 +63,7 @@ onStudio("S-096: the chat says what each round came to, and the tree where the d
   });
 });
 
-onStudio("a run leads to its script, and to another run of it", async (studio) => {
+testOnStudio("a run leads to its script, and to another run of it", async (studio) => {
   const script = await storeScript(studio);
   const id = await beginDialogue(studio, script);
   await say(studio, id);
@@ -84,7 +84,7 @@ onStudio("a run leads to its script, and to another run of it", async (studio) =
   });
 });
 
-onStudio("the chat stays at its end while turns are added", async (studio) => {
+testOnStudio("the chat stays at its end while turns are added", async (studio) => {
   const id = await beginDialogue(studio, await storeScript(studio));
   await say(studio, id);
   await withPage(browser, studio, { language: "en" }, async (page) => {

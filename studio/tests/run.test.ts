@@ -7,9 +7,9 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { type Browser, type Page } from "playwright-core";
 import { parse } from "yaml";
-import { cutting } from "./run/cutting.ts";
+import { startCuttingProxy } from "./run/cutting.ts";
 import { beginDialogue, say, SCRIPT, storeScript } from "./run/kit.ts";
-import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, openBrowser, waitForPage, withPage } from "./support/browser.ts";
 import { BINARY, Studio } from "./support/server.ts";
 
 const REPLIES = "studio/tests/run/replies.jsonl";
@@ -140,14 +140,14 @@ test("S-096: a round tells what it sets and what keeps it from its exit; request
       await page.goto(`/run/${id}`);
       await page.getByRole("button", { name: "Let the model begin" }).click();
       const answer = page.getByRole("textbox", { name: "Answer", exact: true });
-      for (const [kind, field, given] of [
+      for (const [kind, field, value] of [
         ["Skill", "breathing", "done"],
         ["Form", "小明的一周", '{"睡眠": "六小时", "心情": "好"}'],
         ["Picture", "assets/abc.png", "seen"],
       ] as const) {
         await page.getByText(`The client is to answer: ${kind}`).waitFor();
         await page.getByText(field).first().waitFor();
-        await answer.fill(given);
+        await answer.fill(value);
         await page.keyboard.press("Enter");
       }
       await chat(page).getByText("有三个部分").waitFor();
@@ -234,7 +234,7 @@ test("a model plays the user in a role", async () => {
       await page.getByText("对话走到了结尾。").waitFor();
       const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
       const { data } = (await studio.request("GET", `/api/v1/dialogues/${id}/turns`)) as { data: { text: string | null }[] };
-      // The upstream was asked for the user's words, and a recording of any kind is its answer.
+      // The request holds the user's words, and any recording may answer it.
       assert.ok((data[1]?.text ?? "") !== "");
       await assertFits(page);
       await assertAccessible(page);
@@ -312,17 +312,17 @@ for (const language of ["en", "zh"] as const) {
 test("a dropped connection loses nothing", async () => {
   await withStudio(async (studio) => {
     const id = await beginDialogue(studio, await storeScript(studio));
-    const way = await cutting(studio, 1500);
+    const way = await startCuttingProxy(studio, 1500);
     try {
-      // The page needs only the address of a studio.
+      // The page needs no more than the address of a studio.
       const through: Pick<Studio, "url"> = { url: way.url };
       await withPage(browser, through, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
         await page.goto(`/run/${id}`);
         await page.getByRole("button", { name: "Let the model begin" }).click();
         await chat(page).getByText("一二三").waitFor();
         await page.getByRole("button", { name: "Look into round 1" }).waitFor();
-        const shown = await chat(page).innerText();
-        assert.equal(shown.split("直到最后一个字。").length, 2);
+        const chatText = await chat(page).innerText();
+        assert.equal(chatText.split("直到最后一个字。").length, 2);
         assert.deepEqual([way.cuts(), way.follows()], [1, 1]);
       });
     } finally {
@@ -357,7 +357,7 @@ test("a payload in a reply, a script or its names does not run", async () => {
       await withPage(browser, studio, { language }, async (page) => {
         for (const path of ["/run", `/run/${id}`, `/run/${id}?round=1`]) {
           await page.goto(path);
-          await settled(page);
+          await waitForPage(page);
         }
         await page.getByRole("dialog").locator("mark").first().waitFor();
         await chat(page).getByText(attack).first().waitFor();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Page } from "playwright-core";
 import { assertAccessible, withPage } from "./support/browser.ts";
-import { makeScript, openScript, SAY, savedAs, scriptOf } from "./support/scripts.ts";
+import { makeScript, openScript, SAY, scriptOf, waitForVersion } from "./support/scripts.ts";
 import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage();
@@ -36,7 +36,7 @@ for (const language of ["en", "zh"] as const) {
       assert.deepEqual(await placeOf(page, words.publish), before);
       await assertAccessible(page);
       await page.getByLabel(words.content, { exact: true }).fill("Written");
-      await savedAs(page, 3, language === "en" ? "Draft" : "草稿");
+      await waitForVersion(page, 3, language === "en" ? "Draft" : "草稿");
       assert.ok(await page.getByRole("button", { name: words.publish, exact: true }).isEnabled());
     });
   });
@@ -101,7 +101,7 @@ test("S-095: what is typed and not valid is not left out of a run without a word
     assert.equal(await run.getAttribute("title"), "A form is not valid: mend it or undo it first");
     await rounds.fill("9");
     await rounds.press("Tab");
-    await savedAs(page, 2);
+    await waitForVersion(page, 2);
     assert.ok(await run.isEnabled());
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { assertAccessible, withPage } from "./support/browser.ts";
-import { makeScript, openScript, SAY, savedAs, scriptOf, storedScript } from "./support/scripts.ts";
+import { makeScript, openScript, SAY, scriptOf, storedScript, waitForVersion } from "./support/scripts.ts";
 import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage();
@@ -32,8 +32,8 @@ for (const language of ["zh", "en"] as const) {
       await page.getByRole("link", { name }).waitFor();
       await saveElsewhere(id);
       await remove();
-      const told = page.getByRole("alert").filter({ hasText: name });
-      await told.getByRole("link", { name: words.open }).waitFor();
+      const notice = page.getByRole("alert").filter({ hasText: name });
+      await notice.getByRole("link", { name: words.open }).waitFor();
       await assertAccessible(page);
       assert.equal((await storedScript(studio, id)).yaml, OTHERS);
       await page.getByText(`${words.draft} v2`).first().waitFor();
@@ -60,9 +60,9 @@ for (const language of ["zh", "en"] as const) {
       await content.fill("Typed later still");
       await page.getByRole("button", { name: words.anew }).click();
       await page.waitForURL((url) => !url.pathname.endsWith(id));
-      await savedAs(page, 1, words.draft);
-      const made = new URL(page.url()).pathname.split("/").at(-1) ?? "";
-      assert.match((await storedScript(studio, made)).yaml, /content: Typed later still\n/);
+      await waitForVersion(page, 1, words.draft);
+      const newId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+      assert.match((await storedScript(studio, newId)).yaml, /content: Typed later still\n/);
     });
   });
 }
@@ -88,9 +88,9 @@ test("the drawer of versions compares with the one before, though numbers are mi
     await openScript(page, id);
     const content = page.getByLabel("Content", { exact: true });
     await content.fill("Once");
-    await savedAs(page, 2);
+    await waitForVersion(page, 2);
     await content.fill("Twice");
-    await savedAs(page, 3);
+    await waitForVersion(page, 3);
     await page.getByRole("button", { name: "Versions", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("-                content: Hello").waitFor();
@@ -119,7 +119,7 @@ test("forms of other actions show what the script has, and change only that", as
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Numbers for {quality}");
     assert.equal(await fields.inputValue(), "measure\ntarget\ndeadline");
     await fields.fill("measure\nunit\ndeadline");
-    await savedAs(page, 2);
+    await waitForVersion(page, 2);
     await page.getByRole("treeitem", { name: /ai_think/ }).click();
     const output = page.getByLabel(/^Variables it fills/);
     await output.waitFor();

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Page } from "playwright-core";
 import { assertAccessible, withPage } from "./support/browser.ts";
-import { makeScript, openScript, SAY, savedAs, scriptOf, storedScript } from "./support/scripts.ts";
+import { makeScript, openScript, SAY, scriptOf, storedScript, waitForVersion } from "./support/scripts.ts";
 import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage();
 
 /** Types at the end of a line of the script's text. */
-async function typeBehind(page: Page, line: string, typed: string): Promise<void> {
+async function typeAtLineEnd(page: Page, line: string, typed: string): Promise<void> {
   await page.getByRole("textbox", { name: "Text" }).getByText(line).click();
-  // The first press goes to the wrap of the line, if it is wrapped.
+  // In a wrapped line, the first press goes only to the wrap.
   await page.keyboard.press("End");
   await page.keyboard.press("End");
   await page.keyboard.type(typed);
@@ -60,10 +60,10 @@ for (const language of ["zh", "en"] as const) {
       await threshold.fill("90");
       await threshold.press("Tab");
       await acknowledge.click();
-      await savedAs(page, 2, words.draft).catch(() => savedAs(page, 3, words.draft));
+      await waitForVersion(page, 2, words.draft).catch(() => waitForVersion(page, 3, words.draft));
       await page.waitForFunction(async ([address]) => {
-        const shown = (await (await fetch(address ?? "")).json()) as { latest: number };
-        const last = (await (await fetch(`${address ?? ""}?version=${shown.latest}`)).json()) as { yaml: string };
+        const overview = (await (await fetch(address ?? "")).json()) as { latest: number };
+        const last = (await (await fetch(`${address ?? ""}?version=${overview.latest}`)).json()) as { yaml: string };
         return last.yaml.includes("require_acknowledgment: false") && last.yaml.includes("understanding_threshold: 90");
       }, [`/api/v1/scripts/${id}`]);
       const written =
@@ -93,7 +93,7 @@ test("rounds and threshold beyond their bounds are not saved, and those at them 
       }
       await field.fill(right);
       await field.press("Tab");
-      await savedAs(page, at + 2);
+      await waitForVersion(page, at + 2);
       assert.match((await storedScript(studio, id)).yaml, new RegExp(`${key}: ${right}\\n`));
     }
   });
@@ -160,20 +160,20 @@ test("what was typed in a part that is deleted is told, and comes back with it (
     await page.getByText("表单无效，未保存").waitFor();
     await page.getByRole("treeitem", { name: /Hello/ }).click();
     await page.keyboard.press("Delete");
-    const told = page.getByRole("alert").filter({ hasText: "“ai_say Hello”已不在脚本中" });
-    await told.getByText("content: 半小时的输入").waitFor();
+    const notice = page.getByRole("alert").filter({ hasText: "“ai_say Hello”已不在脚本中" });
+    await notice.getByText("content: 半小时的输入").waitFor();
     await page.getByRole("treeitem", { name: /second/ }).click();
     await page.getByLabel("讲解内容", { exact: true }).waitFor();
     assert.equal(await page.getByLabel("讲解内容", { exact: true }).inputValue(), "second");
     await assertAccessible(page);
     // The form comes back with its part.
     await page.getByRole("button", { name: "撤销" }).click();
-    await told.waitFor({ state: "detached" });
+    await notice.waitFor({ state: "detached" });
     await page.getByRole("treeitem", { name: /Hello/ }).click();
     await page.getByText("表单无效，未保存").waitFor();
     assert.deepEqual([await page.getByLabel("讲解内容", { exact: true }).inputValue(), await rounds.inputValue()], ["半小时的输入", "21"]);
     await page.getByRole("button", { name: "重做" }).click();
-    await told.getByRole("button", { name: "放弃" }).click();
+    await notice.getByRole("button", { name: "放弃" }).click();
     await page.getByRole("status").filter({ hasText: /^\s*已保存/ }).waitFor();
     assert.equal((await storedScript(studio, id)).yaml, scriptOf("              - {type: ai_say, content: second}\n"));
   });
@@ -190,7 +190,7 @@ test("findings stand at their field, and are read with it; the tree says which p
     const described = (await content.getAttribute("aria-describedby"))?.split(" ") ?? [];
     const texts = await page.evaluate((ids) => ids.map((one) => document.getElementById(one)?.textContent ?? ""), described);
     assert.ok(texts.some((text) => text.includes("nobody")), texts.join(" | "));
-    await typeBehind(page, "Hello {nobody}", "\nmax_rounds: 30");
+    await typeAtLineEnd(page, "Hello {nobody}", "\nmax_rounds: 30");
     await page.locator(".ant-form-item").filter({ hasText: "Maximum rounds" }).locator(".ant-form-item-extra").getByText("max_rounds").waitFor();
     await page.getByRole("treeitem", { name: /Step\s*one/ }).click();
     await page.getByRole("button", { name: "Add action" }).click();
@@ -207,7 +207,7 @@ test("what is wrong with a script is told in the language of the page, whatever 
       await page.getByRole("region", { name: findings }).getByText(message).waitFor();
       if (language === "zh") return;
       // The reason why nothing is saved is shown, too.
-      await typeBehind(page, "Hello {nobody}", "\nmax_rounds: 99");
+      await typeAtLineEnd(page, "Hello {nobody}", "\nmax_rounds: 99");
       await page.getByRole("status").filter({ hasText: /Draft kept in this browser: .*max_rounds/ }).waitFor();
     });
   }
@@ -226,7 +226,7 @@ test("a variable is inserted where the cursor stands: declared ones and those of
     for (const name of system) await page.getByRole("menuitem", { name: `{%${name}%}`, exact: true }).waitFor();
     await page.getByRole("menuitem", { name: "{用户名}", exact: true }).click();
     assert.equal(await content.inputValue(), "Hello {用户名}!");
-    await savedAs(page, 2).catch(() => savedAs(page, 3));
+    await waitForVersion(page, 2).catch(() => waitForVersion(page, 3));
     assert.match((await storedScript(studio, id)).yaml, /content: "?Hello \{用户名\}!"?\n/);
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { assertAccessible, assertFits, withPage } from "./support/browser.ts";
-import { makeScript, openScript, SAY, savedAs, scriptOf, type Shown, storedScript } from "./support/scripts.ts";
+import { makeScript, openScript, SAY, scriptOf, type ScriptVersion, storedScript, waitForVersion } from "./support/scripts.ts";
 import { Studio } from "./support/server.ts";
 import { openStage } from "./support/stage.ts";
 
@@ -40,10 +40,10 @@ for (const language of ["zh", "en"] as const) {
       await rounds.waitFor();
       await rounds.fill("6");
       await rounds.press("Tab");
-      await savedAs(page, 2, words.draft);
-      const shown = await stored(id);
-      assert.equal(shown.yaml, ABC.replace("max_rounds: 5", "max_rounds: 6"));
-      assert.equal(shown.published, 1);
+      await waitForVersion(page, 2, words.draft);
+      const version = await stored(id);
+      assert.equal(version.yaml, ABC.replace("max_rounds: 5", "max_rounds: 6"));
+      assert.equal(version.published, 1);
       await page.getByRole("button", { name: words.publish, exact: true }).click();
       await page.getByText(`${words.published} v2`).waitFor();
       assert.equal((await stored(id)).published, 2);
@@ -51,13 +51,13 @@ for (const language of ["zh", "en"] as const) {
       await page.getByRole("button", { name: words.versions, exact: true }).click();
       await page.getByRole("dialog").getByText("+                max_rounds: 6").waitFor();
       await page.getByRole("button", { name: words.back }).click();
-      await savedAs(page, 3, words.draft);
+      await waitForVersion(page, 3, words.draft);
       assert.equal((await stored(id)).yaml, ABC);
       await page.getByRole("button", { name: words.undo }).click();
-      await savedAs(page, 4, words.draft);
-      assert.equal((await stored(id)).yaml, shown.yaml);
+      await waitForVersion(page, 4, words.draft);
+      assert.equal((await stored(id)).yaml, version.yaml);
       await page.getByRole("button", { name: words.redo }).click();
-      await savedAs(page, 5, words.draft);
+      await waitForVersion(page, 5, words.draft);
       assert.equal((await stored(id)).yaml, ABC);
     });
   });
@@ -75,7 +75,7 @@ for (const language of ["zh", "en"] as const) {
       assert.deepEqual([(await stored(id)).yaml, (await stored(id)).latest], [legacy, 1]);
       await page.getByRole("treeitem", { name: /ai_say/ }).click();
       await page.getByRole("switch", { name: words.acknowledge }).click();
-      await savedAs(page, 2, words.draft);
+      await waitForVersion(page, 2, words.draft);
       const changed = legacy.replace("ai_say: |", "content: |");
       assert.equal((await stored(id)).yaml, changed.replace("                  there\n", "                  there\n                require_acknowledgment: false\n"));
     });
@@ -90,7 +90,7 @@ for (const language of ["zh", "en"] as const) {
       const other = await page.context().newPage();
       await open(other, id);
       await other.getByLabel(words.content, { exact: true }).fill("From the other tab");
-      await savedAs(other, 2, words.draft);
+      await waitForVersion(other, 2, words.draft);
       await content.fill("From this tab");
       await page.getByText(words.conflict).first().waitFor();
       assert.match((await stored(id)).yaml, /content: From the other tab\n/);
@@ -99,10 +99,10 @@ for (const language of ["zh", "en"] as const) {
       await assertAccessible(page);
       await page.getByRole("radiogroup", { name: words.difference }).getByText(words.mine).click();
       await page.getByRole("button", { name: words.merge }).click();
-      await savedAs(page, 3, words.draft);
+      await waitForVersion(page, 3, words.draft);
       assert.match((await stored(id)).yaml, /content: From this tab\n/);
       // The other tab's text stays as a version, although both were autosaved.
-      const second = (await studio.request("GET", `/api/v1/scripts/${id}?version=2`)) as Shown;
+      const second = (await studio.request("GET", `/api/v1/scripts/${id}?version=2`)) as ScriptVersion;
       assert.match(second.yaml, /content: From the other tab\n/);
     });
   });
@@ -137,14 +137,14 @@ test("a step is moved by keys alone, with its comment", async () => {
     for (let down = 0; down < 5; down += 1) await page.keyboard.press("ArrowDown");
     await page.locator('[role="treeitem"][aria-selected="true"]').filter({ hasText: "two" }).waitFor();
     await page.keyboard.press("Alt+ArrowUp");
-    await savedAs(page, 2);
+    await waitForVersion(page, 2);
     const [head = "", rest = ""] = script(SAY).split("          - topic: one");
     const [first = "", second = ""] = rest.split("          - topic: two");
     assert.equal((await stored(id)).yaml, `${head}          - topic: two${second}          - topic: one${first}`);
     await page.keyboard.press("Control+d");
-    await savedAs(page, 3);
+    await waitForVersion(page, 3);
     await page.keyboard.press("Delete");
-    await savedAs(page, 4);
+    await waitForVersion(page, 4);
     assert.equal((await stored(id)).yaml, `${head}          - topic: two${second}          - topic: one${first}`);
     await page.keyboard.press("Alt+ArrowDown");
     await page.getByRole("button", { name: "Undo" }).click();
@@ -156,7 +156,7 @@ test("a part is moved by dragging", async () => {
   await withPage(browser, studio, {}, async (page) => {
     await page.goto(`/scripts/${id}`);
     await page.getByRole("treeitem", { name: /ai_say/ }).dragTo(page.getByRole("treeitem", { name: /Step two/ }));
-    await savedAs(page, 2);
+    await waitForVersion(page, 2);
     assert.match((await stored(id)).yaml, /topic: one\n {12}actions: \[\]\n {10}- topic: two # stays with it\n {12}actions:\n {14}- type: ai_say # explains\n {16}content: Hello\n$/);
   });
 });
@@ -173,7 +173,7 @@ test("work goes on while the server is away, and is saved by itself when it is b
       await content.fill("Written while it was away");
       await page.getByText("Offline: kept in the browser").waitFor();
       await own.startServer();
-      await savedAs(page, 2);
+      await waitForVersion(page, 2);
       assert.match((await stored(id, own)).yaml, /content: Written while it was away\n/);
     });
   } finally {
@@ -200,7 +200,7 @@ test("unsaved work comes back after the tab has crashed", async () => {
       await again.getByText(/Unsaved changes of .* were put back/).waitFor();
       assert.equal(await again.getByLabel("Content", { exact: true }).inputValue(), "Nearly lost");
       await again.getByRole("button", { name: "Keep them" }).click();
-      await savedAs(again, 2);
+      await waitForVersion(again, 2);
       assert.match((await stored(id, own)).yaml, /content: Nearly lost\n/);
     });
   } finally {

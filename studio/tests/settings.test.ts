@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Browser } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, openBrowser, waitForPage, withPage } from "./support/browser.ts";
 import { Studio } from "./support/server.ts";
 
 const KEY = "a-key-of-sixteen-or-more";
@@ -70,7 +70,7 @@ for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof N
 
   test(`a key is asked for, and one without the admin right sees less (${language})`, async () => {
     await withStudio({ key: KEY }, async (studio) => {
-      const made = (await studio.request("POST", "/api/v1/keys", { name: "a designer" })) as { key: string };
+      const response = (await studio.request("POST", "/api/v1/keys", { name: "a designer" })) as { key: string };
       const allow = [/status of 40[13]/];
       await withPage(browser, studio, { ...look, allow }, async (page) => {
         await page.goto("/settings");
@@ -78,13 +78,13 @@ for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof N
         await page.getByRole("button", { name: names.signIn }).click();
         await page.getByText(names.wrong).waitFor();
         await assertAccessible(page);
-        await page.getByLabel(names.key, { exact: true }).fill(made.key);
+        await page.getByLabel(names.key, { exact: true }).fill(response.key);
         await page.getByRole("button", { name: names.signIn }).click();
         for (const title of names.sections) {
           await page.getByRole("region", { name: title, exact: true }).getByText(names.less).waitFor();
         }
-        await settled(page);
-        assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), made.key), false);
+        await waitForPage(page);
+        assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), response.key), false);
         await page.getByLabel(names.fallback).fill("mine");
         await page.getByRole("button", { name: names.save }).click();
         await page.getByText(names.refused).waitFor();
@@ -106,7 +106,7 @@ test("settings that somebody else changed are not overwritten", async () => {
       await page.getByText("Somebody else changed the settings meanwhile").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
-      // Untouched fields show the other user's values; typed ones are saved once that has been seen.
+      // Untouched fields show the other user's values; typed ones are saved after that.
       await page.getByText("Folded", { exact: true }).waitFor({ state: "detached" });
       await page.getByText("Hidden", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Save" }).click();

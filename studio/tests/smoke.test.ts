@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, waitForPage, withPage } from "./support/browser.ts";
 import { allScreens, pathOf } from "./support/screens.ts";
 import { Studio } from "./support/server.ts";
 import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage({ atOnce: true });
 
-/** Two looks with nothing in common; the next screen has the other two. */
+/** Pairs of looks that differ in everything; screens take turns with them. */
 const LOOKS = [
   [
     { language: "en", theme: "light", width: 1280 },
@@ -25,7 +25,7 @@ for (const [index, screen] of (await allScreens()).entries()) {
     for (const look of LOOKS[index % 2 === 0 ? 0 : 1]) {
       await withPage(browser, studio, { ...look, allow: screen.allow ?? [] }, async (page) => {
         await page.goto(path);
-        await settled(page);
+        await waitForPage(page);
         assert.equal(await page.locator("html").getAttribute("lang"), look.language);
         assert.equal(await page.locator("html").getAttribute("data-theme"), look.theme);
         await screen.act?.(page, studio);
@@ -75,7 +75,7 @@ test("a server that goes away is told, and found again", async () => {
   try {
     await withPage(browser, own, { allow: [/Failed to load resource/] }, async (page) => {
       await page.goto("/");
-      await settled(page);
+      await waitForPage(page);
       await own.stopServer();
       await page.evaluate(() => window.dispatchEvent(new Event("online")));
       await page.getByText("The server cannot be reached.").waitFor();

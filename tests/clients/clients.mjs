@@ -1,5 +1,5 @@
-// The published clients of other protocols read every recorded reply through the server, however the model's stream is cut, without a
-// warning; and go on where a protocol goes on after a lost connection.
+// Published clients of other protocols read every recorded reply through the server, for any cutting of the model's stream, without a
+// warning, and resume after a lost connection where their protocol can.
 //
 // node clients.mjs PATH/TO/tambour FOLDER_OF_FIXTURES
 import { spawn } from "node:child_process";
@@ -35,8 +35,8 @@ const failures = [];
 const openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "none", maxRetries: 0 });
 const anthropic = new Anthropic({ baseURL: base, apiKey: "none", maxRetries: 0 });
 
-/** The answer and the end as the server's own record has them. */
-async function wanted(model, dialect) {
+/** Record of a message as the server stores it. */
+async function fetchRecord(model, dialect) {
   const response = await fetch(`${base}/api/v1/messages`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -45,16 +45,16 @@ async function wanted(model, dialect) {
   return response.json();
 }
 
-function same(name, got, expected) {
+function assertEqual(name, got, expected) {
   if (JSON.stringify(got) !== JSON.stringify(expected)) {
     throw new Error(`${name}: ${JSON.stringify(got)?.slice(0, 300)} instead of ${JSON.stringify(expected)?.slice(0, 300)}`);
   }
 }
 
-/** The answer as clients of other protocols see it: no sentence of ours beside calls, and none in the place of a failure. */
-const shown = (record) => (record.status === "failed" || (called(record) && record.metadata?.fallback_reason) ? "" : record.answer);
+/** Answer as clients of other protocols see it: without the server's own sentences beside calls or in place of a failure. */
+const visibleAnswer = (record) => (record.status === "failed" || (hasCalls(record) && record.metadata?.fallback_reason) ? "" : record.answer);
 
-const called = (record) => record.events.some(({ event }) => event === "tool_call");
+const hasCalls = (record) => record.events.some(({ event }) => event === "tool_call");
 
 const clients = {
   async "chat, stream"(ask, record) {
@@ -65,57 +65,57 @@ const clients = {
       finish = chunk.choices[0]?.finish_reason ?? finish;
       usage = chunk.usage ?? usage;
     }
-    same("answer", text, shown(record));
-    same("finish", finish, record.finish_reason === "length" ? "length" : called(record) ? "tool_calls" : "stop");
+    assertEqual("answer", text, visibleAnswer(record));
+    assertEqual("finish", finish, record.finish_reason === "length" ? "length" : hasCalls(record) ? "tool_calls" : "stop");
     if (!(usage.total_tokens >= 0)) throw new Error("no usage");
   },
   async "chat, helper"(ask, record) {
     const runner = openai.chat.completions.stream(ask);
     const whole = await runner.finalChatCompletion();
-    same("answer", whole.choices[0].message.content, shown(record));
+    assertEqual("answer", whole.choices[0].message.content, visibleAnswer(record));
   },
   async "chat, whole"(ask, record) {
     const whole = await openai.chat.completions.create(ask);
-    same("answer", whole.choices[0].message.content, shown(record));
+    assertEqual("answer", whole.choices[0].message.content, visibleAnswer(record));
   },
   async "responses, helper"(ask, record) {
     const stream = openai.responses.stream({ model: ask.model, input: "x", tambour: ask.tambour });
     const whole = await stream.finalResponse();
-    same("answer", whole.output_text, shown(record));
+    assertEqual("answer", whole.output_text, visibleAnswer(record));
     const again = await openai.responses.retrieve(whole.id);
-    // The helper adds fields of its own.
+    // The helper of the SDK adds fields.
     const bare = ({ parsed_arguments, ...item }) => ({ ...item, content: item.content?.map(({ parsed, ...part }) => part) });
-    same("output", again.output.map(bare), whole.output.map(bare));
-    // From each number on, the rest.
+    assertEqual("output", again.output.map(bare), whole.output.map(bare));
+    // Resuming after each number gives the rest.
     const events = async (starting_after) => {
-      const seen = [];
-      for await (const event of await openai.responses.retrieve(whole.id, { stream: true, starting_after })) seen.push(event);
-      return seen;
+      const list = [];
+      for await (const event of await openai.responses.retrieve(whole.id, { stream: true, starting_after })) list.push(event);
+      return list;
     };
     const all = await events(undefined);
     for (const cut of [0, 1, Math.floor(all.length / 2), all.length - 2]) {
-      same(`events after ${cut}`, await events(cut), all.slice(cut + 1));
+      assertEqual(`events after ${cut}`, await events(cut), all.slice(cut + 1));
     }
   },
   async "responses, stream"(ask, record) {
     const whole = await openai.responses.stream({ model: ask.model, input: "x", tambour: ask.tambour }).finalResponse();
-    same("answer", whole.output_text, shown(record));
+    assertEqual("answer", whole.output_text, visibleAnswer(record));
   },
   async "responses, whole"(ask, record) {
     const whole = await openai.responses.create({ model: ask.model, input: "x", tambour: ask.tambour });
-    same("answer", whole.output_text, shown(record));
+    assertEqual("answer", whole.output_text, visibleAnswer(record));
   },
   async "anthropic, helper"(ask, record) {
     const stream = anthropic.messages.stream({ ...ask, max_tokens: 100 });
     const whole = await stream.finalMessage();
     const text = whole.content.filter((block) => block.type === "text").map((block) => block.text).join("");
-    same("answer", text, shown(record));
-    same("stop", whole.stop_reason, record.finish_reason === "length" ? "max_tokens" : called(record) ? "tool_use" : "end_turn");
+    assertEqual("answer", text, visibleAnswer(record));
+    assertEqual("stop", whole.stop_reason, record.finish_reason === "length" ? "max_tokens" : hasCalls(record) ? "tool_use" : "end_turn");
   },
   async "anthropic, whole"(ask, record) {
     const whole = await anthropic.messages.create({ ...ask, max_tokens: 100 });
     const text = whole.content.filter((block) => block.type === "text").map((block) => block.text).join("");
-    same("answer", text, shown(record));
+    assertEqual("answer", text, visibleAnswer(record));
   },
   async "ai sdk"(ask, record) {
     const transport = new DefaultChatTransport({ api: `${base}/api/chat`, body: { model: ask.model, tambour: ask.tambour } });
@@ -126,21 +126,21 @@ const clients = {
     for await (const message of readUIMessageStream({ stream, onError: (error) => (failed = error) })) last = message;
     if (failed) throw failed;
     const text = last.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
-    same("answer", text, shown(record));
+    assertEqual("answer", text, visibleAnswer(record));
     const open = last.parts.filter((part) => part.state === "streaming");
-    same("open parts", open, []);
-    same("resume", await transport.reconnectToStream({ chatId }), null);
+    assertEqual("open parts", open, []);
+    assertEqual("resume", await transport.reconnectToStream({ chatId }), null);
   },
   async "ag-ui"(ask, record) {
     const agent = new HttpAgent({ url: `${base}/ag-ui`, threadId: `thread-${Math.random()}` });
     agent.messages = [{ id: "1", role: "user", content: "x" }];
     const result = await agent.runAgent({ forwardedProps: { model: ask.model, tambour: ask.tambour } });
-    const said = result.newMessages.filter((message) => message.role === "assistant").map((message) => message.content).join("");
-    same("answer", said, shown(record));
+    const text = result.newMessages.filter((message) => message.role === "assistant").map((message) => message.content).join("");
+    assertEqual("answer", text, visibleAnswer(record));
   },
 };
 
-/** Runs one client, and notes how it went. */
+/** Runs one client and records its result. */
 async function check(name, run) {
   try {
     await run();
@@ -150,14 +150,14 @@ async function check(name, run) {
   }
 }
 
-/** Asks for a reply whose stream is cut after so many characters. */
-const asking = ({ key, dialect }, size) => ({
+/** Builds a request for a reply whose stream is cut after so many characters. */
+const requestFor = ({ key, dialect }, size) => ({
   model: `openai/${key}@${size}`,
   messages: [{ role: "user", content: "x" }],
   tambour: { dialect },
 });
 
-// Recorded replies, cut into characters and whole, with every client; what was written to be hard, with those that stream, cut in one of them.
+// Recorded replies, cut into characters and whole, with every client; authored ones with the streaming clients, cut in one of four sizes.
 const STREAMING = ["chat, stream", "responses, stream", "anthropic, helper", "ai sdk", "ag-ui"];
 const work = [];
 for (const reply of recorded(join(fixtures, "recorded"))) {
@@ -168,16 +168,16 @@ for (const { reply } of work) replies.set(reply.key, reply);
 
 const expected = new Map();
 async function worker() {
-  for (let one; (one = work.pop()); ) {
-    const { reply, size, names } = one;
-    if (!expected.has(reply.key)) expected.set(reply.key, wanted(`${reply.key}@0`, reply.dialect));
+  for (let job; (job = work.pop()); ) {
+    const { reply, size, names } = job;
+    if (!expected.has(reply.key)) expected.set(reply.key, fetchRecord(`${reply.key}@0`, reply.dialect));
     const record = await expected.get(reply.key);
     for (const name of names) {
       await check(`${name}, ${reply.key}, cut after ${size}`, async () => {
         try {
-          await clients[name](asking(reply, size), record);
+          await clients[name](requestFor(reply, size), record);
         } catch (error) {
-          // A failure is told in the words of the server.
+          // A failure carries the message of the server.
           if (record.status !== "failed" || !String(error?.message).includes(record.error.message)) throw error;
         }
       });
@@ -186,25 +186,25 @@ async function worker() {
 }
 await Promise.all(Array.from({ length: 8 }, worker));
 
-// Connections that are lost in the middle of a reply.
+// Connections lost in the middle of a reply.
 const long = [...replies.values()].find(({ dialect, text }) => dialect === "thinkingml" && text.includes("</final>") && text.length > 200);
-const record = await wanted(`${long.key}@0`, long.dialect);
+const record = await fetchRecord(`${long.key}@0`, long.dialect);
 
 await check("responses, connection lost", async () => {
   hold(long.key);
-  const ask = asking(long, 1);
-  const seen = [];
+  const ask = requestFor(long, 1);
+  const events = [];
   const stream = await openai.responses.create({ model: ask.model, input: "x", tambour: ask.tambour, stream: true });
   for await (const event of stream) {
-    seen.push(event);
-    if (seen.length === 5) break;
+    events.push(event);
+    if (events.length === 5) break;
   }
-  const again = await openai.responses.retrieve(seen[0].response.id, { stream: true, starting_after: seen.at(-1).sequence_number });
+  const again = await openai.responses.retrieve(events[0].response.id, { stream: true, starting_after: events.at(-1).sequence_number });
   release(long.key);
-  for await (const event of again) seen.push(event);
-  same("numbers", seen.map((event) => event.sequence_number), seen.map((_, number) => number));
-  same("answer", seen.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join(""), shown(record));
-  same("end", seen.at(-1).type, "response.completed");
+  for await (const event of again) events.push(event);
+  assertEqual("numbers", events.map((event) => event.sequence_number), events.map((_, number) => number));
+  assertEqual("answer", events.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join(""), visibleAnswer(record));
+  assertEqual("end", events.at(-1).type, "response.completed");
 });
 
 await check("responses, results of calls", async () => {
@@ -213,16 +213,16 @@ await check("responses, results of calls", async () => {
   replies.set("tells", { text: "It is 2." });
   const first = await openai.responses.create({ model: "openai/calls@3", input: "1 + 1?", tools });
   const call = first.output.find(({ type }) => type === "function_call");
-  same("arguments", JSON.parse(call.arguments), { a: 1 });
+  assertEqual("arguments", JSON.parse(call.arguments), { a: 1 });
   const result = { type: "function_call_output", call_id: call.call_id, output: "2" };
   const second = await openai.responses.create({ model: "openai/tells@3", previous_response_id: first.id, input: [result], tools });
-  same("answer", second.output_text, "It is 2.");
+  assertEqual("answer", second.output_text, "It is 2.");
   const items = [];
   for await (const item of openai.responses.inputItems.list(second.id, { order: "asc", limit: 1 })) items.push(item.type);
-  same("items", items, ["message", "function_call", "function_call_output"]);
+  assertEqual("items", items, ["message", "function_call", "function_call_output"]);
   await openai.responses.delete(second.id);
-  const gone = await openai.responses.retrieve(second.id).catch(({ status }) => status);
-  same("status of a deleted one", gone, 404);
+  const deletedStatus = await openai.responses.retrieve(second.id).catch(({ status }) => status);
+  assertEqual("status of a deleted one", deletedStatus, 404);
 });
 
 await check("responses, in the background", async () => {
@@ -231,7 +231,7 @@ await check("responses, in the background", async () => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     whole = await openai.responses.retrieve(whole.id);
   }
-  same("answer", [whole.status, whole.output_text], ["completed", "It is 2."]);
+  assertEqual("answer", [whole.status, whole.output_text], ["completed", "It is 2."]);
 });
 
 await check("anthropic, tokens", async () => {
@@ -241,52 +241,52 @@ await check("anthropic, tokens", async () => {
 
 await check("errors of the upstream", async () => {
   const error = await openai.chat.completions.create({ model: "openai/none@0", messages: [{ role: "user", content: "x" }] }).catch((error) => error);
-  same("status", error.status, 404);
+  assertEqual("status", error.status, 404);
 });
 
 await check("ai sdk, connection lost", async () => {
   hold(long.key);
-  const ask = asking(long, 1);
+  const ask = requestFor(long, 1);
   const transport = new DefaultChatTransport({ api: `${base}/api/chat`, body: { model: ask.model, tambour: ask.tambour } });
   const messages = [{ id: "1", role: "user", parts: [{ type: "text", text: "x" }] }];
   const chatId = `chat-${Math.random()}`;
-  const lost = new AbortController();
-  const stream = await transport.sendMessages({ chatId, messages, trigger: "submit-message", abortSignal: lost.signal });
+  const connection = new AbortController();
+  const stream = await transport.sendMessages({ chatId, messages, trigger: "submit-message", abortSignal: connection.signal });
   const reader = stream.getReader();
   for (let chunks = 0; chunks < 3; chunks += 1) await reader.read();
-  lost.abort();
+  connection.abort();
   const again = await transport.reconnectToStream({ chatId });
   release(long.key);
   let last;
   for await (const message of readUIMessageStream({ stream: again })) last = message;
-  same("answer", last.parts.filter((part) => part.type === "text").map((part) => part.text).join(""), shown(record));
-  same("open parts", last.parts.filter((part) => part.state === "streaming"), []);
+  assertEqual("answer", last.parts.filter((part) => part.type === "text").map((part) => part.text).join(""), visibleAnswer(record));
+  assertEqual("open parts", last.parts.filter((part) => part.state === "streaming"), []);
 });
 
 await check("own events, connection lost", async () => {
   hold(long.key);
-  const ask = asking(long, 1);
-  const asked = await fetch(`${base}/api/v1/messages`, {
+  const ask = requestFor(long, 1);
+  const response = await fetch(`${base}/api/v1/messages`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ text: "x", model: `${long.key}@1`, dialect: long.dialect, output_protocol: "jsonseq_v1" }),
   });
-  const { message_id } = await asked.json();
-  const frames = async (after, most) => {
+  const { message_id } = await response.json();
+  const frames = async (after, limit) => {
     const response = await fetch(`${base}/api/v1/messages/${message_id}/events`, { headers: after ? { "last-event-id": after } : {} });
     let text = "";
     const found = () => [...text.matchAll(/^id: (\d+)\nevent: (\S+)\ndata: (.*)\n\n/gm)].map(([, id, event, data]) => ({ id, event, data: JSON.parse(data) }));
     for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
       text += bytes;
-      if (found().length >= most) break;
+      if (found().length >= limit) break;
     }
-    return found().slice(0, most);
+    return found().slice(0, limit);
   };
   const before = await frames(undefined, 4);
   release(long.key);
   const all = [...before, ...(await frames(before.at(-1).id, Infinity))];
-  same("events", all, await frames(undefined, Infinity));
-  same("end", all.at(-1).event, "completed");
+  assertEqual("events", all, await frames(undefined, Infinity));
+  assertEqual("end", all.at(-1).event, "completed");
 });
 
 if (warnings.length) failures.push(`warnings: ${warnings.slice(0, 5).join("; ").slice(0, 500)}`);

@@ -1,4 +1,4 @@
-"""The published Python clients read every recorded reply through the server, without a warning.
+"""Published Python clients read every recorded reply through the server, without a warning.
 
 python clients.py PATH/TO/tambour FOLDER_OF_FIXTURES
 """
@@ -29,19 +29,19 @@ server = subprocess.Popen(
 base = server.stdout.readline().removeprefix("listening on ").strip()
 assert base, "the server did not start"
 client = OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0)
-# Whatever the clients complain of is a failure.
+# Warnings of the clients are failures.
 warnings.simplefilter("error")
 
 
-def wanted(model, dialect):
-    """The record of a message as the server has it."""
+def fetch_record(model, dialect):
+    """Record of a message as the server stores it."""
     body = json.dumps({"text": "x", "model": model, "dialect": dialect, "wait": True}).encode()
     request = urllib.request.Request(f"{base}/api/v1/messages", body, {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
 
-def same(name, got, expected):
+def assert_equal(name, got, expected):
     assert got == expected, f"{name}: {got!r:.300} instead of {expected!r:.300}"
 
 
@@ -55,9 +55,9 @@ def chat_stream(ask, extra, record):
         for choice in chunk.choices:
             text += choice.delta.content or ""
             finish = choice.finish_reason or finish
-    same("answer", text, record["answer"])
-    called = any(event["event"] == "tool_call" for event in record["events"])
-    same("finish", finish, "length" if record["finish_reason"] == "length" else "tool_calls" if called else "stop")
+    assert_equal("answer", text, record["answer"])
+    has_calls = any(event["event"] == "tool_call" for event in record["events"])
+    assert_equal("finish", finish, "length" if record["finish_reason"] == "length" else "tool_calls" if has_calls else "stop")
     assert usage.total_tokens >= 0
 
 
@@ -66,43 +66,43 @@ def chat_helper(ask, extra, record):
         try:
             whole = stream.get_final_completion()
         except LengthFinishReasonError as error:
-            # The helper takes a cut reply for a failure.
+            # The helper raises an error for a cut reply.
             assert record["finish_reason"] == "length"
             whole = error.completion
-    same("answer", whole.choices[0].message.content, record["answer"])
+    assert_equal("answer", whole.choices[0].message.content, record["answer"])
 
 
 def chat_whole(ask, extra, record):
     whole = client.chat.completions.create(**ask, extra_body=extra)
-    same("answer", whole.choices[0].message.content, record["answer"])
+    assert_equal("answer", whole.choices[0].message.content, record["answer"])
 
 
 def responses(ask, extra, record):
     events = list(client.responses.create(model=ask["model"], input="x", extra_body=extra, stream=True))
-    same("end", events[-1].type, "response.incomplete" if record["finish_reason"] == "length" else "response.completed")
-    same("answer", events[-1].response.output_text, record["answer"])
-    # From a number on, as after a lost connection.
+    assert_equal("end", events[-1].type, "response.incomplete" if record["finish_reason"] == "length" else "response.completed")
+    assert_equal("answer", events[-1].response.output_text, record["answer"])
+    # Resume after a number, as after a lost connection.
     for cut in (0, len(events) // 2, len(events) - 2):
         rest = client.responses.retrieve(events[-1].response.id, stream=True, starting_after=cut)
-        same(f"events after {cut}", [event.type for event in rest], [event.type for event in events[cut + 1 :]])
+        assert_equal(f"events after {cut}", [event.type for event in rest], [event.type for event in events[cut + 1 :]])
 
 
 def responses_whole(ask, extra, record):
     whole = client.responses.create(model=ask["model"], input="x", extra_body=extra)
-    same("answer", whole.output_text, record["answer"])
+    assert_equal("answer", whole.output_text, record["answer"])
 
 
 def langchain(ask, extra, record):
     model = ChatOpenAI(base_url=f"{base}/v1", api_key="none", model=ask["model"], extra_body=extra, max_retries=0)
-    same("answer", model.invoke("x").text, record["answer"])
-    same("stream", "".join(chunk.text for chunk in model.stream("x")), record["answer"])
+    assert_equal("answer", model.invoke("x").text, record["answer"])
+    assert_equal("stream", "".join(chunk.text for chunk in model.stream("x")), record["answer"])
 
 
 passed, failures = 0, []
 for record in records:
     dialect = record.get("protocol") or "auto"
     ask = {"model": f"replay/{record['id']}", "messages": [{"role": "user", "content": "x"}]}
-    expected = wanted(record["id"], dialect)
+    expected = fetch_record(record["id"], dialect)
     for run in (chat_stream, chat_helper, chat_whole, responses, responses_whole, langchain):
         try:
             run(ask, {"tambour": {"dialect": dialect}}, expected)

@@ -1,4 +1,4 @@
-"""The published SDK for agents of OpenAI runs its loop of tools through the server: Responses and chat completions.
+"""The published agents SDK of OpenAI runs its tool loop through the server: Responses and chat completions.
 
 python openai_agents.py PATH/TO/tambour
 """
@@ -30,18 +30,18 @@ ANSWER = "It is **26 km**."
 HANDOFF = '<tool_call>\n{"name": "transfer_to_guide", "arguments": {}}\n</tool_call>'
 TRIP = 'Sure: {"city": "Oslo", "days": 3,}'
 
-# What the upstream was sent.
-seen = []
+# Bodies of the requests to the upstream.
+requests = []
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """A model that calls a tool as text and answers when it has the result."""
+    """Model that calls a tool as text, and answers when it has the result."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        seen.append(body)
+        requests.append(body)
         text = json.dumps(body["messages"])
         if "26 km" in text:
             reply = ANSWER
@@ -80,15 +80,15 @@ def distance(start: str, goal: str) -> str:
     return f"26 km from {start} to {goal}"
 
 
-def same(name, got, expected):
+def assert_equal(name, got, expected):
     assert got == expected, f"{name}: {got!r:.300} instead of {expected!r:.300}"
 
 
-async def run(agent, stream, told, **ways):
-    """The result of a run; a stream is read to its end, and its deltas are the texts of the answers."""
+async def run(agent, stream, prompt, **options):
+    """Runs an agent; a stream is read to its end, and its deltas must be the texts of the answers."""
     if not stream:
-        return await Runner.run(agent, told, **ways)
-    result = Runner.run_streamed(agent, told, **ways)
+        return await Runner.run(agent, prompt, **options)
+    result = Runner.run_streamed(agent, prompt, **options)
     deltas = [
         event.data.delta
         async for event in result.stream_events()
@@ -99,8 +99,8 @@ async def run(agent, stream, told, **ways):
 
 
 async def loop(model, stream, way):
-    """A call, its result, the answer: with the whole history, from a response on, or in a session."""
-    # Chat completions count tokens of a stream if asked.
+    """Runs a call, its result and the answer: with the whole history, after a response, or in a session."""
+    # Streams of chat completions count tokens only on request.
     settings = ModelSettings(include_usage=True)
     guide = Agent(name="Guide", instructions="Be short.", tools=[distance], model=model, model_settings=settings)
     ways = {
@@ -108,29 +108,29 @@ async def loop(model, stream, way):
         "previous response": {"auto_previous_response_id": True},
         "session": {"session": SQLiteSession("a")},
     }
-    seen.clear()
+    requests.clear()
     result = await run(guide, stream, "How far is Ski from Oslo?", **ways[way])
-    same("answer", result.final_output, ANSWER)
+    assert_equal("answer", result.final_output, ANSWER)
     kinds = [item.type for item in result.new_items]
-    same("items", kinds, ["message_output_item", "tool_call_item", "tool_call_output_item", "message_output_item"])
-    same("calls of the model", len(seen), 2)
-    same("results that came back", json.dumps(seen[1]["messages"]).count("26 km"), 1)
-    same("tokens", result.context_wrapper.usage.total_tokens, 24)
+    assert_equal("items", kinds, ["message_output_item", "tool_call_item", "tool_call_output_item", "message_output_item"])
+    assert_equal("calls of the model", len(requests), 2)
+    assert_equal("results that came back", json.dumps(requests[1]["messages"]).count("26 km"), 1)
+    assert_equal("tokens", result.context_wrapper.usage.total_tokens, 24)
     again = await run(guide, stream, result.to_input_list() + [{"role": "user", "content": "Sure?"}])
-    same("the next turn", again.final_output, ANSWER)
+    assert_equal("the next turn", again.final_output, ANSWER)
 
 
 async def handoff(model, stream, _):
     guide = Agent(name="Guide", tools=[distance], model=model)
     front = Agent(name="Front", instructions="Hand over.", handoffs=[guide], model=model)
     result = await run(front, stream, "How far is Ski from Oslo?")
-    same("answer", (result.last_agent.name, result.final_output), ("Guide", ANSWER))
+    assert_equal("answer", (result.last_agent.name, result.final_output), ("Guide", ANSWER))
 
 
 async def typed(model, _, __):
     planner = Agent(name="Planner", model=model, output_type=Trip)
     result = await Runner.run(planner, "Plan a trip.")
-    same("value", result.final_output, Trip(city="Oslo", days=3))
+    assert_equal("value", result.final_output, Trip(city="Oslo", days=3))
 
 
 async def main(base):
@@ -141,14 +141,14 @@ async def main(base):
         tries = [(loop, "history"), (loop, "session"), (handoff, ""), (typed, "")]
         if make is OpenAIResponsesModel:
             tries.append((loop, "previous response"))
-        for what, way in tries:
+        for scenario, way in tries:
             for stream in (False, True):
                 try:
-                    await what(model, stream, way)
+                    await scenario(model, stream, way)
                     passed += 1
                 except Exception as error:  # Also warnings.
-                    told = f"{type(error).__name__}: {error!s:.400}"
-                    failures.append(f"{make.__name__}, {what.__name__} {way}, stream {stream}: {told}")
+                    message = f"{type(error).__name__}: {error!s:.400}"
+                    failures.append(f"{make.__name__}, {scenario.__name__} {way}, stream {stream}: {message}")
     await client.close()
     return passed, failures
 
@@ -166,7 +166,7 @@ server = subprocess.Popen(
 )
 base = server.stdout.readline().removeprefix("listening on ").strip()
 assert base, "the server did not start"
-# Whatever the clients complain of is a failure.
+# Warnings of the clients are failures.
 warnings.simplefilter("error")
 passed, failures = asyncio.run(main(base))
 server.terminate()

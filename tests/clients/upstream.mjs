@@ -1,12 +1,12 @@
-// The model behind the server: it says what it is told to, in pieces of any size, and can be held in the middle.
+// Model behind the server: sends a prepared reply in pieces of any size, and can be held in the middle.
 import { createServer } from "node:http";
 
 /** Replies by key. */
 export const replies = new Map();
-/** Who waits for a held reply to go on, by key. */
+/** Gates of held replies, by key. */
 const gates = new Map();
 
-/** Lets a held reply go on. */
+/** Lets a held reply continue. */
 export function release(key) {
   gates.get(key)?.open();
 }
@@ -14,11 +14,11 @@ export function release(key) {
 /** Holds the reply of that key in its middle until it is released. */
 export function hold(key) {
   let open;
-  const waits = new Promise((resolve) => (open = resolve));
-  gates.set(key, { waits, open });
+  const opened = new Promise((resolve) => (open = resolve));
+  gates.set(key, { opened, open });
 }
 
-/** Starts the upstream; gives its base URL. A model is called `KEY@CHARACTERS`, `0` for all in one piece. */
+/** Starts the upstream and returns its base URL. Models are called `KEY@CHARACTERS`, with `0` for a single piece. */
 export function start() {
   const server = createServer((request, response) => {
     let body = "";
@@ -44,8 +44,8 @@ async function answer(model, response) {
   const frame = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
   const gate = gates.get(key);
   for (const [number, piece] of pieces.entries()) {
-    if (gate && number === Math.floor(pieces.length / 2)) await gate.waits;
-    // One write each, so that they arrive as they were cut.
+    if (gate && number === Math.floor(pieces.length / 2)) await gate.opened;
+    // One write for each piece, so that pieces arrive as they were cut.
     if (!response.write(frame({ content: piece }))) await new Promise((resolve) => response.once("drain", resolve));
   }
   response.write(frame({}, reply.finish ?? "stop"));

@@ -17,7 +17,7 @@ const frame = (id: number, event: string, data: unknown) => `id: ${id}\nevent: $
 
 let received: Received[] = [];
 let states: StreamState[] = [];
-const asked = vi.fn<(address: string, init: RequestInit) => Promise<Response>>();
+const fetchMock = vi.fn<(address: string, init: RequestInit) => Promise<Response>>();
 const follow = (more = {}) =>
   followEvents("/events", {
     onEvent: (one) => received.push(one),
@@ -25,20 +25,20 @@ const follow = (more = {}) =>
     backoffMs: [10],
     ...more,
   });
-const lastIds = () => asked.mock.calls.map(([, init]) => new Headers(init.headers).get("last-event-id"));
+const lastIds = () => fetchMock.mock.calls.map(([, init]) => new Headers(init.headers).get("last-event-id"));
 const ids = () => received.map(({ id }) => id);
 
 beforeEach(() => {
   received = [];
   states = [];
-  asked.mockReset();
-  vi.stubGlobal("fetch", asked);
+  fetchMock.mockReset();
+  vi.stubGlobal("fetch", fetchMock);
 });
 afterEach(() => vi.unstubAllGlobals());
 
 it("reads events to the end", async () => {
   const text = frame(1, "final_delta", { text: "你好" }) + frame(2, "completed", {});
-  asked.mockResolvedValueOnce(answer([text.slice(0, 20), text.slice(20, 50), text.slice(50)]));
+  fetchMock.mockResolvedValueOnce(answer([text.slice(0, 20), text.slice(20, 50), text.slice(50)]));
   const stream = follow();
   await vi.waitFor(() => expect(stream.state()).toBe("ended"));
   expect(ids()).toEqual(["1", "2"]);
@@ -47,9 +47,9 @@ it("reads events to the end", async () => {
 });
 
 it("goes on behind the last event after the connection broke", async () => {
-  asked.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" }), "id: 2\nevent: final_de"], "break"));
-  asked.mockRejectedValueOnce(new TypeError("refused"));
-  asked.mockResolvedValue(answer([frame(2, "final_delta", { text: "b" }), frame(3, "completed", {})]));
+  fetchMock.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" }), "id: 2\nevent: final_de"], "break"));
+  fetchMock.mockRejectedValueOnce(new TypeError("refused"));
+  fetchMock.mockResolvedValue(answer([frame(2, "final_delta", { text: "b" }), frame(3, "completed", {})]));
   const stream = follow();
   await vi.waitFor(() => expect(stream.state()).toBe("ended"));
   expect(ids()).toEqual(["1", "2", "3"]);
@@ -57,8 +57,8 @@ it("goes on behind the last event after the connection broke", async () => {
 });
 
 it("makes a silent connection again", async () => {
-  asked.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" })], "open"));
-  asked.mockResolvedValue(answer([frame(2, "completed", {})]));
+  fetchMock.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" })], "open"));
+  fetchMock.mockResolvedValue(answer([frame(2, "completed", {})]));
   const stream = follow({ silenceMs: 20 });
   await vi.waitFor(() => expect(stream.state()).toBe("ended"));
   expect(ids()).toEqual(["1", "2"]);
@@ -66,18 +66,18 @@ it("makes a silent connection again", async () => {
 
 it("fails on a refusal that another try cannot mend", async () => {
   const problem = { code: "not_found", title: "Not Found", detail: "there is no such message" };
-  asked.mockResolvedValueOnce(new Response(JSON.stringify(problem), { status: 404 }));
+  fetchMock.mockResolvedValueOnce(new Response(JSON.stringify(problem), { status: 404 }));
   const stream = follow();
   await vi.waitFor(() => expect(stream.state()).toBe("failed"));
-  expect(asked).toHaveBeenCalledTimes(1);
+  expect(fetchMock).toHaveBeenCalledTimes(1);
 });
 
 it("tells nothing more once it is closed", async () => {
-  asked.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" })], "open"));
+  fetchMock.mockResolvedValueOnce(answer([frame(1, "final_delta", { text: "a" })], "open"));
   const stream = follow();
   await vi.waitFor(() => expect(received.length).toBe(1));
   stream.close();
   await new Promise((done) => setTimeout(done, 30));
   expect(stream.state()).toBe("ended");
-  expect(asked).toHaveBeenCalledTimes(1);
+  expect(fetchMock).toHaveBeenCalledTimes(1);
 });

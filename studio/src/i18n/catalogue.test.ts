@@ -52,7 +52,7 @@ const HAN = /\p{Script=Han}/u;
 const WORDS = /\p{L}{2,}/u;
 
 /** Attributes and fields with text for people. */
-const READ = new Set([
+const VISIBLE_FIELDS = new Set([
   "title", "label", "placeholder", "alt", "aria-label", "aria-description", "description", "tooltip", "message", "hint",
   "purpose", "okText", "cancelText", "subTitle", "content", "emptyText", "checkedChildren", "unCheckedChildren", "help",
   "extra", "addonBefore", "addonAfter", "suffix", "prefix", "header", "footer", "tip", "summary", "text",
@@ -108,7 +108,7 @@ describe("texts in the source", () => {
         if (SAME_IN_ALL.has(text.trim())) return;
         const { parent } = node;
         if (HAN.test(text)) found.push(place(source, node));
-        else if (isRead(parent, node) && WORDS.test(text) && !IDENTIFIER.test(text)) found.push(place(source, node));
+        else if (isVisibleText(parent, node) && WORDS.test(text) && !IDENTIFIER.test(text)) found.push(place(source, node));
       });
     }
     expect(found).toEqual([]);
@@ -116,17 +116,17 @@ describe("texts in the source", () => {
 });
 
 /** True if a literal is displayed by an element, or is a value of an attribute or a field with text for people. */
-function isRead(parent: ts.Node, node: ts.Node): boolean {
-  if (ts.isConditionalExpression(parent) && parent.condition !== node) return isRead(parent.parent, parent);
-  if (ts.isParenthesizedExpression(parent)) return isRead(parent.parent, parent);
+function isVisibleText(parent: ts.Node, node: ts.Node): boolean {
+  if (ts.isConditionalExpression(parent) && parent.condition !== node) return isVisibleText(parent.parent, parent);
+  if (ts.isParenthesizedExpression(parent)) return isVisibleText(parent.parent, parent);
   if (ts.isBinaryExpression(parent) && ["??", "||", "&&"].includes(parent.operatorToken.getText())) {
-    return isRead(parent.parent, parent);
+    return isVisibleText(parent.parent, parent);
   }
   if (ts.isJsxExpression(parent)) {
-    return ts.isJsxAttribute(parent.parent) ? READ.has(parent.parent.name.getText()) : true;
+    return ts.isJsxAttribute(parent.parent) ? VISIBLE_FIELDS.has(parent.parent.name.getText()) : true;
   }
-  if (ts.isJsxAttribute(parent)) return READ.has(parent.name.getText());
-  if (ts.isPropertyAssignment(parent)) return source(parent).endsWith("x") && READ.has(parent.name.getText());
+  if (ts.isJsxAttribute(parent)) return VISIBLE_FIELDS.has(parent.name.getText());
+  if (ts.isPropertyAssignment(parent)) return source(parent).endsWith("x") && VISIBLE_FIELDS.has(parent.name.getText());
   return false;
 }
 

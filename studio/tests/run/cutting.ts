@@ -2,31 +2,31 @@ import { createServer, request } from "node:http";
 import { type AddressInfo } from "node:net";
 import { type Studio } from "../support/server.ts";
 
-/** Proxy to a studio that cuts once, after so many bytes of the stream of a turn. */
-export async function cutting(studio: Studio, bytes: number) {
+/** Starts a proxy to a studio that cuts one connection, after so many bytes of the stream of a turn. */
+export async function startCuttingProxy(studio: Studio, bytes: number) {
   let cuts = 0;
   let follows = 0;
-  const server = createServer((asked, answer) => {
-    const target = new URL(asked.url ?? "/", studio.url);
+  const server = createServer((incoming, answer) => {
+    const target = new URL(incoming.url ?? "/", studio.url);
     if (/\/turns\/[^/]+\/events$/.test(target.pathname)) follows += 1;
-    const headers = { ...asked.headers, host: target.host };
+    const headers = { ...incoming.headers, host: target.host };
     delete headers.origin;
-    const sent = request(target, { method: asked.method, headers }, (got) => {
-      answer.writeHead(got.statusCode ?? 502, got.headers);
-      let gone = 0;
-      got.on("data", (part: Buffer) => {
-        gone += part.length;
+    const outgoing = request(target, { method: incoming.method, headers }, (reply) => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      let passedBytes = 0;
+      reply.on("data", (part: Buffer) => {
+        passedBytes += part.length;
         answer.write(part);
-        if (cuts > 0 || gone < bytes || !target.pathname.endsWith("/input")) return;
+        if (cuts > 0 || passedBytes < bytes || !target.pathname.endsWith("/input")) return;
         cuts += 1;
         answer.socket?.destroy();
-        sent.destroy();
+        outgoing.destroy();
       });
-      got.on("end", () => answer.end());
-      got.on("error", () => answer.destroy());
+      reply.on("end", () => answer.end());
+      reply.on("error", () => answer.destroy());
     });
-    sent.on("error", () => answer.destroy());
-    asked.pipe(sent);
+    outgoing.on("error", () => answer.destroy());
+    incoming.pipe(outgoing);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,6 +1,6 @@
 import { type Studio } from "../support/server.ts";
 
-/** Script of two steps, one with an action that is left out. */
+/** Script of two steps, one with an action whose condition is false. */
 export const SCRIPT = `sessions:
   - session: ABC
     declare:
@@ -19,13 +19,13 @@ export const SCRIPT = `sessions:
 `;
 
 export async function storeScript(studio: Studio, yaml = SCRIPT, name = "ABC 模型"): Promise<string> {
-  const made = (await studio.request("POST", "/api/v1/scripts", { name, yaml })) as { script_id: string };
-  return made.script_id;
+  const response = (await studio.request("POST", "/api/v1/scripts", { name, yaml })) as { script_id: string };
+  return response.script_id;
 }
 
 export async function beginDialogue(studio: Studio, script: string, more: object = {}): Promise<string> {
-  const made = (await studio.request("POST", "/api/v1/dialogues", { script_id: script, ...more })) as { dialogue_id: string };
-  return made.dialogue_id;
+  const response = (await studio.request("POST", "/api/v1/dialogues", { script_id: script, ...more })) as { dialogue_id: string };
+  return response.dialogue_id;
 }
 
 export async function say(studio: Studio, dialogue: string, text?: string): Promise<void> {

@@ -2,13 +2,13 @@ import { makeQuest, type Quest, regenerate } from "../support/quest.ts";
 import { type Screen } from "../support/screens.ts";
 import { type Studio } from "../support/server.ts";
 
-const made = new WeakMap<Studio, Promise<Quest>>();
+const questByStudio = new WeakMap<Studio, Promise<Quest>>();
 
 /** Conversation for all screens, with a regenerated answer. */
 function quest(studio: Studio): Promise<Quest> {
-  const known = made.get(studio);
-  if (known !== undefined) return known;
-  const making = (async () => {
+  const cached = questByStudio.get(studio);
+  if (cached !== undefined) return cached;
+  const promise = (async () => {
     for (const title of ["钟楼上的谈话", "Sums", null]) {
       await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title });
     }
@@ -21,8 +21,8 @@ function quest(studio: Studio): Promise<Quest> {
     });
     return talk;
   })();
-  made.set(studio, making);
-  return making;
+  questByStudio.set(studio, promise);
+  return promise;
 }
 
 const tab = (name: string): Screen => ({

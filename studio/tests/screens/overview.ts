@@ -3,10 +3,10 @@ import { type Studio } from "../support/server.ts";
 
 /** Sends a few messages, so that there are figures to show. */
 async function withMessages(studio: Studio): Promise<string> {
-  const asked = ["thinkingml", "jsonseq", "aiplan"].map((dialect) =>
+  const requests = ["thinkingml", "jsonseq", "aiplan"].map((dialect) =>
     studio.request("POST", "/api/v1/messages", { text: "hello", dialect, wait: true }),
   );
-  await Promise.all(asked);
+  await Promise.all(requests);
   return "/";
 }
 

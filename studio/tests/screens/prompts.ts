@@ -2,15 +2,15 @@ import { roleplay } from "../support/files.ts";
 import { type Screen } from "../support/screens.ts";
 import { type Studio } from "../support/server.ts";
 
-type Made = { card: string; book: string };
+type ImportIds = { card: string; book: string };
 
-const made = new WeakMap<Studio, Promise<Made>>();
+const idsByStudio = new WeakMap<Studio, Promise<ImportIds>>();
 
 /** Files of the role play and a template in two versions, once for all screens. */
-function files(studio: Studio): Promise<Made> {
-  const known = made.get(studio);
-  if (known !== undefined) return known;
-  const making = (async () => {
+function files(studio: Studio): Promise<ImportIds> {
+  const cached = idsByStudio.get(studio);
+  if (cached !== undefined) return cached;
+  const promise = (async () => {
     const { data } = (await studio.request("POST", "/api/v1/imports", {
       files: ["brunn.json", "reef-book.json"].map((name) => ({ name, json: JSON.parse(roleplay(name)) as object })),
     })) as { data: { card_id?: string; lorebook_id?: string }[] };
@@ -19,8 +19,8 @@ function files(studio: Studio): Promise<Made> {
     await studio.request("PUT", "/api/v1/templates/ai-say-calm?draft=true", { text });
     return { card: data[0]?.card_id ?? "", book: data[1]?.lorebook_id ?? "" };
   })();
-  made.set(studio, making);
-  return making;
+  idsByStudio.set(studio, promise);
+  return promise;
 }
 
 export const screens: Screen[] = [

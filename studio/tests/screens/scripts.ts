@@ -10,8 +10,8 @@ async function make(studio: Studio, name: string, file: string): Promise<string>
   const { data } = (await studio.request("GET", "/api/v1/scripts?limit=200")) as { data: { name: string; script_id: string }[] };
   const there = data.find((one) => one.name === name);
   if (there !== undefined) return there.script_id;
-  const made = await studio.request("POST", "/api/v1/scripts", { name, yaml: example(file) });
-  return (made as { script_id: string }).script_id;
+  const response = await studio.request("POST", "/api/v1/scripts", { name, yaml: example(file) });
+  return (response as { script_id: string }).script_id;
 }
 
 let merges = 0;

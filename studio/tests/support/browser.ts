@@ -21,7 +21,7 @@ const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goog
 export async function openBrowser(): Promise<Browser> {
   const executablePath = process.env["CHROMIUM"] ?? PLACES.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error("Chromium is missing: install it, or name it with CHROMIUM");
-  // The sandbox of Chromium does not work for the administrator.
+  // The sandbox of Chromium does not work for root.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, args });
 }
@@ -41,7 +41,7 @@ export async function withPage(
     viewport: { width, height },
     reducedMotion: "reduce",
   });
-  // Pages are tried beside each other on machines of two cores.
+  // Tests run in parallel, also on machines of two cores.
   context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   const problems: string[] = [];
@@ -62,8 +62,8 @@ export async function withPage(
   }
 }
 
-/** Waits until a page has loaded its data, and stands still. */
-export async function settled(page: Page): Promise<void> {
+/** Waits until a page has loaded its data, and the network is idle. */
+export async function waitForPage(page: Page): Promise<void> {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
   await page.waitForLoadState("networkidle");
 }
@@ -75,8 +75,8 @@ export async function assertAccessible(page: Page, exclude: readonly string[] = 
   for (const selector of exclude) axe = axe.exclude(selector);
   const { violations } = await axe.analyze();
   const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const told = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary ?? ""}`).join(" | ")}`);
-  assert.deepEqual(told, []);
+  const messages = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary ?? ""}`).join(" | ")}`);
+  assert.deepEqual(messages, []);
 }
 
 /** Fails if a page is wider than its window. */

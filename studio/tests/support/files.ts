@@ -5,7 +5,7 @@ import { type Page } from "playwright-core";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** Rows of `fixtures/import/independent.jsonl`, by their id. */
+/** File in the row of `fixtures/import/independent.jsonl` with that id. */
 export function importFixture(id: string): object {
   const lines = readFileSync(join(ROOT, "fixtures/import/independent.jsonl"), "utf8").split("\n");
   for (const line of lines) {
@@ -59,7 +59,7 @@ export async function dropFiles(
   label: string,
   files: readonly { name: string; bytes: Buffer | string }[],
 ): Promise<void> {
-  const given = files.map(({ name, bytes }) => ({ name, base64: Buffer.from(bytes).toString("base64") }));
+  const encoded = files.map(({ name, bytes }) => ({ name, base64: Buffer.from(bytes).toString("base64") }));
   const transfer = await page.evaluateHandle((all) => {
     const data = new DataTransfer();
     for (const { name, base64 } of all) {
@@ -67,7 +67,7 @@ export async function dropFiles(
       data.items.add(new File([bytes], name));
     }
     return data;
-  }, given);
+  }, encoded);
   const zone = page.getByRole("group", { name: label });
   await zone.dispatchEvent("dragenter", { dataTransfer: transfer });
   await zone.dispatchEvent("drop", { dataTransfer: transfer });

@@ -1,23 +1,23 @@
 import { type Browser, type Page } from "playwright-core";
 
-/** Length of a measurement. */
+/** Length of a measurement, in milliseconds. */
 const MS = 2000;
 
-/** Frames a second of a page while `step` goes on with each of them. */
+/** Measures the frames a second of a page while the list with that label, if any, is scrolled. */
 async function rateOf(page: Page, label: string | null): Promise<number> {
   return page.evaluate(
     async ({ label: name, ms }) => {
       const box = name === null ? null : document.querySelector(`[role=listbox][aria-label="${name}"]`);
       if (name !== null && box === null) throw new Error(`there is no list ${name}`);
-      const begun = await new Promise<number>((resolve) => requestAnimationFrame(resolve));
+      const start = await new Promise<number>((resolve) => requestAnimationFrame(resolve));
       let frames = 0;
-      let now = begun;
-      while (now - begun < ms) {
+      let now = start;
+      while (now - start < ms) {
         if (box !== null) box.scrollTop += 180;
         now = await new Promise<number>((resolve) => requestAnimationFrame(resolve));
         frames += 1;
       }
-      return (frames * 1000) / (now - begun);
+      return (frames * 1000) / (now - start);
     },
     { label, ms: MS },
   );
@@ -37,4 +37,4 @@ export async function emptyRate(browser: Browser): Promise<number> {
 }
 
 /** Least accepted rate of scrolling: 50 frames a second, or nine tenths of an empty page that has no 55 itself. */
-export const leastRate = (empty: number): number => (empty < 55 ? empty * 0.9 : 50);
+export const minRate = (empty: number): number => (empty < 55 ? empty * 0.9 : 50);

@@ -2,12 +2,12 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Page } from "playwright-core";
-import { openBrowser, settled, withPage } from "./browser.ts";
+import { openBrowser, waitForPage, withPage } from "./browser.ts";
 import { allScreens, pathOf } from "./screens.ts";
 import { Studio } from "./server.ts";
 
-/** Most bytes of a picture of the README. */
-const MOST = 250_000;
+/** Largest size of a picture of the README, in bytes. */
+const MAX_BYTES = 250_000;
 
 type Picture = {
   file: string;
@@ -40,13 +40,13 @@ try {
     const path = await pathOf(screen, studio);
     await withPage(browser, studio, { language: "en", width: 1360, height: 860 }, async (page) => {
       await page.goto(path);
-      await settled(page);
+      await waitForPage(page);
       await screen.act?.(page, studio);
       await act?.(page);
       await page.screenshot({ path: join(folder, file) });
     });
     const { size } = statSync(join(folder, file));
-    if (size > MOST) throw new Error(`${file} has ${size} bytes, at most ${MOST}`);
+    if (size > MAX_BYTES) throw new Error(`${file} has ${size} bytes, at most ${MAX_BYTES}`);
     console.log(`${file}: ${Math.round(size / 1000)} kB`);
   }
 } finally {

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Connection to a server that can be cut. */
+/** Proxy to a server whose connections can be cut. */
 export class Proxy {
   readonly url: string;
   readonly #sockets: Set<Socket>;
@@ -46,7 +46,7 @@ export class Proxy {
     return new Proxy(url, sockets, (now) => (blocked = now), stop);
   }
 
-  /** Cuts all connections, and takes no new ones until `mend`. */
+  /** Cuts all connections, and refuses new ones until `mend`. */
   cut(): void {
     this.#block(true);
     this.#sockets.forEach((socket) => socket.destroy());

@@ -3,12 +3,12 @@ import { type Studio } from "./server.ts";
 /** Recordings of a conversation whose replies change the state. */
 export const QUEST = "studio/tests/data/quest.jsonl";
 
-/** Text that a page must show and never run. */
+/** Markup that a page must show as text and never run. */
 export const PAYLOAD = "<img src=x onerror=window.hacked=9><script>window.hacked=8</script>";
 
 export type Quest = { id: string; messages: string[] };
 
-/** Models and words of a talk: those of `QUEST`, or recordings that the product brings. */
+/** Models and texts of the user for a conversation: from `QUEST`, or from the bundled recordings. */
 const TALKS = {
   quest: [
     ["gold", "Open the chest"],
@@ -22,26 +22,26 @@ const TALKS = {
   ],
 } as const;
 
-/** Conversation of three messages, with the state that they leave; of `quest`: gold 7, a lamp, the old well. */
+/** Makes a conversation of three messages; the final state of `quest` is gold 7, a lamp, the old well. */
 export async function makeQuest(
   studio: Studio,
   title: string | null = "The old well",
   talk: keyof typeof TALKS = "quest",
 ): Promise<Quest> {
-  const made = (await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title })) as {
+  const response = (await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title })) as {
     conversation_id: string;
   };
-  const id = made.conversation_id;
+  const id = response.conversation_id;
   const messages: string[] = [];
   for (const [model, text] of TALKS[talk]) {
-    const sent = (await studio.request("POST", "/api/v1/messages", {
+    const message = (await studio.request("POST", "/api/v1/messages", {
       conversation_id: id,
       text,
       model,
       dialect: "filament",
       wait: true,
     })) as { message_id: string };
-    messages.push(sent.message_id);
+    messages.push(message.message_id);
   }
   return { id, messages };
 }
@@ -54,7 +54,7 @@ export async function regenerate(studio: Studio, message: string): Promise<void>
   await (await fetch(`${studio.url}/api/v1/messages/${id}/events`)).text();
 }
 
-/** State of a conversation, as the server has it. */
+/** State of a conversation on the server. */
 export async function stateOf(studio: Studio, id: string): Promise<unknown> {
   return ((await studio.request("GET", `/api/v1/conversations/${id}/state`)) as { state: unknown }).state;
 }

@@ -4,12 +4,12 @@ import { pathToFileURL } from "node:url";
 import { type Page } from "playwright-core";
 import { type Studio } from "./server.ts";
 
-/** State of the studio to look at: a file in `tests/screens` exports those of one page as `screens`. */
+/** State of the studio to check or picture: a file in `tests/screens` exports the ones of a page as `screens`. */
 export type Screen = {
   name: string;
   /** Prepares the screen, and returns its path. */
   path: string | ((studio: Studio) => Promise<string>);
-  /** Actions on the page before it is looked at. */
+  /** Actions on the page before it is checked or pictured. */
   act?: (page: Page, studio: Studio) => Promise<void>;
   /** Expected errors in the console. */
   allow?: readonly RegExp[];

@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { openBrowser, settled, withPage } from "./browser.ts";
+import { openBrowser, waitForPage, withPage } from "./browser.ts";
 import { allScreens, pathOf } from "./screens.ts";
 import { Studio } from "./server.ts";
 
@@ -23,7 +23,7 @@ try {
           const look = { language, theme, width, height: width === 390 ? 844 : 900, allow: [/./] };
           await withPage(browser, studio, look, async (page) => {
             await page.goto(path);
-            await settled(page);
+            await waitForPage(page);
             await screen.act?.(page, studio);
             const file = `${screen.name}-${language}-${theme}-${width}.png`;
             await page.screenshot({ path: join(folder, file) });

@@ -13,11 +13,11 @@ export type ServerOptions = {
   /** Further arguments of `tambour serve`. */
   args?: readonly string[];
   env?: Readonly<Record<string, string>>;
-  /** Recordings to answer with, instead of those that the product brings: a file below the repository's root. */
+  /** File of recordings to replay, relative to the repository's root; the bundled ones by default. */
   replay?: string;
-  /** Answers with the recordings that the product brings at once, and not at the pace of a model. */
+  /** Replays the bundled recordings at once, instead of at the pace of a model. */
   atOnce?: boolean;
-  /** Access key that the server is configured with. */
+  /** Access key in the configuration of the server. */
   key?: string;
 };
 
@@ -27,7 +27,7 @@ export class Studio {
   readonly #folder = mkdtempSync(join(tmpdir(), "tambour-studio-"));
   #process: ChildProcess | null = null;
   #port = 0;
-  /** Address of the server, and so of the studio. */
+  /** Address of the server and of the studio. */
   url = "";
 
   private constructor(options: ServerOptions) {
@@ -41,7 +41,7 @@ export class Studio {
     return studio;
   }
 
-  /** File of the recordings that the product brings, of finished replies. */
+  /** Writes the bundled recordings of finished replies to a file, and returns its path. */
   #recordings(): string {
     const file = join(this.#folder, "recordings.jsonl");
     const lines = ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"].flatMap((dialect) =>
@@ -51,7 +51,7 @@ export class Studio {
     return file;
   }
 
-  /** Starts the server, after `stopServer` at the same address and with the same data. */
+  /** Starts the server; after `stopServer` with the same address and data. */
   async startServer(): Promise<void> {
     const { args = [], env = {}, replay, atOnce = false, key } = this.#options;
     const upstream = atOnce ? `replay=${this.#recordings()}` : replay === undefined ? "demo" : `replay=${join(ROOT, replay)}`;
@@ -66,13 +66,13 @@ export class Studio {
       },
     );
     this.#process = child;
-    let said = "";
+    let errorText = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-4000);
+      errorText = (errorText + text).slice(-4000);
     });
     this.url = await new Promise<string>((resolve, reject) => {
       createInterface({ input: child.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
-      child.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
+      child.once("exit", () => reject(new Error(`the server did not start: ${errorText}`)));
     });
     this.#port = Number(new URL(this.url).port);
     const home = await (await fetch(this.url)).text();
@@ -86,9 +86,9 @@ export class Studio {
     this.#process = null;
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGTERM");
-    const late = setTimeout(() => child.kill("SIGKILL"), 5000);
+    const killTimer = setTimeout(() => child.kill("SIGKILL"), 5000);
     await ended;
-    clearTimeout(late);
+    clearTimeout(killTimer);
   }
 
   async stop(): Promise<void> {

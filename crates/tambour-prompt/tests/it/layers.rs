@@ -1,11 +1,11 @@
-//! The direction of the crate's modules, and what none of them may touch. See `ARCHITECTURE.md`.
+//! Order of the crate's modules, and words that none of them may use. See `ARCHITECTURE.md`.
 
 use std::path::Path;
 
 use tambour_fixtures::layers::{IMPURE, LayerRules, declared_modules};
 
-/// Modules in order: each may use those of the groups before its own. Macros become Jinja and templates print texts whose
-/// macros are migrated then, so these two know each other.
+/// Groups of modules in order; each module may use those of earlier groups. Macros become Jinja, and templates print texts
+/// whose macros are migrated at that moment, so these two use each other.
 const ORDER: &[&[&str]] = &[
     &["script", "name", "print", "tokens"],
     &["lore"],

@@ -1,4 +1,4 @@
-//! World info: which entries are active (F-013, F-020, F-035), each case of the table worked out by hand.
+//! World info: active entries (F-013, F-020, F-035), with each case of the table worked out by hand.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tambour_prompt::lore::{
     TimedEffects, activate,
 };
 
-/// Tokens of the table: words.
+/// Counts words, the tokens of the table.
 fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
@@ -20,7 +20,7 @@ fn entries(value: &Value) -> Vec<LoreEntry> {
     entries
 }
 
-/// Messages of the user and the character in turn.
+/// Builds messages that alternate between user and character.
 fn lines(value: &Value) -> Vec<ChatLine> {
     let messages = value.as_array().expect("a list of messages");
     let line = |(at, message): (usize, &Value)| match message {
@@ -45,7 +45,7 @@ fn settings(case: &Value) -> ScanSettings {
     })
 }
 
-/// What of `expect` is not so.
+/// Lists the differences from `expect`.
 fn differences(book: &[LoreEntry], found: &LoreActivation, expect: &Value) -> Vec<String> {
     let titles =
         |list: &[usize]| Value::from(list.iter().map(|&at| book[at].title.clone()).collect::<Vec<_>>());
@@ -91,7 +91,7 @@ fn differences(book: &[LoreEntry], found: &LoreActivation, expect: &Value) -> Ve
     mismatches
 }
 
-/// Runs a case of a table; what is wrong.
+/// Runs a case of a table; returns the differences.
 pub(crate) fn run_case(case: &Value) -> Vec<String> {
     let book = entries(&case["entries"]);
     let single_step = [json!({ "messages": case["messages"], "expect": case["expect"] })];
@@ -131,7 +131,7 @@ fn the_table_of_activation_holds() {
         .iter()
         .flat_map(|case| run_case(case).into_iter().map(|mismatch| format!("{}: {mismatch}", case["id"])))
         .collect();
-    // F-013, F-020: what fills `lore_before` and the others
+    // F-013, F-020: entries of `lore_before` and the other slots
     assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
@@ -182,7 +182,7 @@ fn weights_of_a_group_are_shares() {
 
 #[test]
 fn a_hostile_book_is_read_in_bounded_time() {
-    // A chain in which each entry is found in the text of the one before.
+    // A chain of entries, each found in the text of the one before.
     let chain: Vec<LoreEntry> = (0..3000)
         .map(|at| LoreEntry {
             id: at.to_string(),
@@ -195,7 +195,7 @@ fn a_hostile_book_is_read_in_bounded_time() {
     let mut scan = LoreScan::new(&lines);
     scan.settings.recursive = true;
     assert!(activate(&chain, &scan).active.len() >= 1000);
-    // Regular expressions that take others for ever.
+    // Regular expressions on which backtracking engines never end.
     let book =
         [LoreEntry { keys: vec!["/(a+)+$/".into(), "/(.*)*x{1000}{1000}/".into()], ..LoreEntry::default() }];
     let lines = [line("user", "", &format!("{}!", "a".repeat(1 << 20)))];
@@ -213,7 +213,7 @@ fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
 
 #[test]
 fn the_keys_of_a_scan_have_bounds_together() {
-    // regular expressions that are large, and texts that are long for them
+    // large regular expressions, and long texts for them
     let large_pattern = |at: usize| format!("/[^{at}]{{1000}}/");
     let book: Vec<LoreEntry> =
         (0..200).map(|at| LoreEntry { keys: vec![large_pattern(at)], ..LoreEntry::default() }).collect();
@@ -230,7 +230,7 @@ fn the_keys_of_a_scan_have_bounds_together() {
     let long_lines = [line("user", "", &"x".repeat(1 << 20))];
     let found = activate(&book[..1], &LoreScan::new(&long_lines));
     assert!(found.warnings.iter().any(|warning| warning.contains("beginning alone")), "{:?}", found.warnings);
-    // Bytes that may be read are asked for, and nothing is read beyond them.
+    // The scan asks before it reads further bytes, and stops when refused.
     let (remaining, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
     let charge = |bytes: u64| {
         remaining.set(remaining.get() - i64::try_from(bytes).unwrap());
@@ -244,7 +244,7 @@ fn the_keys_of_a_scan_have_bounds_together() {
 
 #[test]
 fn what_regular_expressions_read_again_has_a_bound() {
-    // each pass finds one entry more, so that all is to be read again a thousand times
+    // each pass finds one more entry, so that everything would be read a thousand times
     let chain = |at: usize| LoreEntry {
         id: at.to_string(),
         keys: vec![format!("key {at} ")],

@@ -1,4 +1,4 @@
-//! Templates of two layers.
+//! Templates with variables of two layers.
 
 use serde_json::{Value, json};
 use tambour::texts::Language;
@@ -26,7 +26,7 @@ fn list_warnings(template: &str, script: Value) -> Vec<(&'static str, String)> {
     rendered.warnings.into_iter().map(|warning| (warning.code, warning.name)).collect()
 }
 
-/// The fenced text after `heading` in the file of exact texts, and those that follow.
+/// Returns the fenced texts after `heading` in the file of exact texts, up to its end.
 fn find_texts(heading: &str) -> Vec<&'static str> {
     let texts = include_str!("../../../../docs/spec/texts.md");
     let (_, rest) = texts.split_once(heading).expect("the heading is there");
@@ -67,7 +67,7 @@ fn the_worked_example_in_two_passes() {
 
 #[test]
 fn the_layers_do_not_meet() {
-    // S-025: a variable of the script with the name of one of the system.
+    // S-025: a script variable with the name of a system variable.
     let filled = fill("{%time%} {time}", json!({"time": "script"}), json!({"time": "system"}));
     assert_eq!(filled, "system script");
     let template = LayeredTemplate::parse("{time}{%time%}");
@@ -98,7 +98,7 @@ fn values_are_text_whatever_they_hold() {
         let system = fill("[{%a%}]{b}", json!({"b": "B"}), json!({"a": value, "time": "T"}));
         assert_eq!(system, format!("[{value}]B"));
     }
-    // Names with what other engines give a meaning.
+    // Names with characters that other engines interpret.
     assert_eq!(fill("{a.b} {a-b} {aab}", json!({"a.b": 1}), json!({})), "1 {a-b} {aab}");
 }
 
@@ -113,13 +113,13 @@ fn content_is_expanded_once_and_nothing_else_is() {
     };
     let variables = to_map(json!({"用户名": "{%chat_history%}", "称呼": "小明", "年龄": 30}));
     let system = system_values(&variables, &round);
-    // S-036, S-028: the content has its variables put in, also the system's; their values stay as they are.
+    // S-036, S-028: script and system variables are inserted into the content; their values are not expanded.
     let content = "Hi {称呼} from {%max_rounds%}: {用户名} {topic_content}";
     let (script, warnings) = script_values(&variables, content, &system);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let template = LayeredTemplate::parse("{topic_content}|{%user%}|{%chat_history%}|{年龄}|{称呼}");
     let rendered = template.render(&script, &system);
-    // S-037: 年龄 is none of the names in the sample code.
+    // S-037: 年龄 is not among the names in the sample code.
     assert_eq!(
         rendered.text,
         "Hi 小明 from 5: {%chat_history%} {topic_content}|{%chat_history%}|user: {%understanding_threshold%}|30|小明"
@@ -208,7 +208,7 @@ fn braces_can_be_escaped_and_those_of_jinja_are_left() {
     assert_eq!(fill_values("C:\\\\{a}\\\\\\{b}"), "C:\\A\\{b}");
     assert_eq!(fill_values("\\n \\} \\\\ \\{}"), "\\n \\} \\\\ {}");
     assert_eq!(fill_values("{{a}} {{ a }} {{{a}}} {{a}{b}"), "{{a}} {{ a }} {{{a}}} {{a}B");
-    // Braces of Jinja that are never closed take no variable with them.
+    // Unclosed braces of Jinja contain no variable.
     assert_eq!(fill_values("use {{ here\n{a} }}"), "use {{ here\nA }}");
     assert_eq!(fill_values("{\"x\":{a}}"), "{\"x\":A}");
 }
@@ -253,7 +253,7 @@ fn a_template_shows_its_variables_and_its_hash() {
     assert_eq!(template.variables(Layer::Script), ["b", "a"]);
     assert_eq!(template.variables(Layer::System), ["t", "a"]);
     assert_eq!(template.source(), "{b}{a}{%t%}{b}{%a%}{%t%}");
-    // S-044: the hash is that of the content.
+    // S-044: hash of the content.
     assert_eq!(
         LayeredTemplate::parse("abc").hash(),
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -273,7 +273,7 @@ fn ids_come_from_paths() {
     let files = TemplateFiles::new([file("a/b.md"), file("ai-say/mainline-a-introduce-concept.md")])
         .expect("two ids");
     assert_eq!(files.get("a-b").expect("it is there").source(), "text of a/b.md");
-    // S-045: a file of the same id replaces the shipped one.
+    // S-045: a file replaces the shipped template of the same id.
     let replaced = files.get(DEFAULT).expect("it is there");
     assert_eq!(replaced.source(), "text of ai-say/mainline-a-introduce-concept.md");
     // S-022
@@ -320,7 +320,7 @@ fn hostile_templates_take_linear_time() {
         let rendered = LayeredTemplate::parse(many).render(&Map::new(), &Map::new());
         assert!(rendered.warnings.len() <= 2 && !rendered.text.is_empty());
     }
-    // As many warnings as there are names, none of which searches the text again.
+    // Every name has a warning, and none of them searches the text again.
     let many: String = (0..50_000).map(|at| format!("{{v{at}}}\n")).collect();
     let rendered = LayeredTemplate::parse(many).render(&Map::new(), &Map::new());
     assert_eq!(rendered.warnings.last().map(|warning| warning.line), Some(50_000));

@@ -1,8 +1,8 @@
-//! Nothing acts that was thought, quoted, guessed, cut, doubled, unregistered, in mid-sentence or not in the reply before it
-//! was repaired.
+//! Property test: text that was thought, quoted, guessed, cut, doubled, unregistered, in mid-sentence or absent from the reply
+//! before its repair never acts.
 //!
-//! `ACTS_ITERATIONS` says how many replies of each dialect are read, `ACTS_FROM` from which seed on, `ACTS_DIALECT` of which
-//! one, `ACTS_TABLE=1` prints what was tried. The same seed gives the same reply on every machine.
+//! `ACTS_ITERATIONS` sets the number of replies of each dialect, `ACTS_FROM` the first seed, `ACTS_DIALECT` the only dialect;
+//! `ACTS_TABLE=1` prints the counts of all trials. The same seed gives the same reply on every machine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use tambour_fixtures::acts::{
     Action, ActionKind, ActionTrial, BlockZone, FORMS, TrialOutcome, ViolationKind, make_action_trial, zones,
 };
 
-/// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
-/// seeds 0 to 100,000 are read.
+/// Damaged replies of each dialect without `ACTS_ITERATIONS`. Before a release, and after changes to a dialect, seeds 0 to
+/// 100,000 are read.
 const ITERATIONS: u64 = 600;
 
 fn env_number(name: &str, default: u64) -> u64 {
@@ -26,11 +26,11 @@ fn seeds() -> std::ops::Range<u64> {
     first_seed..first_seed + env_number("ACTS_ITERATIONS", ITERATIONS)
 }
 
-/// What the replies of a dialect came to.
+/// Results for the replies of one dialect.
 #[derive(Default)]
 struct DialectTotal {
     outcome: TrialOutcome,
-    /// Seeds of each way to be wrong.
+    /// Failing seeds by kind of violation.
     failed_seeds: BTreeMap<ViolationKind, Vec<u64>>,
 }
 
@@ -76,9 +76,9 @@ fn nothing_acts_that_must_not() {
     }
 }
 
-/// The property says nothing when nothing acts, or where nothing was there that must not.
+/// Fails if too few blocks acted, or too few stood in zones in which nothing may act: the property would then prove nothing.
 fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
-    // `auto` reads replies of all dialects.
+    // `auto` shares its replies among all dialects.
     let share = if dialect == "auto" { 1000 } else { 200 };
     let min_count = (seeds().end - seeds().start) as usize / share;
     // What could be done before is done after a repair, but where the text around it must be escaped.
@@ -109,7 +109,7 @@ fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
     }
 }
 
-/// Every form of a call is read where it acts and where it must not.
+/// Fails unless every form of a call was read in acting and in forbidden zones.
 fn assert_forms(outcome: &TrialOutcome) {
     let min_count = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
     let count = |form: &str, zone: BlockZone| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
@@ -122,10 +122,10 @@ fn assert_forms(outcome: &TrialOutcome) {
         let zones = zones("toolcall");
         let outcome: usize = zones.iter().map(|zone| count(form, *zone)).sum();
         assert!(outcome > 4 * min_count, "{form}: only {outcome} that must not act");
-        // A few replies do not try all zones. Values between tags are texts, which nothing guesses.
+        // Few replies do not cover all zones. Values between tags are texts and are never guessed.
         let is_impossible = |zone: BlockZone| match zone {
             BlockZone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
-            // It holds backticks.
+            // The form holds backticks itself.
             BlockZone::Span | BlockZone::LongSpan => *form == "deepseek",
             _ => false,
         };
@@ -135,7 +135,7 @@ fn assert_forms(outcome: &TrialOutcome) {
     }
 }
 
-/// The ways in which a trial is wrong when its actions are changed.
+/// Violations that a trial reports after a change to its actions.
 fn violated_ways(trial: &ActionTrial, change: impl FnOnce(&mut Vec<Action>)) -> Vec<ViolationKind> {
     let mut actions = trial.read().actions;
     change(&mut actions);

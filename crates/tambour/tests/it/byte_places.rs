@@ -6,7 +6,7 @@ use tambour_fixtures::{ChunkCuts, ReadingCase};
 
 #[test]
 fn places_count_bytes_as_received() {
-    // what is no UTF-8 stands as U+FFFD in the text, which is longer
+    // bytes that are not UTF-8 become U+FFFD in the text, which is longer
     let input =
         b"<thinking>\xFF\xE4\xBD<phase id=\"1\"><title>a</title></phase></thinking><final>b<br/></final>";
     let options = Options::default();
@@ -29,7 +29,7 @@ fn places_count_bytes_as_received() {
 
 #[test]
 fn the_limit_of_the_input_cuts_no_character() {
-    // the text up to the limit is sent, half a character is not, and nothing is wrong with its bytes
+    // the text up to the limit is sent, half a character is dropped without a finding on its bytes
     let mut options = Options::default();
     options.limits.input = 4;
     for chunks in [&["aaa好"][..], &["aaa", "好"], &["aa", "a好"]] {
@@ -78,7 +78,7 @@ fn many_pieces_that_are_no_text_keep_their_places() {
 
 #[test]
 fn places_of_pieces_that_are_no_text_are_kept_in_few_bytes() {
-    // every second byte is one, so that each stands alone
+    // every second byte is invalid, so that each has a finding of its own
     let input = b"\xFFa".repeat(1 << 19);
     let mut pipeline = Pipeline::new("plain", &Options::default()).expect("it is in the table");
     let memory = allocation_counter::measure(|| {

@@ -1,5 +1,5 @@
-//! The checker of event streams (J-001 to J-036, J-060 to J-065, X-001, X-006, X-010). `grammar` holds it against the grammar as
-//! a matcher on letters, and feeds it streams and bytes at random.
+//! The checker of event streams (J-001 to J-036, J-060 to J-065, X-001, X-006, X-010). `grammar` compares it with the grammar as
+//! a matcher on letters, and feeds it random streams and bytes.
 
 mod grammar;
 
@@ -12,11 +12,11 @@ use tambour::finding::{Finding, Profile, Severity};
 use tambour::options::Options;
 use tambour_prompt::catalogue;
 
-// Letters for events: the tests below write streams as words.
+// Letters for events: the tests write streams as words.
 //   s serp_summary   T thinking_start   P phase_start   d phase_delta   E thinking_end
 //   F final_delta    Q serp_queries     X final_end     h heartbeat     c completed   e error
 
-/// The stream that `word` spells; phases get the next id, their deltas the last one.
+/// Builds the stream that `word` spells; phases get the next id, their deltas the last one.
 fn stream(word: &str) -> Vec<Value> {
     let mut id = 0;
     let mut events = Vec::new();
@@ -47,7 +47,7 @@ fn codes(events: &[Value]) -> Vec<String> {
     row_codes(&check_values(events, StreamCheckOptions::default()))
 }
 
-/// `row code` of each finding that is more than information.
+/// `row code` of each finding above information.
 fn row_codes(findings: &[Finding]) -> Vec<String> {
     let warnings = findings.iter().filter(|finding| finding.severity != Severity::Info);
     warnings.map(|finding| format!("{} {}", finding.rule, finding.code)).collect()
@@ -57,7 +57,7 @@ fn word_codes(word: &str) -> Vec<String> {
     codes(&stream(word))
 }
 
-/// A good stream with `data` in place of that of its first event called `name`.
+/// Builds a valid stream in which `data` replaces the data of the first event called `name`.
 fn stream_with(name: &str, data: &Value) -> Vec<Value> {
     let mut events = stream("sTPdPdEFQX");
     let event = events.iter_mut().find(|event| event["event"] == name).expect("an event of that name");
@@ -237,7 +237,7 @@ fn deltas_belong_to_the_open_phase() {
         assert_eq!(codes(&events), ["J-010 phase_delta_unknown"]); // J-010
     }
     assert_eq!(word_codes("TdPPEFX"), ["J-017 phase_delta_unknown"]); // J-017
-    // One unreadable id is one finding.
+    // An unreadable id is one finding.
     let mut events = stream("TPddPdEFX");
     events[1]["data"]["id"] = json!("one");
     assert_eq!(codes(&events), ["J-007 phase_id_invalid"]);
@@ -315,9 +315,9 @@ fn a_stream_ends_once() {
     assert_eq!(word_codes("TPPEFXcc"), ["J-035 terminal_duplicate"]); // J-035
     assert_eq!(word_codes("TPPEFXch"), ["J-035 event_after_terminal"]); // J-035
     assert_eq!(word_codes("TPPEFcX"), ["J-035 event_after_terminal"]); // J-035
-    // Sections that were begun are closed before an error.
+    // Open sections are closed before an error.
     assert!(word_codes("TPe").contains(&"J-014 final_end_missing".to_owned())); // J-035
-    // A bare list may leave the end out, unless it is asked for.
+    // The end of a bare list is optional by default.
     assert_eq!(word_codes("TPPEFX"), [""; 0]);
     let with_end = strict_options().with_terminal(true);
     assert_eq!(row_codes(&check_values(&stream("TPPEFX"), with_end)), ["J-035 terminal_missing"]);
@@ -372,7 +372,7 @@ fn extension_events_stand_inside_and_change_nothing() {
             assert_eq!(codes(&events), expected, "{name} at {at}"); // X-010
         }
     }
-    // Broken streams have the findings that they have without extension events.
+    // Extension events add no finding to a broken stream.
     for broken in ["TPEPFX", "PPEFX", "TPPEQFX", "TPPFEX"] {
         let mut events = Vec::new();
         for event in stream(broken) {
@@ -440,7 +440,7 @@ fn events_are_framed_for_sse() {
     ] {
         assert_eq!(codes_with_prefix(broken), ["J-034 sse_framing"], "{broken}"); // J-034
     }
-    // A raw line feed in the data: the rest of the line is no field, and the data is cut.
+    // A raw line feed in the data cuts it, and the rest of the line is no field.
     let raw = codes_with_prefix("event: heartbeat\ndata: {\"message_id\":\"m\n\",\"request_id\":\"r\"}\n\n");
     assert_eq!(raw, ["J-034 event_json", "J-034 sse_framing"]); // J-034
     assert_eq!(codes_with_prefix("event: heartbeat\ndata: [1]\n\n"), ["J-050 event_shape"]); // J-034
@@ -595,13 +595,13 @@ fn the_first_error_is_listed_whatever_comes_before_it() {
     let flat = "{\"event\":\"final_delta\",\"text\":\"x\"}\n".repeat(2);
     let text = format!("{good}{flat}{{\"event\":\"final_end\",\"data\":{{}}}}\n");
     let found = check_transcript(text.as_bytes(), lenient);
-    // Without an error it is the first finding.
+    // Without an error, the first finding is listed.
     assert_eq!((found.len(), found[0].code.as_ref(), found[0].span.start), (1, "event_flat", good.len()));
 }
 
 #[test]
 fn the_example_of_the_specification_passes() {
-    // Without the common fields and the end, as it stands there (R-26).
+    // The specification shows the example without the common fields and without the end (R-26).
     let text = r##"event: serp_summary
 data: {"text":"用户要一份三分化训练计划，包含频率与动作选择。"}
 

@@ -1,4 +1,4 @@
-//! The result does not depend on how a reply was cut (J-038).
+//! Results are independent of the cuts of a reply (J-038).
 
 use proptest::prelude::*;
 use tambour::Options;
@@ -8,7 +8,7 @@ use tambour_fixtures::{ChunkCuts, FixtureReading, ReadingCase, fixture};
 
 use super::properties::{any_input, config};
 
-/// Reads as every dialect and hands over each reading of the whole.
+/// Reads the input as every dialect and checks each reading of the whole.
 fn each_dialect(
     input: &[u8],
     check: impl Fn(&ReadingCase<'_>, &FixtureReading) -> Result<(), String>,
@@ -44,7 +44,7 @@ proptest! {
     }
 }
 
-/// Replies with a text that goes on past a limit, and something that is told at that very place.
+/// Replies with text that goes on past a limit, and with a reported fault at the limit itself.
 fn replies_past_limits() -> Vec<(&'static str, String)> {
     let long = |n: usize| "a".repeat(n);
     let mut replies = Vec::new();
@@ -99,7 +99,7 @@ fn what_is_cut_at_a_limit_is_cut_the_same() {
 
 #[test]
 fn a_difference_is_found() {
-    // The comparison itself: readings of different inputs differ.
+    // Test of the comparison itself: readings of different inputs differ.
     let (options, end) = (Options::default(), tambour::InputEnd::stop());
     let case = |input| ReadingCase { dialect: "plain", options: &options, reasoning: None, input, end: &end };
     let other = case(b"Hello").read(ChunkCuts::Single).expect("plain is a dialect");

@@ -1,4 +1,4 @@
-//! Which places of a Markdown text are code, against a Markdown library.
+//! Code within Markdown, compared with a Markdown library.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use tambour::lex::fence::Fence;
 use tambour::lex::signs::SignMasks;
 use tambour_fixtures::random::RandomSource;
 
-/// What lines begin with, and what they are made of. Each `x` is asked for.
+/// Beginnings and parts of random lines. Each `x` is a place to classify.
 const STARTS: &[&str] = &[
     "",
     "",
@@ -48,7 +48,7 @@ const PIECES: &[&str] = &[
 const LINES: &[&str] =
     &["```", "```", "~~~", "``` x", "x", "x", "`x`", "", "", "---", "***", "- - -", "===", "````", "~~~x"];
 
-/// A few lines.
+/// Builds a text of one to seven lines.
 fn random_text(random: &mut RandomSource) -> String {
     let mut text = String::new();
     for line in 0..1 + random.below(7) {
@@ -69,7 +69,7 @@ fn random_text(random: &mut RandomSource) -> String {
     text
 }
 
-/// Where each `x` stands, and whether that is code. `cut`: read byte by byte.
+/// Offset of each `x`, and whether it is code; optionally read byte by byte.
 fn tracked_places(text: &str, is_bytewise: bool) -> Vec<(usize, bool)> {
     let mut found = Vec::new();
     let mut filter = CodeFilter::new(usize::MAX);
@@ -94,8 +94,8 @@ fn tracked_places(text: &str, is_bytewise: bool) -> Vec<(usize, bool)> {
     found
 }
 
-/// Places that are code for the library, and places that are not compared: indented code, which counts as text, and lines that
-/// share a code span, since only spans on one line count (T-029).
+/// Places that are code for the library, and places to leave out of the comparison: indented code, which counts as text, and lines
+/// that share a code span, since only spans on one line count (T-029).
 fn reference_places(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let (mut code, mut excluded) = (Vec::new(), Vec::new());
     let mut block = None;
@@ -119,8 +119,8 @@ fn reference_places(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     (code, excluded)
 }
 
-/// Returns whether the library is known to read a tab wrong: before `>` it is no indentation there, and behind the run that closes a
-/// fence it keeps the fence open.
+/// Returns whether the library reads a tab of the text wrong: before `>` it does not count as indentation there, and after the run
+/// that closes a fence it keeps the fence open.
 fn is_misread(text: &str) -> bool {
     const BLANKS: [char; 2] = [' ', '\t'];
     text.match_indices('\t').any(|(at, _)| {
@@ -152,7 +152,7 @@ fn code_is_what_a_markdown_library_takes_for_it() {
     assert!(code_count > cases / 8, "only {code_count} places in code");
 }
 
-/// What a place is, and what it would be behind some texts.
+/// Context at the current place, and after each of some further texts.
 fn probe_contexts(code: &CodeTracker) -> Vec<CodeContext> {
     let suffix =
         ["", "x", "`", "\n", "\nx", "\n\nx", "\n  x ```", "\n  ```\nx", "\n```\nx", "\n> x", "\n2. ```\nx"];
@@ -167,7 +167,7 @@ fn probe_contexts(code: &CodeTracker) -> Vec<CodeContext> {
 
 #[test]
 fn pieces_whose_signs_are_known_are_read_like_others() {
-    // T-029: a way of its own, on which lines of known kinds are not looked at byte by byte
+    // T-029: pieces with known signs take a faster way, which does not look at lines of known kinds byte by byte
     let mut random = RandomSource::new(30);
     for _ in 0..20_000 {
         let mut text = random_text(&mut random);

@@ -1,10 +1,10 @@
-//! Commands of MVU (F-140): what they do was written, never computed, and who guesses is told where.
+//! Commands of MVU (F-140): values are taken as written and never computed, and guesses are refused with their place.
 
 use serde_json::{Value, json};
 use tambour::event::EventCollector;
 use tambour::{Finding, InputEnd, Options, Pipeline};
 
-/// The operations of the commands, and what was found.
+/// Reads commands; returns their operations and the findings.
 fn read(commands: &str) -> (Vec<Value>, Vec<Finding>) {
     let reply = format!("<content>x</content>\n<UpdateVariable>\n{commands}\n</UpdateVariable>");
     let mut sink = EventCollector::default();
@@ -18,7 +18,7 @@ fn read(commands: &str) -> (Vec<Value>, Vec<Finding>) {
     (operations.unwrap_or_default(), sink.findings)
 }
 
-/// Returns whether nothing of these commands is carried out, with a finding at each of these lines of the block.
+/// Fails unless no operation of these commands is carried out, with findings at these lines of the block.
 fn assert_refused(commands: &str, lines: &[usize]) {
     let (operations, findings) = read(commands);
     for operation in &operations {
@@ -157,7 +157,7 @@ fn values_that_would_have_to_be_computed_are_refused_with_their_place() {
             format!("_.assign('hp', 'k', {value});"),
         ];
         let keys = [format!("_.assign('hp', {value}, 1);"), format!("_.remove('hp', {value});")];
-        // Which element a number means, the state tells.
+        // The state decides which element a number means.
         let is_number = value.ends_with("e400") || value.ends_with("0123");
         for command in values.iter().chain(keys.iter().filter(|_| !is_number)) {
             assert_refused(command, &[1]);

@@ -1,4 +1,4 @@
-//! The corpora: replies written by hand give their events, injected faults are reported, and recordings of real
+//! The corpora: authored replies give their events, injected faults are reported, and recordings of real
 //! models always end in a valid stream.
 
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn dialects() -> impl Iterator<Item = &'static str> {
 /// Injected faults that break no rule a machine can decide.
 const UNDECIDABLE: [&str; 2] = ["fraction", "bare_ampersand"];
 
-/// One that is no fault: the default key of either language is read (S-052).
+/// Injected fault that is valid: the default key of either language is read (S-052).
 const READABLE_FAULT: &str = "response_english_key";
 
 fn read(
@@ -33,7 +33,7 @@ fn read(
     let mut options = Options::default();
     options.profile = profile;
     if dialect == "filament" {
-        // Without tools there are no calls.
+        // Calls need registered tools.
         options.set("tools", json!({"roll_dice": {"type": "object"}})).map_err(|error| error.to_string())?;
     }
     let (input, end) = (reply.joined_text(), parse_end(&reply.finish)?);
@@ -49,7 +49,7 @@ fn check_replies(replies: &[CorpusReply], check: impl Fn(&CorpusReply) -> Result
 
 #[test]
 fn authored_replies_give_their_events() {
-    // Answers of a dialogue, and blocks, hold more than their events: `dialogue` and `filament` compare them.
+    // Answers of a dialogue and blocks hold more than their events: `dialogue` and `filament` compare them.
     for dialect in dialects().filter(|dialect| !matches!(*dialect, "ai_say" | "filament")) {
         let replies = load_authored(dialect).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no replies for {dialect}");
@@ -66,7 +66,7 @@ fn authored_replies_give_their_events() {
     }
 }
 
-/// Compares the plan of a reply, which is used as it is.
+/// Compares the plan of a reply, which must not be a fallback.
 fn check_plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> {
     let found = reading.events.iter().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
@@ -78,7 +78,7 @@ fn check_plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> 
     }
 }
 
-/// Compares after joining neighbouring deltas and trimming, with the points the contract leaves open.
+/// Compares events after joining neighbouring deltas and trimming, except for the points the contract leaves open.
 fn is_equivalent(expected: &[Value], found: &[Value], ambiguous: &[String]) -> bool {
     let is_open = |point: &str| ambiguous.iter().any(|name| name == point);
     let normalize = |events: &[Value]| -> Vec<Value> {
@@ -131,7 +131,7 @@ fn authored_faults_are_reported() {
             if dialect != "ai_say" && UNDECIDABLE.contains(&fault.as_str()) || fault == READABLE_FAULT {
                 return Ok(());
             }
-            // A cut is told by the finish reason, or by the section that is left open.
+            // The finish reason or an unclosed section reports a cut.
             let min_severity = match fault.as_str() {
                 "flat_data"
                 | "prose_around"
@@ -139,9 +139,9 @@ fn authored_faults_are_reported() {
                 | "think_prefix"
                 | "two_objects"
                 | "fence_without_language" => Severity::Warning,
-                // A level such as 0.85 may be meant.
+                // A level such as 0.85 may be intended.
                 "fraction" if dialect == "ai_say" => Severity::Warning,
-                // Another name of a tag, and what stays text.
+                // Another name of a tag, and text that stays text, are warnings.
                 "think_instead_of_thought" | "lowercase_opcode" => Severity::Warning,
                 "sse_framing" | "extra_field" => Severity::Info,
                 _ => Severity::Error,

@@ -1,12 +1,12 @@
-//! Calls in every written form, with marks taken away, doubled or moved: what still runs is what was written, or a finding says
-//! what was done, and every cutting gives the same.
+//! Calls in every form, with marks removed, doubled or moved: an argument that runs is the original or has a finding, and every
+//! cutting gives the same.
 
 use serde_json::{Value, json};
 use tambour::event::{Event, EventCollector, Extension};
 use tambour::{InputEnd, Options, Pipeline};
 use tambour_fixtures::random::RandomSource;
 
-/// Marks of all formats, which are what a reply is taken apart by.
+/// Marks of all formats: the pieces that damage removes, doubles and moves.
 const MARKS: &[&str] = &[
     "<tool_call>",
     "</tool_call>",
@@ -79,7 +79,7 @@ fn options() -> Options {
     options
 }
 
-/// A call in one of the forms, its arguments, and what stands around it.
+/// Builds a call in a random form; returns its text and its arguments.
 fn random_call(random: &mut RandomSource) -> (String, Value) {
     const PATHS: &[&str] = &["/a", "/tmp/b c", "a <b> c", "名字", "x, y: z", "it's"];
     let path = PATHS[random.below(PATHS.len())];
@@ -128,7 +128,7 @@ fn random_call(random: &mut RandomSource) -> (String, Value) {
     (call, args)
 }
 
-/// Where the marks of a text stand.
+/// Offset and length of each mark in a text.
 fn mark_spans(text: &str) -> Vec<(usize, usize)> {
     let places = (0..text.len()).filter(|&at| text.is_char_boundary(at));
     let found = places.filter_map(|at| {
@@ -160,7 +160,7 @@ fn damage(text: &str, times: usize, random: &mut RandomSource) -> String {
     text
 }
 
-/// Calls with their arguments, codes of findings, and the text of all events.
+/// Reads a reply whole, byte by byte (`Some(0)`) or in two parts; returns arguments of calls, codes of findings, and all events.
 fn read(reply: &str, cut: Option<usize>, options: &Options) -> (Vec<Value>, Vec<String>, String) {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
@@ -196,7 +196,7 @@ fn what_runs_was_written_or_is_told() {
         let reply = damage(&call, times, &mut random);
         let (calls, codes, events) = read(&reply, None, &options);
         for found_call in &calls {
-            // Of a string that holds a mark, or has lost a sign of its own, nobody can tell.
+            // Marks and lost signs inside a string cannot be told from its text: only words are compared.
             let words = |value: &Value| {
                 let text = value.to_string().replace("\\n", "").replace("\\\"", "\"");
                 let text = MARKS.iter().fold(text, |text, mark| text.replace(mark, ""));

@@ -1,9 +1,9 @@
-//! How many deltas a reply costs, and what each holds.
+//! Number and texts of the deltas of a reply.
 
 use tambour::event::EventCollector;
 use tambour::{Event, InputEnd, Options, Pipeline};
 
-/// The texts of the deltas of a reply that comes in these pieces, phases and answer.
+/// Reads a reply in pieces; returns the texts of its deltas, of phases and answer.
 fn deltas(dialect: &str, options: &Options, pieces: &[&str]) -> Vec<String> {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
@@ -54,7 +54,7 @@ fn white_space_and_text_are_one_delta_up_to_the_limit() {
 
 #[test]
 fn text_in_pieces_costs_no_allocation() {
-    // nor does the white space that is put in front of it.
+    // neither text nor the white space put before it allocates.
     struct NullSink;
     impl tambour::event::Sink for NullSink {
         fn event(&mut self, _: Event<'_>) {}
@@ -70,7 +70,7 @@ fn text_in_pieces_costs_no_allocation() {
                 }
             }
         };
-        // The buffers have grown by then.
+        // First pass, in which the buffers grow.
         push_pieces();
         let cost = allocation_counter::measure(push_pieces);
         assert_eq!(cost.count_total, 0, "{dialect}");

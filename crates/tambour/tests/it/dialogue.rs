@@ -1,4 +1,4 @@
-//! Answers of dialogue rounds, and the decisions they lead to.
+//! Answers of dialogue rounds, and the decisions that follow from them.
 
 use serde_json::{Value, json};
 use tambour::event::{DecisionSource, Event, EventCollector, ExitDecision};
@@ -114,7 +114,7 @@ fn every_decision_lists_what_is_unmet() {
     assert_eq!(unmet(5, json!({}), &answer(90.0, false, false, true, "")), no_criteria); // S-070
     assert_eq!(unmet(2, json!({}), &answer(75.0, true, true, true, "")), no_criteria); // S-072
     assert_eq!(unmet(5, json!({}), &answer(90.0, false, false, false, "")), ["should_exit"]); // S-074
-    // S-075: those of both ways to understanding, unless one of them was reached.
+    // S-075: criteria of both ways to understanding are listed, unless one of them was reached.
     assert_eq!(unmet(2, json!({}), &answer(50.0, false, true, true, "")), ["understanding_level"]);
     let without_threshold = json!({ "expressed_threshold": null });
     assert_eq!(unmet(2, without_threshold, &answer(50.0, false, false, true, "")), ["understanding_level"]); // S-083
@@ -156,7 +156,7 @@ fn wrong_criteria_are_told() {
     assert_eq!(criteria(&json!({})), ExitCriteria::default()); // S-076
 }
 
-/// What is read of a reply in some round, and what is written again.
+/// Reads a reply in a round; returns its decision and the answer written again.
 fn read(reply: &CorpusReply, round: u32) -> (Option<ExitDecision>, Value) {
     let mut options = Options::default();
     let exit_criteria = criteria(&reply.input["exit_criteria"]);
@@ -193,7 +193,7 @@ fn authored_answers_give_their_output_and_decision() {
     assert!(valid >= 10, "{valid} valid answers");
 }
 
-/// Faults that lose something of the answer.
+/// Faults that lose part of the answer.
 const LOSSY_FAULTS: [&str; 7] = [
     "placeholder_number",
     "placeholder_bool",
@@ -217,14 +217,14 @@ fn faulty_answers_are_mended() {
         let fault = reply.fault.as_deref().expect("it has one");
         let base = replies.iter().find(|base| Some(&base.id) == reply.base.as_ref()).expect("it is there");
         let expected = &base.expected.as_ref().expect("the base is valid")["output"];
-        // S-053: what lost nothing is what it was made from.
+        // S-053: an answer without loss equals the answer it was made from.
         assert!(LOSSY_FAULTS.contains(&fault) || output == *expected, "{} ({fault}): {output}", reply.id);
     }
 }
 
 #[test]
 fn the_message_streams_and_reasoning_does_not() {
-    // X-005: each character of the message is out before the next arrives, bar what may end the string.
+    // X-005: each character of the message is sent before the next arrives, except one that may end the string.
     let before =
         r#"{"assessment": {"understanding_level": 1, "reasoning": "quiet"}, "response": {"咨询师": ""#;
     let mut pipeline = Pipeline::new("ai_say", &Options::default()).expect("a dialect");

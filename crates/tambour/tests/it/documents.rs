@@ -8,7 +8,7 @@ use tambour_fixtures::fixtures_folder;
 use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::words::WordSource;
 
-/// The answer of a reply, the dialect it was read in, and whether anything was found in it.
+/// Answer of a reply, its detected dialect, and whether it has no findings.
 fn read(text: &str, dialect: &str, profile: Profile) -> (String, &'static str, bool) {
     let mut options = Options::default();
     options.profile = profile;
@@ -23,7 +23,7 @@ fn read(text: &str, dialect: &str, profile: Profile) -> (String, &'static str, b
     (answer.collect(), pipeline.dialect(), sink.findings.is_empty())
 }
 
-/// The Markdown files of the repository.
+/// Collects the Markdown files below a folder.
 fn collect_documents(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
@@ -35,7 +35,7 @@ fn collect_documents(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The sections of a document, each from its heading on.
+/// Splits a document into its sections, each with its heading.
 fn sections(text: &str) -> Vec<String> {
     let mut sections = vec![String::new()];
     let mut is_fenced = false;
@@ -66,7 +66,7 @@ fn every_section_of_the_documents_is_kept_whole() {
             count += 1;
             let (answer, dialect, _) = read(section, "auto", Profile::Lenient);
             let trimmed = section.trim_matches([' ', '\t', '\r', '\n']);
-            // One that is a valid reply of another dialect as a whole may be read as that.
+            // A section that as a whole is a valid reply of another dialect may be read as such.
             let is_reply = dialect != "plain" && read(section, "auto", Profile::Strict).2;
             if answer != trimmed && !is_reply {
                 let start: String = section.chars().take(300).collect();

@@ -1,9 +1,9 @@
-//! Work that is done for each dialect.
+//! Work for each dialect.
 
 use tambour::dialect::DIALECTS;
 
-/// Runs `work` for each dialect, each in a thread of its own, and gives what they say. The variable `only` of the environment names
-/// the only one.
+/// Runs `work` for each dialect in a thread of its own and returns the results. The environment variable named `only` restricts it
+/// to one dialect.
 pub(crate) fn each_dialect<T: Send>(
     only: &str,
     work: impl Fn(&'static str) -> T + Sync,

@@ -15,7 +15,7 @@ use tambour::finding::{FindingReport, Profile};
 use tambour::span::Place;
 use tambour_prompt::catalogue;
 
-/// One event of each kind.
+/// Sample events, one of each kind.
 fn sample_events() -> Vec<Event<'static>> {
     let rule = catalogue::find("T-009").next().expect("T-009 is a rule").rule;
     let finding = FindingReport::new(rule, Place::START, 3, "no `<final>`").judge(Profile::Strict);
@@ -52,7 +52,7 @@ fn failure() -> Event<'static> {
     Event::Error(Failure::new("upstream_failed", message, true))
 }
 
-/// Lines of a frame by field name, and the text after them.
+/// Parses a frame into field names and values.
 fn parse_frame(frame: &[u8]) -> Vec<(String, String)> {
     let text = std::str::from_utf8(frame).expect("frames are UTF-8"); // J-034
     let body = text.strip_suffix("\n\n").expect("a blank line ends a frame"); // J-034
@@ -113,7 +113,7 @@ fn a_whole_stream_passes_the_checker() {
         sse::write_comment("keep\nalive", &mut out);
     }
     let findings = check_transcript(&out, StreamCheckOptions::default());
-    // Only advice on the content is left: J-030, J-034, J-035 and J-036 hold.
+    // Findings below an error are advice on the content: J-030, J-034, J-035 and J-036 hold.
     assert!(findings.iter().all(|finding| finding.severity < tambour::Severity::Error), "{findings:?}");
 }
 
@@ -203,7 +203,7 @@ fn a_comment_is_one_line() {
 
 #[test]
 fn the_whole_reply_of_thinkingml_is_escaped_where_its_thinking_speaks_of_the_answer() {
-    // what clients are sent, which is written from the log.
+    // the reply that clients receive, written from the log.
     let reply = "<thinking>I mention <final> here.</thinking>\n<final>Hi</final>";
     let encoded_reply = |dialect: &str| {
         let log =

@@ -33,7 +33,7 @@ fn a_place_counts_characters_and_shows_a_part_of_a_long_line() {
     let place = Location::from_offset(&text, offset);
     assert_eq!((place.line, place.column), (2, 102));
     assert_eq!(place.excerpt, format!("{}é!", "ü".repeat(39)));
-    // Behind the end, and in the middle of a character.
+    // Offsets past the end, and in the middle of a character.
     assert_eq!((Location::from_offset(&text, 10_000).line, Location::from_offset("é", 1).column), (3, 1));
     assert_eq!(Location::from_offset("", 0).excerpt, "");
 }

@@ -1,4 +1,4 @@
-//! The examples of the rules: each is read, breaks its rule or keeps it, and is complete.
+//! Examples of the rules: each can be read, breaks or keeps its rule, and is complete.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn finding_labels(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.rule)).collect()
 }
 
-/// What is wrong with the examples of a rule.
+/// Describes a fault in the examples of a rule.
 fn complaint(entry: CatalogueEntry) -> Option<String> {
     let rule = entry.rule;
     let broken = match example_findings(entry, rule.broken) {

@@ -69,7 +69,7 @@ fn authored_replies_give_their_blocks() {
     }
 }
 
-/// Events in the form of the corpus; calls come at the end of a reply and go where the corpus has them.
+/// Converts events to the form of the corpus. Calls are sent at the end of a reply and move to their place in the corpus.
 fn blocks(sink: &EventCollector) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     let mut calls = Vec::new();
@@ -133,7 +133,7 @@ fn blocks(sink: &EventCollector) -> Vec<Value> {
 
 #[test]
 fn text_comes_as_it_is_written() {
-    // F-101, F-102, F-221: a thought and the content stream; what is held is less than a tag.
+    // F-101, F-102, F-221: a thought and the content stream; less than a tag is held.
     let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
@@ -150,7 +150,7 @@ fn text_comes_as_it_is_written() {
 
 #[test]
 fn a_block_acts_when_it_closes_and_once() {
-    // F-214, R-68: not before its end, and once; a call when the reply has ended by itself.
+    // F-214, R-68: a block acts at its end, once; a call acts when the reply has ended by itself.
     let mut options = Options::default();
     options.tools = Some(ToolRegistry::from_json(&json!({"roll": {"type": "object"}})).expect("tools"));
     let mut sink = EventCollector::default();
@@ -177,7 +177,7 @@ fn a_block_acts_when_it_closes_and_once() {
 
 #[test]
 fn operations_are_applied_where_a_state_is_attached() {
-    // F-113, F-116: each on its own, with its result; what is refused is one notice.
+    // F-113, F-116: each operation applies on its own, with its result; refusals share one notice.
     let reply = "<content>x</content><variable_update><analysis>why</analysis>\
         [[\"ADD\",\"hp\",2],[\"ADD\",\"name\",1],[\"DIV\",\"hp\",0],[\"SET\",\"a.b\",0.1],[\"ADD\",\"a.b\",0.2]]</variable_update>";
     let mut options = Options::default();
@@ -210,7 +210,7 @@ fn operations_are_applied_where_a_state_is_attached() {
     assert_eq!(pipeline.state(), Some(&state)); // F-113
     assert_eq!(event_data(&sink, "state_update")[0]["results"][0]["reason"], "not_applied");
 
-    // A reply of a tool loop goes on with the state of the one before.
+    // The next reply of a tool loop continues with the state of the one before.
     options.tool_loop = true;
     options.set("filament.atomic", false).expect("an option");
     options.set("tools", json!({"roll": {"type": "object"}})).expect("an option");
@@ -228,7 +228,7 @@ fn operations_are_applied_where_a_state_is_attached() {
 
 #[test]
 fn a_tag_contract_of_ones_own_needs_no_code() {
-    // F-200: the example of the documents.
+    // F-200: example of the documents.
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rpg/");
     let reply = std::fs::read_to_string(format!("{folder}report.txt")).expect("the example is there");
     let structure = json!({
@@ -276,7 +276,7 @@ fn protocols_give_the_structure() {
 
 #[test]
 fn instructions_show_what_is_active() {
-    // F-237: each example passes, in both languages, whatever is active.
+    // F-237: examples of all active protocols pass, in both languages.
     let views = json!(["map.small"]);
     let tools = json!({"roll": {"type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}});
     let custom_structure = json!({"mandatory": [{"name": "story", "role": "content"}], "optional": [{"name": "plan", "role": "thought"}, "remark"]});
@@ -316,7 +316,7 @@ fn instructions_show_what_is_active() {
     }
 }
 
-/// The examples in the rules, each with all its lines.
+/// Examples in the text of the rules, each with all its lines.
 fn examples_in_rules(rules: &str) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
     let mut is_inside = false;
@@ -404,7 +404,7 @@ fn values_of_commands_are_never_evaluated() {
 
 #[test]
 fn hostile_replies_end_and_cost_little() {
-    // F-222, F-223: a megabyte of what begins something.
+    // F-222, F-223: a megabyte of openings.
     for (place, piece) in [
         ("", "<"),
         ("<content>", "<!--"),

@@ -1,4 +1,4 @@
-//! Filament: what acts, and what must not (R-80 to R-83, R-96).
+//! Filament: actions that run, and actions that must not (R-80 to R-83, R-96).
 
 use serde_json::{Value, json};
 use tambour::event::{EventCollector, FinishReason};
@@ -21,7 +21,7 @@ fn names(sink: &EventCollector) -> Vec<String> {
 
 #[test]
 fn a_block_in_a_thought_is_held_until_the_thought_ends() {
-    // R-80: counted, and neither shown nor carried out before.
+    // R-80: held bytes are counted, and the block is neither shown nor carried out before.
     let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
@@ -47,7 +47,7 @@ fn a_block_in_a_thought_is_held_until_the_thought_ends() {
 
 #[test]
 fn a_draft_ends_at_the_limit_itself() {
-    // R-80: however it is cut.
+    // R-80: the limit holds for any cutting.
     let mut options = Options::default();
     options.limits.hold = 64;
     let block = "<variable_update>[[\"SET\",\"a\",1]]</variable_update>";
@@ -66,7 +66,7 @@ fn a_draft_ends_at_the_limit_itself() {
     }
 }
 
-/// The state after commands of MVU on another, and the reasons of what was refused.
+/// Runs commands of MVU on a state; returns the new state and the reasons of refusals.
 fn run_commands(state: &Value, commands: &str) -> (Value, String) {
     let mut options = Options::default();
     options.state =
@@ -76,7 +76,7 @@ fn run_commands(state: &Value, commands: &str) -> (Value, String) {
     let outcome = pipeline.outcome();
     let after = pipeline.state().expect("a state").clone();
     for block in &outcome.applied_updates {
-        // What was settled can be taken back and done again after it was stored.
+        // A stored record of an applied block can be undone and done again.
         let record = serde_json::to_string(block).expect("a record is JSON");
         let record: tambour::state::AppliedBlock = serde_json::from_str(&record).expect("and read again");
         let mut restored = after.clone();
@@ -151,7 +151,7 @@ fn lists_written_anew_are_bounded() {
 
 #[test]
 fn a_number_out_of_range_refuses_its_operation_alone() {
-    // R-81: from every door.
+    // R-81: numbers of every form of operation.
     let text = r#"[["SET","a",1e400],["PUSH","l",[-1e999]],["ADD","n",12345678901234567890123],["SET","t","1e400 \" 1e400"],["SET","n",2]]"#;
     let list: Value = serde_json::from_str(&bound_numbers(text)).expect("JSON");
     let mut state = json!({"n": 1});
@@ -167,10 +167,10 @@ fn a_number_out_of_range_refuses_its_operation_alone() {
     }
 }
 
-/// Replies of one test when `FUZZ_ITERATIONS` does not say.
+/// Number of replies of one test without `FUZZ_ITERATIONS`.
 const REPLIES: usize = 3_000;
 
-/// A damaged reply, and the numbers of the blocks in it that may act.
+/// Builds a damaged reply; returns the numbers of the blocks that may act, and whether the reply is cut.
 fn random_reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
     let (mut text, mut allowed, mut block) = (String::new(), Vec::new(), 0);
     let pairs = [
@@ -212,7 +212,7 @@ fn random_reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
                     content += random.pick::<&str>(&["", " x ", "\n", "</content>", "<b>"]);
                 }
                 if random.below(8) == 0 {
-                    // Cut in the thought.
+                    // Cut inside the thought.
                     text += &format!("\n{open}{content}");
                     is_cut = true;
                     break;
@@ -254,14 +254,14 @@ fn random_reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
     (text, allowed, is_cut)
 }
 
-/// An update that lacks its end.
+/// Appends an update that lacks its end.
 fn push_cut_block(text: &mut String, random: &mut RandomSource, number: usize) {
     let complete = format!("[[\"SET\",\"n\",{number}]");
     let end = random.below(complete.len());
     *text += &format!("<content>x</content>\n<variable_update>{}", &complete[..end]);
 }
 
-/// The numbers of the blocks that acted.
+/// Numbers of the blocks that acted.
 fn acting_blocks(sink: &EventCollector) -> Vec<usize> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok()).map(|n| n as usize);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What findings promise: their places, their number, and what is said of repairs.
+//! Guarantees of findings: place, number, and text of repairs.
 
 use tambour::dialect::DIALECTS;
 use tambour::event::EventCollector;
@@ -10,7 +10,7 @@ use tambour_fixtures::reading::{TRANSCRIPT, is_judged_only};
 use tambour_fixtures::run::{options_for, reading_case};
 use tambour_fixtures::{ChunkCuts, Fixture, fixtures_folder, load_fixtures, queue};
 
-/// Runs `check` on each fixture of a dialect, in both profiles, with its findings.
+/// Runs `check` on each fixture of a dialect in both profiles, with its findings.
 fn check_fixtures(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> + Sync) {
     let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
@@ -31,7 +31,7 @@ fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), Strin
 #[test]
 fn lines_and_columns_are_those_of_the_span() {
     check_fixtures(|fixture, _, findings| {
-        // What is no text has no characters to count.
+        // Bytes that are not UTF-8 have no characters to count.
         let Ok(reply) = std::str::from_utf8(&fixture.input) else { return Ok(()) };
         findings.iter().try_for_each(|finding| {
             let (start, end) = (finding.span.start, finding.span.end);
@@ -91,7 +91,7 @@ fn only_the_first_finding_is_listed_when_that_is_asked_for() {
 #[test]
 fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
     let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
-    // Scripts are no replies; they have no contract.
+    // Scripts have no contract.
     fixtures.retain(|fixture| fixture.dialect == TRANSCRIPT || !is_judged_only(&fixture.dialect));
     queue::check_all(&fixtures, |fixture| {
         let contract = Contract::from_name(&fixture.dialect).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Every fixture gives what it says, however it is cut.
+//! Every fixture gives its recorded result under every cutting.
 
 use tambour::dialect::DIALECTS;
 use tambour::event::{EventKind, JoinedEvents};
@@ -13,13 +13,13 @@ use tambour_fixtures::{
     ChunkCuts, Fixture, FixtureReading, ReadingCase, fixtures_folder, grammar, load_fixtures, run_fixture,
 };
 
-/// Inputs up to this size are cut at every place.
+/// Longest input, in bytes, that is cut at every place.
 const EVERY_CUT: usize = 8 << 10;
 
-/// Cuts of longer inputs.
+/// Number of cuts of longer inputs.
 const SOME_CUTS: usize = 500;
 
-/// Dialects that fixtures may name before the library reads them.
+/// Dialects that fixtures may use before the library reads them.
 const PLANNED: [&str; 4] = ["jsonseq", "aiplan", "filament", "ai_say"];
 
 fn fixtures() -> Vec<Fixture> {
@@ -29,7 +29,7 @@ fn fixtures() -> Vec<Fixture> {
     fixtures
 }
 
-/// Runs `check` on each fixture and fails with all complaints at once. While they are being rewritten, nothing is read.
+/// Runs `check` on each fixture and fails with all complaints at once. Does nothing while fixtures are being recorded.
 fn check_fixtures(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
     if !is_updating() {
         queue::check_all(&fixtures(), check);
@@ -94,7 +94,7 @@ fn fixtures_give_valid_streams() {
 
 #[test]
 fn extensions_come_only_when_they_are_asked_for() {
-    // without them the stream is the same but for them, and what is to be done is too.
+    // without extensions the stream is otherwise the same, with the same calls.
     check_fixtures(|fixture| {
         if is_judged_only(&fixture.dialect) {
             return Ok(());
@@ -126,7 +126,7 @@ fn extensions_come_only_when_they_are_asked_for() {
 
 #[test]
 fn fixtures_hold_back_no_more_than_documented() {
-    // X-007, J-037: with a small `limits.hold`, nothing but the constant is left of what may be held.
+    // X-007, J-037: a small `limits.hold` leaves only the constant part of the bound on held bytes.
     check_fixtures(|fixture| {
         let mut options = options_for(fixture, Profile::Lenient);
         options.limits.hold = 64;

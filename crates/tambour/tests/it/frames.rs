@@ -1,8 +1,8 @@
-//! Frames of Server-Sent Events as upstreams send them: any line ends, any chunking.
+//! Frames of Server-Sent Events from upstreams: any line ends, any chunking.
 
 use tambour::lex::sse::SseReader;
 
-/// Name and data of each frame, and whether something was cut, as the text comes in chunks of that size.
+/// Reads a text in chunks of `size` bytes; returns name and data of each frame, and whether it was cut.
 fn read(text: &str, size: usize, limit: usize) -> Vec<(String, String, bool)> {
     let (mut reader, mut found) = (SseReader::new(limit), Vec::new());
     let mut collect = |frame: tambour::lex::sse::SseFrame<'_>| {
@@ -37,7 +37,7 @@ fn frames_are_the_same_under_every_chunking() {
 
 #[test]
 fn a_line_feed_belongs_to_the_carriage_return_before_it() {
-    // Were it a line of its own, it would end the frame.
+    // A line feed on its own would end the frame.
     for size in 1..12 {
         assert_eq!(
             read("data: a\r\ndata: b\r\n\r\n", size, 100),

@@ -1,6 +1,6 @@
 //! The fuzz targets on seeded random inputs: the same bodies as in `fuzz/`, on the stable compiler.
 //!
-//! `FUZZ_ITERATIONS` says how many inputs each test reads; the time follows from it, the result does not depend on it.
+//! `FUZZ_ITERATIONS` sets the number of inputs of each test; only the time depends on it.
 
 use tambour::dialect::DIALECTS;
 use tambour_fixtures::imports;
@@ -11,7 +11,7 @@ use tambour_fixtures::targets;
 use tambour_fixtures::words::ReplyPool;
 use tambour_fixtures::{fixtures_folder, load_fixtures};
 
-/// Inputs of one test when `FUZZ_ITERATIONS` does not say.
+/// Number of inputs of one test without `FUZZ_ITERATIONS`.
 const ITERATIONS: u64 = 1000;
 
 pub(crate) fn iterations() -> u64 {
@@ -19,7 +19,7 @@ pub(crate) fn iterations() -> u64 {
     text.map_or(ITERATIONS, |text| text.parse().expect("FUZZ_ITERATIONS is a number"))
 }
 
-/// Seeds of all inputs, in pieces that go to one core each.
+/// Ranges of 500 seeds, each the work of one thread.
 fn seed_ranges(count: u64) -> Vec<std::ops::Range<u64>> {
     (0..count).step_by(500).map(|first| first..count.min(first + 500)).collect()
 }
@@ -72,7 +72,7 @@ fn state() {
 
 #[test]
 fn files_of_other_programs() {
-    // F-013: what is read goes out and in again as the same
+    // F-013: an imported file is exported and imported again without change
     queue::run_all(&seed_ranges(iterations()), |seeds| {
         for seed in seeds.clone() {
             imports::check_file(&imports::file_input(&mut RandomSource::new(seed)));
@@ -92,7 +92,7 @@ fn prompts() {
 
 #[test]
 fn words() {
-    // Invariant 5; seeds beyond those that the property itself reads.
+    // Invariant 5; seeds apart from those of the property itself.
     let replies = ReplyPool::load().expect("the fixtures are readable");
     let jobs: Vec<_> = seed_ranges(iterations())
         .into_iter()

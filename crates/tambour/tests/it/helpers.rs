@@ -1,4 +1,4 @@
-//! What the tests themselves lean on: `tambour-fixtures` has no tests of its own, so that it is compiled once.
+//! Tests of the test helpers: `tambour-fixtures` has no tests of its own, so that it is compiled once.
 
 use tambour_fixtures::grammar::matches_grammar;
 use tambour_fixtures::queue;

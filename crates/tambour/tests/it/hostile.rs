@@ -1,7 +1,7 @@
 //! Hostile input costs no more than any other of its size (X-007).
 //!
 //! Clocks are no measure on a shared machine, so work is counted. Here: bytes allocated, bytes alive at a time, bytes
-//! held back, and events and findings sent. What reads bytes again without copying them escapes these counts;
+//! held back, and events and findings sent. Bytes that are read again without a copy escape these counts;
 //! `cargo xtask work` counts instructions under valgrind for that.
 
 use tambour::dialect::DIALECTS;
@@ -11,30 +11,30 @@ use tambour::{Event, Finding, InputEnd, Options, Pipeline, Profile};
 use tambour_fixtures::hostile::{self, HostileShape};
 use tambour_fixtures::queue;
 
-/// Sizes that are compared, in bytes.
+/// Compared sizes, in bytes.
 const SMALL: usize = 8 << 10;
 const LARGE: usize = 64 << 10;
 
-/// Sizes of inputs of which even the smaller one exceeds what may be held or kept.
+/// Sizes of inputs that both exceed the limits of held and kept text, in bytes.
 const BIG: usize = 48 << 10;
 const HUGE: usize = 192 << 10;
 
-/// Bytes that one reader may have allocated at a time, whatever it reads. Values that are delivered whole, such as
+/// Largest number of bytes allocated at a time for any input. Values that are delivered whole, such as
 /// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.
 const MAX_ALIVE_BYTES: u64 = 6 << 20;
 
-/// Size of inputs whose memory is compared with their size.
+/// Size in bytes of inputs whose memory is compared with their size.
 const WEIGHED_INPUT_BYTES: usize = 64 << 10;
 
-/// Bytes that may be alive for each byte of input, whatever is done with the reply, and what comes on top: findings, of
-/// which there are `limits.findings` at most, and schemas of tools.
+/// Largest number of allocated bytes for each byte of input, and the constant on top of it: findings, of
+/// `limits.findings` at most, and schemas of tools.
 const ALIVE_PER_BYTE: u64 = 16;
 const BASE_ALIVE_BYTES: u64 = 320 << 10;
 
-/// The same for repairing: what is written, where its signs are escaped up to five times as long, is read again.
+/// Bytes for repairing: the rewritten text, up to five times as long where its signs are escaped, is read again.
 const ALIVE_PER_REPAIRED_BYTE: u64 = 28;
 
-/// Counts what is sent, keeps nothing.
+/// Sink that counts events and findings.
 #[derive(Default)]
 struct EventCounter {
     count: u64,
@@ -50,7 +50,7 @@ impl Sink for EventCounter {
     }
 }
 
-/// What a reading cost.
+/// Cost of a reading.
 struct ReadingCost {
     output_count: u64,
     allocated_bytes: u64,
@@ -76,15 +76,14 @@ fn cost(dialect: &str, input: &str, chunk: usize, options: &Options) -> ReadingC
     }
 }
 
-/// Fails when the larger input costs more than its size allows. What `limits.hold` bounds grows with the input here,
-/// so that its cost shows.
+/// Fails when the larger input costs more than its size allows. `limits.hold` is raised, so that held bytes count as well.
 fn check_linear(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
     let small = cost(dialect, &shape.build_input(SMALL), chunk, &options);
     let large = cost(dialect, &shape.build_input(LARGE), chunk, &options);
     let ratio = (LARGE / SMALL) as u64;
-    // Buffers that only the larger input fills, and findings that only it has, make up the constant.
+    // The constant covers buffers that only the larger input fills, and its additional findings.
     if large.allocated_bytes > 2 * ratio * small.allocated_bytes + 32 * LARGE as u64 {
         return Err(format!("{} bytes allocated, then {}", small.allocated_bytes, large.allocated_bytes));
     }
@@ -94,10 +93,10 @@ fn check_linear(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(),
     Ok(())
 }
 
-/// Fails when reading takes more memory, or holds back more, than the limits say.
+/// Fails when reading allocates or holds back more than the limits allow.
 fn check_bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
-    // What is kept whole because it may act grows up to these.
+    // Objects that may act are kept whole up to these limits.
     options.limits.value = 8 << 10;
     options.limits.hold = 8 << 10;
     options.limits.items = 128;
@@ -114,10 +113,10 @@ fn check_bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<()
     Ok(())
 }
 
-/// Fails when decoding, checking or repairing keeps more than so many bytes for each byte of the input.
+/// Fails when decoding, checking or repairing exceeds the allowed bytes for each byte of the input.
 fn check_weight(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let input = shape.build_input(WEIGHED_INPUT_BYTES);
-    // Limits as small beside this input as they are beside the longest reply.
+    // Limits in the same proportion to this input as the defaults to the longest reply.
     let mut options = Options::default();
     let limits = &mut options.limits;
     let ratio = limits.input / WEIGHED_INPUT_BYTES;
@@ -150,7 +149,7 @@ fn check_weight(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(),
 
 type Check = fn(&str, &HostileShape, usize) -> Result<(), String>;
 
-/// Runs a check on every dialect, in threads with a small stack: depth of the input is no depth of calls.
+/// Runs a check on every dialect, in threads with a small stack: nested input must not nest calls.
 fn check_dialects(shapes: &[HostileShape], chunks: &'static [usize], check: Check) {
     let jobs_of = |dialect: &'static str| shapes.chunks(16).map(move |shapes| (dialect, shapes));
     let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| jobs_of(entry.name)).collect();
@@ -211,7 +210,7 @@ fn repairing_bytes_that_are_no_text_takes_little_memory() {
     }
 }
 
-/// Replies of many small values, or of few large ones.
+/// Builds replies of many small values, or of few large ones.
 fn large_replies(size: usize) -> Vec<String> {
     let repeat_to_size = |pattern: &str| pattern.repeat(size / pattern.len());
     let call = |args: &str| {
@@ -244,7 +243,7 @@ fn large_replies(size: usize) -> Vec<String> {
 
 #[test]
 fn memory_is_bounded_by_the_reply() {
-    // X-007: whatever a reply holds, sixteen times its length is enough to read it.
+    // X-007: reading any reply takes at most sixteen times its length.
     let size = 1 << 20;
     let work = move || {
         let mut complaints = Vec::new();
@@ -268,13 +267,13 @@ fn memory_is_bounded_by_the_reply() {
 
 #[test]
 fn what_comes_before_an_answer_is_not_kept() {
-    // R-22, X-007: what is not held is not read again.
+    // R-22, X-007: text that is not held is not read again.
     let answer = "\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"";
     let thought = "\"thought\":\"t\"";
     for blank in ["\\n", "\n", " ", "\\t\\r"] {
         for chunk in [1, 4, 4096] {
             let blanks = blank.repeat(50_000);
-            // One that waits for the thought too.
+            // The second reply waits for the thought as well.
             for reply in [
                 format!("{{{thought},{answer}{blanks}Hi\",\"tool_calls\":[]}}"),
                 format!("{{{answer}{blanks}Hi\",{thought},\"tool_calls\":[]}}"),

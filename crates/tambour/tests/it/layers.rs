@@ -1,13 +1,13 @@
-//! The direction of the library's modules, and what none of them may touch. See `ARCHITECTURE.md`.
+//! Order of the library's modules, and words that none of them may use. See `ARCHITECTURE.md`.
 
 use std::path::Path;
 
 use tambour_fixtures::layers::{IMPURE, LayerRules, declared_modules};
 
-/// Shared vocabulary: may be used by all, uses only itself.
+/// Shared vocabulary: usable by all modules, uses only itself.
 const BASE: &[&str] = &["error", "finding", "span", "limits", "event", "texts"];
 
-/// What a model's reply goes through, in order: each may use those before it.
+/// Stages of a model's reply in order; each may use the ones before it.
 const INBOUND: &[&str] = &[
     "lex",
     "repair",
@@ -22,11 +22,11 @@ const INBOUND: &[&str] = &[
     "catalogue",
 ];
 
-/// Modules beside both halves: they use the vocabulary, `lex` and each other in this order. Used from `options` on.
+/// Leaves: modules that use the vocabulary, `lex` and each other in this order; usable from `options` on.
 const LEAVES: &[&str] =
     &["yaml", "privacy", "schema", "tool", "structure", "protocol", "exit", "state", "html"];
 
-/// The checker of streams judges what the others make: it uses what they rest on, and only `verdict` and `catalogue` use it.
+/// Checker of streams: independent of the stages after `policy`; only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";
 
 const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: may_use };

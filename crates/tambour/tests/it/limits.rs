@@ -1,4 +1,4 @@
-//! Each limit (X-007): its default, what holds at the limit itself, and what happens one past it.
+//! Each limit (X-007): its default, the reading at the limit itself, and one past it.
 
 use serde_json::json;
 use tambour::event::EventCollector;
@@ -17,7 +17,7 @@ fn options_with_limits(change: impl FnOnce(&mut Limits)) -> Options {
     options
 }
 
-/// Events and findings of a reply that comes in these pieces.
+/// Reads a reply in pieces; returns its events and findings.
 fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> EventCollector {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("a dialect");
@@ -162,7 +162,7 @@ fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
 
 #[test]
 fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
-    // R-22, J-038: however the text was cut.
+    // R-22, J-038: the cut makes no difference.
     let text = "\u{3000}    \u{3000} ";
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
@@ -261,9 +261,9 @@ fn the_form_of_a_reply_is_decided_at_the_limit() {
 
 #[test]
 fn places_of_members_are_kept_up_to_a_limit() {
-    // X-006: 256 of them; what comes behind has one place.
+    // X-006: 256 of them have places of their own; the members after them share one.
     for (member_count, place_count) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
-        // `event` and `data` are members too.
+        // `event` and `data` count as members, too.
         let members: String = (0..member_count).map(|n| format!("\"k{n}\":{n},")).collect();
         let line = format!("{{\"event\":\"phase_start\",\"data\":{{{members}\"title\":[],\"id\":[]}}}}");
         let sink = read("jsonseq", &Options::default(), &[line.as_bytes()]);
@@ -314,10 +314,10 @@ fn a_schema_has_as_many_patterns_as_the_limit() {
         assert_eq!((error.pointer.as_str(), error.code), (pointer, "schema_limit"), "{error}");
         assert!(error.to_string().contains('3'), "{error}");
     }
-    // A field of that name is none.
+    // Fields called `pattern` are no patterns.
     let field_schema = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
     assert_eq!(compile(&field_schema).expect("it has no patterns").count_patterns(), 0);
-    // Nested repeats stop at the size, whatever they would come to.
+    // Nested repeats fail as soon as they exceed the size.
     for pattern in ["^[a-z]{1,500}$", "^(((a{1,99}){1,99}){1,99}){1,99}$", r"^(\p{L}{1,50}){1,50}$"] {
         let error = compile(&json!({"items": {"pattern": pattern}})).unwrap_err();
         assert_eq!((error.pointer.as_str(), error.code), ("/items/pattern", "schema_limit"), "{error}");

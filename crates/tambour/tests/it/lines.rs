@@ -1,4 +1,4 @@
-//! JSON Lines and answers of models: nothing of a reply is lost without a finding over it, and lists cost no more than
+//! JSON Lines and answers: a finding covers every lost part of a reply, and lists cost no more than
 //! their bytes.
 
 use tambour::event::{EventCollector, Sink};
@@ -6,7 +6,7 @@ use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 use tambour_fixtures::run::reading_case;
 use tambour_fixtures::{ChunkCuts, fixtures_folder, load_fixtures};
 
-/// Stands in fixtures where the model wrote something that no event holds.
+/// Marker in fixtures for text that no event holds.
 const LOST: &str = "LOST";
 
 #[test]
@@ -31,7 +31,7 @@ fn what_no_event_holds_is_inside_a_finding() {
     assert!(words > 20, "only {words} words");
 }
 
-/// Drops everything.
+/// Sink that drops everything.
 struct NullSink;
 
 impl Sink for NullSink {
@@ -42,7 +42,7 @@ impl Sink for NullSink {
 fn lists_cost_no_more_than_their_bytes() {
     const EVENT: &str = "{\"event\":\"thinking_start\",\"data\":{}}\n";
     const SIZE: usize = 1 << 20;
-    // an event and then a list of much that is none
+    // an event and then a list of many items that are none
     for (begin, item, end) in [
         ("[", "{},", "]"),
         ("[", "1,", "]"),
@@ -69,7 +69,7 @@ fn lists_cost_no_more_than_their_bytes() {
 
 #[test]
 fn text_of_an_event_that_is_not_known_yet_is_counted() {
-    // `text` before the name of its event waits, and up to the limit
+    // `text` that precedes the name of its event waits, up to the limit
     let mut options = Options::default();
     options.limits.hold = 1 << 10;
     let mut sink = EventCollector::default();

@@ -1,4 +1,4 @@
-//! Calls that an upstream sends beside the text of a reply.
+//! Tool calls that an upstream sends apart from the text of a reply.
 
 use serde_json::json;
 use tambour::event::{EventCollector, Extension, FinishReason};
@@ -17,7 +17,7 @@ fn options() -> Options {
     options
 }
 
-/// The calls and the codes of the notices of a reply.
+/// Reads a reply with native calls; returns the calls that act, the codes of the notices, and the sink.
 fn read(
     text: &str,
     calls: &[(&str, &str)],
@@ -55,7 +55,7 @@ fn whole_valid_calls_act_at_the_end_of_the_reply() {
         names.ends_with(&["final_delta", "tool_call", "tool_call", "final_end", "completed"]),
         "{names:?}"
     );
-    // What is broken and whole is mended; without any text it acts too.
+    // Complete arguments with faults are repaired; a call acts without any text, too.
     let (calls, ..) = read("", &[("add", "{'a': 1,}")], &InputEnd::Finished(FinishReason::ToolCalls));
     assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))]);
 }
@@ -101,12 +101,12 @@ fn arguments_that_are_in_doubt_never_act() {
     ] {
         let (calls, notices, _) = read("x", &[("add", arguments)], &InputEnd::stop());
         assert_eq!((calls, notices.as_slice()), (Vec::new(), [code.to_owned()].as_slice()), "{arguments}");
-        // Alone: another call of the reply runs.
+        // The doubt concerns this call alone: another call of the reply runs.
         let (calls, notices, _) = read("x", &[("add", arguments), ("add", "{\"a\":1}")], &InputEnd::stop());
         assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))], "{arguments}");
         assert_eq!(notices, [code], "{arguments}");
     }
-    // Arguments are not needed by every tool.
+    // Some tools need no arguments.
     assert_eq!(read("x", &[("now", " ")], &InputEnd::stop()).0, [("now".to_owned(), json!({}))]);
 }
 

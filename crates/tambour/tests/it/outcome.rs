@@ -1,4 +1,4 @@
-//! What a reply came to: a fold of what was sent.
+//! Outcome of a reply: a fold of the sent events.
 
 use serde_json::json;
 use tambour::event::{EventCollector, FinishReason, Notice, ReplyAppraisal, ReplyWorth};
@@ -28,7 +28,7 @@ fn read(dialect: &str, options: &Options, text: &str, end: &InputEnd) -> (Pipeli
 
 #[test]
 fn the_answer_of_a_round_is_known_whole() {
-    // S-051, X-005: also without a round, and with what no event holds.
+    // S-051, X-005: also without a round, and with parts that no event holds.
     let (pipeline, sink) = read("ai_say", &Options::default(), ANSWER, &InputEnd::stop());
     let answer = pipeline.outcome().answer.as_ref().expect("an answer");
     assert_eq!(answer.assessment.reasoning, "They said it in their own words.");
@@ -62,7 +62,7 @@ fn a_failed_reply_decides_nothing() {
 
 #[test]
 fn notices_are_in_the_metadata_of_all_replies() {
-    // those of each reply of the message, in order.
+    // notices of each reply of the message, in order.
     let options = options(|options| options.tool_loop = true);
     let (mut first, mut sink) = read("aiplan", &options, PLAN, &InputEnd::stop());
     let notice = |code: &'static str| Notice { code: code.into(), message: "m".into(), reference: None };
@@ -92,7 +92,7 @@ fn calls_are_counted_through_a_message_and_listed_by_reply() {
 
 #[test]
 fn what_was_cut_is_always_closed() {
-    // no cut reply leaves its stream open for calls, wherever it was cut.
+    // a cut reply never leaves its stream open for calls.
     let options = options(|options| options.tool_loop = true);
     let length = InputEnd::Finished(FinishReason::Length);
     for cut in (0..=PLAN.len()).filter(|at| PLAN.is_char_boundary(*at)) {

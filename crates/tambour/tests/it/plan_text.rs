@@ -1,4 +1,4 @@
-//! Plans: what of a reply is answered, held, left out and told.
+//! Plans: answers, held bytes, lost text and findings of a reply.
 
 use serde_json::{Value, json};
 use tambour::event::{EventCollector, Extension};
@@ -112,7 +112,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
     assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
     assert_eq!(answer(&whole), text);
     assert_eq!(outcome(&whole)["is_fallback"], false);
-    // `limits.value` bounds it.
+    // `limits.value` bounds the held answer.
     let mut options = Options::default();
     options.limits.value = 10_000;
     let (cut, held) = read(&reply, &options);
@@ -123,7 +123,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
             .any(|finding| finding.code == "limit_exceeded" && finding.span.end == reply.len())
     );
     assert_eq!(metadata(&cut)["fallback_reason"], "plan_invalid");
-    // What waits for the end of a list or key counts too.
+    // An answer that waits for the end of a list or key counts as held, too.
     let (wrapped, held) = read(&format!("[{}]", chat_plan(&text)), &Options::default());
     assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
     assert_eq!(answer(&wrapped), text);
@@ -131,7 +131,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
 
 #[test]
 fn limits_are_exact() {
-    // (text before the plan, `limits.hold`), and those of the object.
+    // `limits.hold` for text before the plan, then the limits of the object.
     for (length, has_plan) in [(99, true), (100, true), (101, false)] {
         let mut options = Options::default();
         options.limits.hold = 100;
@@ -147,7 +147,7 @@ fn limits_are_exact() {
             "{length}"
         );
     }
-    // Keys and values of the plan: 1 + 4 + 3 and the list; each call has 1 + 2 + 1 + 1 + 2.
+    // Keys and values: the plan has 1 + 4 + 3 and the list, each call 1 + 2 + 1 + 1 + 2.
     let reply = tool_plan(&[CALL, CALL].join(","));
     let bytes = "thoughtresponse_modedirect_responsetool_callstTOOL_EXECUTION".len()
         + 2 * "nameargsuserInputlintSRSDocumentx".len();
@@ -211,7 +211,7 @@ fn numbers_of_any_length_run_or_are_refused() {
             ] {
                 let call = format!("{{\"name\":\"lintSRSDocument\",\"args\":{args}}}");
                 let (sink, _) = read(&tool_plan(&call), &Options::default());
-                // What runs has the number that was written.
+                // A call runs with the number as written.
                 for event in &sink.events {
                     if let Some(Extension::ToolCall(call)) = event.extension() {
                         let argument = call.args["n"].to_string().parse::<f64>();
@@ -231,7 +231,7 @@ fn numbers_of_any_length_run_or_are_refused() {
 
 #[test]
 fn what_is_left_out_lies_in_the_span_of_a_finding() {
-    // (reply, code, what its findings cover)
+    // (reply, code, texts that its findings cover)
     let (a, b) = (chat_plan("A"), chat_plan("B"));
     let wave = a.replace("GENERAL_CHAT", "WAVE");
     let waves = tool_plan(CALL).replace("TOOL_EXECUTION", "WAVE");
@@ -253,7 +253,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         ),
         (wave.clone(), "mode_invalid", vec!["\"response_mode\":\"WAVE\","]),
         (tool_plan(CALL).replace("TOOL_EXECUTION", "WAVE"), "plan_unused", vec![&waves]),
-        // Its text is the answer.
+        // The answer holds its text.
         (wave.clone(), "plan_unused", vec![]),
         (
             tool_plan(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
@@ -287,7 +287,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         let all_inside = sink.findings.iter().all(|finding| finding.span.end <= reply.len());
         assert!(all_inside, "{reply}: {:?}", sink.findings);
     }
-    // Findings beyond the few that are listed one by one cover the rest.
+    // A finding covers all further fields that are not listed one by one.
     let fields: String = (0..100).map(|n| format!(",\"f{n}\":\"v{n}\"")).collect();
     let reply = chat_plan("A").replace("[]}", &format!("[]{fields}}}"));
     let (sink, _) = read(&reply, &Options::default());

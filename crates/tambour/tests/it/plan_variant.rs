@@ -1,4 +1,4 @@
-//! What a model is told of the modes of `aiplan.variant=v2` against what the check demands (R-30, P-023).
+//! Instructions and schema of `aiplan.variant=v2`, compared with the check (R-30, P-023).
 
 use serde_json::{Value, json};
 use tambour::dialect::find_dialect;
@@ -15,7 +15,7 @@ fn options(tools: &Value) -> Options {
     options
 }
 
-/// A tool that only reads, and one that does more.
+/// A read-only tool and another one.
 fn sample_tools() -> Value {
     json!({ "look": { "type": "object", "readOnly": true }, "wipe": { "type": "object" } })
 }
@@ -48,7 +48,7 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
                         let errors = contract.check(reply.as_bytes(), &options).findings;
                         let errors: Vec<_> =
                             errors.iter().filter(|found| found.code != "field_unknown").collect();
-                        // R-30; that a tool exists is beyond the schema (P-015)
+                        // R-30; the existence of a tool is beyond the schema (P-015)
                         if is_registered {
                             assert_eq!(schema.is_valid(&plan), errors.is_empty(), "{plan}: {errors:?}");
                         }

@@ -155,7 +155,7 @@ fn no_bytes_make_it_fail() {
 
 #[test]
 fn a_plan_that_acts_does_so_only_when_it_is_complete() {
-    // P-027, P-035: cut at every byte, and ended in every way that is no proper end
+    // P-027, P-035: cut at every byte, and with every end other than a proper one
     let reply = fence_plan(&tool_plan(&[
         ("createComprehensiveSRS", json!({"userInput": "电商平台", "projectName": "Shop"})),
         ("lintSRSDocument", json!({"userInput": "检查 \"全部\""})),
@@ -317,7 +317,7 @@ fn every_example_in_generated_instructions_is_valid() {
     }
 }
 
-/// Everything of several replies, as one stream.
+/// Collects several replies as one stream.
 #[derive(Default)]
 struct JoinedSink(EventCollector);
 
@@ -387,7 +387,7 @@ fn a_loop_of_tools_is_one_stream() {
         "completed",
     ];
     assert_eq!(names, expected);
-    // with the extension events and without them.
+    // with and without the extension events.
     for has_extensions in [true, false] {
         let is_included = |event: &&Event<'_>| has_extensions || event.kind() != EventKind::Extension;
         let events: Vec<Event<'_>> = out.0.events.iter().filter(is_included).cloned().collect();
@@ -418,7 +418,7 @@ fn at_most_three_names_are_close() {
     let names = ["read_file", "read_files", "reads_file", "read_dir", "write", "xxxx_xxxx"];
     assert_eq!(closest_names("read_fil", names), ["read_file", "read_files", "reads_file"]);
     assert_eq!(closest_names("READ_DIR", names)[0], "read_dir");
-    // Half of the letters are enough, fewer are not.
+    // Half of the letters suffice.
     assert_eq!(closest_names("abcd", ["abxy", "axyz"]), ["abxy"]);
     assert!(closest_names("read_file", ["xxxx_xxxx", "write"]).is_empty());
 }

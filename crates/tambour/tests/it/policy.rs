@@ -1,4 +1,4 @@
-//! What the policy stage lets act, whatever a dialect says and when.
+//! Actions that the policy stage permits, for intents of any dialect at any time.
 
 use serde_json::json;
 use tambour::Options;
@@ -6,7 +6,7 @@ use tambour::dialect::{CallIntent, PlanIntent, ReplyAction};
 use tambour::event::Extension;
 use tambour::policy::Policy;
 
-/// What is told of a call and of a plan with one.
+/// Passes a call and a plan with one call to the policy; returns the resulting extensions.
 fn run_actions(policy: &mut Policy) -> Vec<Extension> {
     let mut extensions = Vec::new();
     let call = CallIntent { name: "ping".to_owned(), args: json!({}) };
@@ -20,7 +20,7 @@ fn run_actions(policy: &mut Policy) -> Vec<Extension> {
 
 #[test]
 fn calls_wait_for_an_end_that_is_not_cut() {
-    // before the end, and behind a cut one, nothing is called.
+    // nothing is called before the end of the reply or after a cut end.
     let is_refused = |extensions: &[Extension]| match extensions {
         [Extension::Notice(notice), Extension::Plan(plan)] => {
             notice.code == "tool_call_cut" && notice.reference.as_deref() == Some("ping") && !plan.executable

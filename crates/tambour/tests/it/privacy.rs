@@ -1,4 +1,4 @@
-//! Sensitive-data detectors (T-048, R-11, X-008): what they find, and what they leave alone.
+//! Sensitive-data detectors (T-048, R-11, X-008): texts they find, and texts they pass.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ const SENSITIVE: &[(&str, &str, &str)] = &[
     ("+1.415.555.0123", "phone", "[phone]"),
     ("+14155550123", "phone", "[phone]"),
     ("tel: 555-0123", "phone", "tel: [phone]"),
-    // Elsewhere.
+    // Other countries.
     ("+44 20 7946 0958", "phone", "[phone]"),
     ("+44 (0)20 7946 0958", "phone", "[phone]"),
     ("+442079460958", "phone", "[phone]"),
@@ -260,7 +260,7 @@ const HARMLESS: &[&str] = &[
     "20 minute walk",
     "20 Minute Walk",
     "500 m sprint on the road",
-    // Words that only look like keys.
+    // Words that resemble keys.
     "sk-learn",
     "sk-incare-routine-for-beginners",
     "bearer of bad news",
@@ -366,7 +366,7 @@ proptest! {
     }
 }
 
-/// An identity number of this place, birthday and number, with its check digit.
+/// Appends the check digit to an identity number of place, birthday and number.
 fn identity_number(digits: &str) -> String {
     let sum = digits.bytes().fold(0, |sum, byte| (sum * 2 + u32::from(byte - b'0')) % 11);
     let check = (12 - sum * 2 % 11) % 11;
@@ -391,7 +391,7 @@ fn the_birthday_of_an_identity_number_can_be() {
     }
 }
 
-/// Finds one word.
+/// Detector of one word.
 struct WordDetector(&'static str);
 
 impl Detector for WordDetector {

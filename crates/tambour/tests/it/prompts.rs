@@ -1,4 +1,4 @@
-//! Format instructions and schemas: what the product tells a model must itself be right.
+//! Format instructions and schemas agree with the contracts that they describe.
 
 use serde_json::{Value, json};
 use tambour::dialect::{DIALECTS, FormatInstructions, find_dialect};
@@ -17,7 +17,7 @@ fn prompts_in(language: Language) -> impl Iterator<Item = (&'static str, FormatI
     DIALECTS.iter().filter_map(move |entry| Some((entry.name, (entry.prompt?)(&options))))
 }
 
-/// Those that read an example of the dialect: its own, and `auto` where the entry says how that knows it.
+/// Contracts that read an example of the dialect: its own, and `auto` if it can detect the dialect.
 fn contracts(name: &'static str) -> Vec<&'static str> {
     let opening = find_dialect(name).expect("a dialect").opening;
     let is_detectable = !opening.keys.is_empty() || !opening.tags.is_empty();
@@ -28,7 +28,7 @@ fn contracts(name: &'static str) -> Vec<&'static str> {
 fn auto_may_choose_all_structures_but_values() {
     let entries = DIALECTS.iter().filter(|entry| entry.prompt.is_some());
     for entry in entries {
-        // X-013: a value of any schema has no beginning of its own.
+        // X-013: a value of any schema has no opening to detect.
         assert_eq!(contracts(entry.name).contains(&"auto"), entry.name != "json_value", "{}", entry.name);
     }
 }
@@ -115,7 +115,7 @@ fn the_ai_say_schema_describes_the_example() {
         for part in ["assessment", "response"] {
             assert_eq!(names(&example[part]), names(&schema["properties"][part]["properties"])); // S-051
         }
-        // X-011: what small models would copy is not in it.
+        // X-011: no placeholders, which small models would copy.
         let text = prompt.text();
         assert!(!["0-100", "true|false", "..."].iter().any(|placeholder| text.contains(placeholder)));
     }
@@ -164,7 +164,7 @@ fn replies_that_repeat_our_own_example_are_told() {
                 let codes = |options: &Options| -> Vec<String> {
                     let verdict = contract.check(prompt.example.as_bytes(), options);
                     let codes = verdict.findings.iter().map(|finding| finding.code.to_string());
-                    // The role of English texts is told in others (R-76).
+                    // Texts in other languages report the role of English ones (R-76).
                     codes.filter(|code| code != "role_key_unexpected").collect()
                 };
                 assert_eq!(codes(&options), ["example_echo"], "{name}");
@@ -174,7 +174,7 @@ fn replies_that_repeat_our_own_example_are_told() {
     }
 }
 
-/// What a reply gives, with the examples of our own instructions: its answer, why it was replaced, and what it wanted done.
+/// Reads a reply; returns its answer, the reason of a fallback, and the names of its actions and its queries.
 fn read_reply(name: &str, reply: &str, options: &Options) -> (String, Option<String>, Vec<String>) {
     let mut events = EventCollector::default();
     let mut pipeline = Pipeline::new(name, options).expect("a dialect").with_extensions(true);
@@ -200,7 +200,7 @@ fn read_reply(name: &str, reply: &str, options: &Options) -> (String, Option<Str
 
 #[test]
 fn replies_that_repeat_our_own_example_are_no_answer() {
-    // X-011: as it is, in other marks and capitals, in a fence, cut, with thoughts of its own
+    // X-011: unchanged, with other punctuation, in a fence, and cut
     for (name, prompt) in prompts().filter(|(name, _)| *name != "json_value") {
         for language in ["zh", "en"] {
             let mut options = Options::default();
@@ -236,7 +236,7 @@ fn replies_that_repeat_our_own_example_are_no_answer() {
     }
 }
 
-/// Where the answer of an example ends.
+/// Offset at which the answer of an example ends.
 fn answer_end(name: &str, example: &str) -> usize {
     let mark = match name {
         "thinkingml" => "\n\n<!--",
@@ -250,7 +250,7 @@ fn answer_end(name: &str, example: &str) -> usize {
 
 #[test]
 fn replies_that_begin_like_our_own_example_are_answers() {
-    // X-011: what goes on in its own words is delivered whole, and what it wants done is done
+    // X-011: an answer that continues in its own words is delivered whole, and its actions run
     for (name, prompt) in prompts().filter(|(name, _)| *name != "json_value") {
         let mut options = Options::default();
         options.set("examples", "own").expect("an option");
@@ -278,7 +278,7 @@ fn own_examples_go_with_others() {
 
 #[test]
 fn english_texts_have_an_english_role() {
-    // S-052: the role of the language is the default, both are read, and a role that is given is the only one
+    // S-052: the role of the language is the default, both are read, and an explicit role is the only one
     let reply = |role: &str| {
         format!(
             "{{\"assessment\":{{\"understanding_level\":40,\"has_questions\":true,\"expressed_understanding\":false,\

@@ -1,4 +1,4 @@
-//! What holds for every input: valid streams, bounded hold-back, no panic.
+//! Properties of every input: valid streams, bounded hold-back, no panic.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -7,13 +7,13 @@ use tambour::{InputEnd, Options};
 use tambour_fixtures::random::{RandomSource, SOUP_PIECES};
 use tambour_fixtures::{ChunkCuts, ReadingCase, fixture, fixtures_folder, grammar, load_fixtures};
 
-/// The same inputs on every run; `PROPTEST_CASES` asks for more. What fails becomes a fixture, not a seed file.
+/// Fixed seed: each run reads the same inputs; `PROPTEST_CASES` sets their number. A failure becomes a fixture, not a seed file.
 pub(crate) fn config() -> Config {
     let defaults = Config::default();
     Config { rng_seed: RngSeed::Fixed(20_261_121), failure_persistence: None, ..defaults }
 }
 
-/// Text, tag soup, bytes, or a fixture with mutations.
+/// Generates text, tag soup, bytes, or a fixture with mutations.
 pub(crate) fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
@@ -60,7 +60,7 @@ proptest! {
         }
     }
 
-    /// small limits, so that what they bound does not hide what must not be held.
+    /// small limits, which otherwise would hide bytes that must not be held.
     #[test]
     fn little_is_held_back(input in any_input()) {
         let mut options = Options::default();
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// reasoning beside a reply never breaks its stream, wherever it comes.
+    /// reasoning in a field of its own never breaks the stream of a reply.
     #[test]
     fn reasoning_beside_the_reply_is_harmless(input in any_input(), text in ".{0,40}") {
         let (options, end) = (Options::default(), InputEnd::stop());

@@ -40,7 +40,7 @@ fn the_library_brings_the_core_and_one_for_each_other_tag() {
 
 #[test]
 fn names_give_a_structure() {
-    // F-007, F-200: the core is always there, and what follows it is known.
+    // F-007, F-200: the core is always included, and `find_misfit` knows the order.
     let registry = ProtocolRegistry::builtin();
     let (expected, warnings) = registry.expected_structure(["variable_update_v2", "variable_update_v2"]);
     assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "variable_update"]);
@@ -92,7 +92,7 @@ fn entries_are_added_as_values() {
         registry.examples(["weather_v1"], Language::Zh)[1..],
         ["<sky>grey</sky>", "<weather>{}</weather>"]
     );
-    // One of the same name takes its place.
+    // An entry of the same name replaces the old one.
     registry.add(&json!([{"id": "weather_v1"}, {"id": "empty", "instruction": "nothing"}])).expect("a list");
     assert!(registry.get("weather_v1").expect("still there").elements.is_empty());
     assert_eq!(registry.instructions(["empty"], Language::En)[1], "nothing");

@@ -1,4 +1,4 @@
-//! Search queries: what is cleaned, how it is reported, and that the result passes (T-044 to T-052, J-004, J-005).
+//! Search queries: cleaning, reports, and validity of the result (T-044 to T-052, J-004, J-005).
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ fn clean_with(value: &Value, sensitive: SensitivePolicy) -> (Option<Vec<String>>
     QueryCleaner { sensitive, privacy: &privacy, source: QuerySource::Block }.clean(value, Place::START, 0)
 }
 
-/// The queries that are kept by default, and `row code` of each report.
+/// Cleans by default; returns the kept queries, and `row code` of each report.
 fn clean(value: &Value) -> (Vec<String>, Vec<String>) {
     let (queries, reports) = clean_with(value, SensitivePolicy::Drop);
     let codes = reports.iter().map(|report| format!("{} {}", report.row, report.rule.code)).collect();
@@ -93,15 +93,15 @@ fn long_queries_are_cut_between_characters() {
     for text in ["a".repeat(80), "字".repeat(80), "🏋".repeat(80)] {
         assert_eq!(clean(&json!([text])), (vec![text], vec![])); // T-047
     }
-    // A family of seven scalar values is not torn apart: 79 + 7 is cut to 79.
+    // A family of seven scalar values is not split: 79 + 7 is cut to 79.
     let family = format!("{}👨‍👩‍👧‍👦", "a".repeat(79));
     assert_eq!(clean(&json!([family])).0, ["a".repeat(79)]); // T-047
     let accent = format!("{}e\u{301}", "a".repeat(79));
     assert_eq!(clean(&json!([accent])).0, ["a".repeat(79)]); // T-047
-    // One grapheme that is too long leaves nothing.
+    // A single grapheme above the limit leaves nothing.
     let long_grapheme = format!("e{}", "\u{301}".repeat(100));
     assert_eq!(clean(&json!([long_grapheme, "b"])).0, ["b"]);
-    // White space at the ends is the first to go.
+    // White space at the ends goes first.
     let padded = format!("  {}  ", "a".repeat(79));
     assert_eq!(clean(&json!([padded])).0, ["a".repeat(79)]);
 }
@@ -219,20 +219,20 @@ proptest! {
         let queries = queries.unwrap();
         prop_assert!(queries.len() <= MAX_QUERIES);
         let is_mandatory = |report: &FindingReport| report.rule.level == RuleLevel::Must;
-        // Every broken rule was repaired, and says how.
+        // Every broken rule has a report with its repair.
         prop_assert!(reports.iter().filter(|report| is_mandatory(report)).all(|report| report.repair.is_some()));
-        // What leaves passes the checker (J-004, X-001).
+        // The result passes the checker (J-004, X-001).
         let texts: Vec<&str> = queries.iter().map(String::as_str).collect();
         let errors = findings(&texts).into_iter().filter(|finding| finding.severity == Severity::Error);
         prop_assert_eq!(errors.collect::<Vec<_>>(), vec![]);
-        // Cleaning is done once.
+        // Cleaning is idempotent.
         let (second, reports) = clean_with(&json!(queries), mode);
         prop_assert_eq!(second.unwrap(), queries);
         prop_assert!(!reports.iter().any(is_mandatory));
     }
 }
 
-/// Finds `secret`, and what it is replaced by.
+/// Detector of `secret`, which also finds its own replacement, `[secret]`.
 struct SecretDetector;
 
 impl Detector for SecretDetector {

@@ -16,7 +16,7 @@ type Key = (String, String, String);
 struct ReasonRow {
     keys: Vec<Key>,
     codes: BTreeSet<String>,
-    /// True if there may be none of them.
+    /// True if the reason also occurs without any of these findings.
     is_optional: bool,
 }
 

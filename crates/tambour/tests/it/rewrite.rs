@@ -1,4 +1,4 @@
-//! Replies read and written again in their dialect: what `tambour repair` rests on.
+//! Replies read and written again in their dialect, the basis of `tambour repair`.
 
 use tambour::dialect::{DIALECTS, DialectEntry};
 use tambour::event::{Event, EventCollector, EventKind, FinishReason, JoinedEvents, Sink as _};
@@ -9,17 +9,17 @@ use tambour_fixtures::corpus::{load_authored, load_recorded};
 use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::{fixtures_folder, load_fixtures};
 
-/// The whole output of a model that cannot comply (T-025).
+/// Output of a model that cannot comply (T-025).
 const MARKER: &str = "<<ParsingError>>";
 
-/// Random replies of each kind; `REWRITE_CASES` has another number.
+/// Number of random replies of each kind: `REWRITE_CASES`, or 600.
 fn cases() -> usize {
     std::env::var("REWRITE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(600)
 }
 
-/// Replies that once were written as ones that act, fail the strict check or change when they are read again.
+/// Former faults: replies whose rewriting acted, failed the strict check or changed on the next reading.
 const FAULTS: &[&str] = &[
-    // What joins where a stray tag is left out.
+    // Texts that join where a stray tag is dropped.
     "<content>x < </choice>variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
     "<content>x </choice>< variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
     "<content>x <</choice>status_bar><hp>1</hp></status_bar> y</content>",
@@ -37,7 +37,7 @@ const FAULTS: &[&str] = &[
     "</think>{\"thought\":\"a\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"b\",\"tool_calls\":[]}",
 ];
 
-/// Every reply at hand, whatever it was meant to be.
+/// Collects all replies of fixtures and corpora, and random ones.
 fn replies() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = FAULTS.iter().map(|reply| reply.as_bytes().to_vec()).collect();
     all.extend(load_fixtures(&fixtures_folder()).expect("fixtures").into_iter().map(|fixture| fixture.input));
@@ -58,12 +58,12 @@ fn replies() -> Vec<Vec<u8>> {
     all
 }
 
-/// A reply as `tambour repair` reads it.
+/// Reading of a reply, as `tambour repair` does it.
 struct RewrittenReply {
     events: Vec<Event<'static>>,
-    /// The dialect that was found.
+    /// Detected dialect.
     dialect: &'static str,
-    /// The reply written again.
+    /// Text of the reply written again.
     output: String,
 }
 
@@ -71,7 +71,7 @@ fn read(dialect: &str, input: &[u8], options: &Options) -> RewrittenReply {
     let pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
     let mut pipeline = pipeline.with_extensions(true);
     let mut sink = JoinedEvents::default();
-    // As much at a time as `tambour repair` reads.
+    // Chunks of the size that `tambour repair` reads.
     input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut sink));
     pipeline.finish(&InputEnd::stop(), &mut sink);
     let output = pipeline.rewrite(&sink.events).expect("replies in the dialect can be written");
@@ -84,7 +84,7 @@ fn strict_options(options: &Options) -> Options {
     options
 }
 
-/// The options that change how a reply is read as text: with the second, replies start inside of reasoning.
+/// Options that change the reading of a reply as text: with the second, replies start inside of reasoning.
 fn option_sets() -> [(&'static str, Options); 2] {
     ["auto", "open"].map(|reasoning| {
         let mut options = Options::default();
@@ -93,10 +93,10 @@ fn option_sets() -> [(&'static str, Options); 2] {
     })
 }
 
-/// What a rewritten reply keeps.
+/// Events that a rewritten reply preserves.
 fn contract_events(events: &[Event<'_>]) -> Vec<Event<'static>> {
     let mut sink = EventCollector::default();
-    // What stood between two deltas may have been no event of the contract.
+    // Only events of the contract are rewritten; deltas around another event join.
     events
         .iter()
         .filter(|event| event.kind() == EventKind::Contract)
@@ -104,17 +104,17 @@ fn contract_events(events: &[Event<'_>]) -> Vec<Event<'static>> {
     sink.join_deltas()
 }
 
-/// Dialects that can be written, and the one that finds out which it is.
+/// Dialects that can be written, and `auto`.
 fn readers() -> impl Iterator<Item = &'static DialectEntry> {
     DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto")
 }
 
-/// Complaints about each reply as each dialect reads it with each of the settings.
+/// Collects complaints about each reply, read as each dialect with each of the settings.
 fn complaints(complaint: impl Fn(&Options, &[u8], &RewrittenReply) -> Option<String>) -> Vec<String> {
     let replies = replies();
     let mut complaints = Vec::new();
     for (reasoning, options) in &option_sets() {
-        // Other dialects do not have the option.
+        // The option exists for these dialects only.
         let is_supported = |name| matches!(name, "plain" | "auto");
         for entry in readers().filter(|entry| *reasoning == "auto" || is_supported(entry.name)) {
             for reply in &replies {
@@ -133,7 +133,7 @@ fn complaints(complaint: impl Fn(&Options, &[u8], &RewrittenReply) -> Option<Str
     complaints
 }
 
-/// Fails with the first of all complaints, and their number.
+/// Fails with the first of all complaints and their number.
 fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "{} replies, such as {}", complaints.len(), complaints[0]);
 }
@@ -157,14 +157,14 @@ fn what_is_written_stays_as_it_is() {
 
 #[test]
 fn what_is_written_acts_no_more() {
-    // R-68, X-014: neither of a reply that is whole nor of one that is cut
+    // R-68, X-014: neither a whole nor a cut reply acts
     let options = Options::default();
     let cut = InputEnd::Finished(FinishReason::Length);
     let replies = replies();
     let mut complaints = Vec::new();
     for entry in readers() {
         for (number, reply) in replies.iter().enumerate() {
-            // The cut ones take their time.
+            // Cut replies take long, so only some are read.
             let ends = if number < FAULTS.len() || number % 8 == 0 { 2 } else { 1 };
             for end in [&InputEnd::stop(), &cut].into_iter().take(ends) {
                 if let Err(found) = repair(entry.name, &options, reply, end) {
@@ -217,7 +217,7 @@ fn a_valid_reply_keeps_its_events() {
 #[test]
 fn repairing_takes_little_memory() {
     const SIZE: usize = 1 << 20;
-    // X-007: what is read piece by piece, what is no text, what is longer when it is written
+    // X-007: input that is read piece by piece, is no text, or grows when it is written
     for piece in [
         &b"<"[..],
         b"\xFF",
@@ -235,7 +235,7 @@ fn repairing_takes_little_memory() {
         for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
             let memory =
                 allocation_counter::measure(|| drop(read(entry.name, &input, &Options::default()))).bytes_max;
-            // What is written is read again, beside the reply itself. Findings come on top, of which there is a limited number.
+            // Memory for the reply and the second reading of the result, and a constant for the findings, whose number is limited.
             let limit = 28 * SIZE as u64 + (512 << 10);
             assert!(memory < limit, "{}, {:?}: {memory} bytes", entry.name, String::from_utf8_lossy(piece));
         }
@@ -282,7 +282,7 @@ fn tags_in_a_comment_stay_as_they_are() {
 
 #[test]
 fn brackets_of_a_list_stay_where_only_a_block_is_left_out() {
-    // F-214: what the block did cannot be written again, its neighbours can
+    // F-214: a rewritten reply omits the block, which has acted, and preserves its neighbours
     let reply = "<choice>\n- [A] x\nplan <variable_update>[[\"SET\",\"a\",1]]</variable_update><content>\nhi\n\
                  </content>\n\n- [x] one\n- [ ] two\n";
     let reading = read("filament", reply.as_bytes(), &Options::default());

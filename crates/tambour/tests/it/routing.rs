@@ -1,25 +1,25 @@
-//! Where each part of a Filament reply goes: one row of the routing table each.
+//! Routing of the parts of a Filament reply, one row of the table each.
 
 use serde_json::{Value, json};
 use tambour::event::EventCollector;
 use tambour::state::AttachedState;
 use tambour::{Event, InputEnd, Options, Pipeline};
 
-/// The events of the contract that every reply has; their texts are looked at apart.
+/// Events of the contract, which every reply has; their texts are compared separately.
 const CONTRACT: [&str; 7] =
     ["thinking_start", "phase_start", "phase_delta", "thinking_end", "final_delta", "final_end", "completed"];
 
-/// What must come of a reply.
+/// Expected events of a reply.
 struct RoutingRow {
     part: &'static str,
     reply: &'static str,
-    /// Thinking, and the visible text.
+    /// Thoughts and visible text.
     texts: [&'static str; 2],
-    /// All events beside the contract, in order.
+    /// All events outside the contract, in order.
     events: Vec<(&'static str, Value)>,
 }
 
-/// Reads a reply in pieces of that many bytes, with a state, a tool and one view that the client draws.
+/// Reads a reply in chunks of `chunk` bytes, with a state, a tool and one view that the client draws.
 fn read(reply: &str, chunk: usize) -> (Pipeline, EventCollector) {
     let mut options = Options::default();
     options.set("tools", json!({"roll": {"type": "object", "required": ["sides"]}})).expect("an option");
@@ -125,7 +125,7 @@ fn each_part_goes_where_the_table_says() {
                 .filter(|event| !CONTRACT.contains(&event.name()))
                 .map(|event| {
                     let mut data = event.data();
-                    // Made up for each call.
+                    // Generated for each call.
                     data.as_object_mut().expect("an object").remove("call_id");
                     (event.name(), data)
                 })

@@ -1,4 +1,4 @@
-//! What a check against a schema may cost.
+//! Cost of checks against a schema.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tambour::state::{ApplyOptions, Operation, apply};
 use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::{InputEnd, Options, Pipeline};
 
-/// A chain of definitions, each made of the next twice by `link`; the last is an integer.
+/// Builds a chain of definitions, each of which refers to the next twice through `link`; the last is an integer.
 fn doubling_schema(depth: usize, link: fn(Value) -> Value) -> Value {
     let definition = |at: usize| {
         let next = || json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -33,7 +33,7 @@ fn references_that_double_the_work_are_not_followed() {
     };
     assert_refused(doubling_schema(40, |next| next), json!(1));
     assert_refused(doubling_schema(40, |next| json!({"anyOf": [next]})), json!("a"));
-    // In each element of a list of lists.
+    // References in each element of a list of lists.
     let deep = (0..40).fold(json!(1), |value, _| json!([value]));
     assert_refused(doubling_schema(40, |next| json!({"items": next})), deep.clone());
     assert_refused(json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]}), deep.clone());
@@ -45,13 +45,13 @@ fn references_that_double_the_work_are_not_followed() {
     let alternatives =
         json!({"anyOf": [{"additionalProperties": {"$ref": "#"}}, {"additionalProperties": {"$ref": "#"}}]});
     assert_refused(alternatives, fields);
-    // One that leads back to itself, and one whose address is not this document's.
+    // A schema that refers to itself, and one whose address is outside this document.
     assert_refused(json!({"allOf": [{"$ref": "#"}]}), json!(1));
     let outside = json!({"$id": "http://a/b", "$defs": {"c": {"$id": "http://a/c"}}, "$ref": "http://a/c"});
     assert_refused(outside, json!(1));
 }
 
-/// A schema of so many levels, each made twice of the next by `word`.
+/// Builds a schema of nested levels, each of which refers to the next twice under `word`.
 fn nested_schema(word: &str, levels: usize) -> Value {
     let level = |at: usize| {
         let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -61,10 +61,10 @@ fn nested_schema(word: &str, levels: usize) -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": (0..=levels).map(level).collect::<Map<_, _>>()})
 }
 
-/// Bytes that a check may have at once.
+/// Largest number of bytes that a check may allocate at once.
 const MAX_CHECK_BYTES: u64 = 16 << 20;
 
-/// Faults of a value, told within the bound of memory.
+/// Lists the faults of a value; fails above the bound of memory.
 fn check_measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
     let mut mismatches = Vec::new();
     let memory = allocation_counter::measure(|| mismatches = schema.check(value, 8));
@@ -74,7 +74,7 @@ fn check_measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
 
 #[test]
 fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
-    // Each fault of alternatives has those of each within it: 2 to the power of the levels.
+    // Faults of nested alternatives double with each level.
     for word in ["anyOf", "oneOf", "allOf"] {
         for levels in [4, 8, 12, 14, 16] {
             let schema = Schema::new(nested_schema(word, levels)).unwrap();
@@ -95,7 +95,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
             assert!(start.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", start.elapsed());
         }
     }
-    // A long key stands in the place of each fault below it, and the words of an `enum` in each fault of it.
+    // Each fault holds the long key in its pointer, or the words of the `enum` in its message.
     let key = "k".repeat(100_000);
     let nulls = Value::from(vec![Value::Null; 10_000]);
     let text_schema = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
@@ -111,7 +111,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     let word_schema = Schema::new(json!({"items": {"enum": words}})).unwrap();
     let mismatches = check_measured(&word_schema, &Value::from(vec![json!("x"); 90]));
     assert!(!mismatches.is_empty() && !mismatches[0].is_too_complex, "{mismatches:?}");
-    // Of many that are right one that is not is found.
+    // A single wrong element among many is found.
     let number_schema = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
     let mut integers = vec![json!(1); 100_000];
     integers[70_000] = json!(-1);
@@ -138,7 +138,7 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
         let error = compile(schema.clone()).unwrap_err();
         assert_eq!((error.code, error.pointer.as_str()), ("schema_too_complex", pointer), "{error}");
     }
-    // Schemas that lead back to themselves by way of the value are usual.
+    // Schemas that recurse through the value are usual.
     let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
     compile(tree).unwrap();
     compile(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
@@ -163,7 +163,7 @@ fn a_chain_of_references_is_no_deeper_than_a_stack() {
         let compile = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default());
         let error = compile(chain(6000)).unwrap_err();
         assert_eq!(error.code, "schema_too_complex", "{error}");
-        // As deep as may be, on the stack of a thread as servers have them.
+        // The deepest chain, on a thread stack of the size that servers use.
         let deep = chain(max_length);
         let thread =
             std::thread::Builder::new().stack_size(2 << 20).spawn(move || compile(deep).map(drop)).unwrap();
@@ -192,7 +192,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
             assert!(words.iter().all(|word| message.contains(word)), "{schema}: {message}");
         }
     }
-    // Data is no schema, and a document may name itself and the schemas of schemas.
+    // Data is no schema, and a document may refer to itself and to the meta-schemas.
     for schema in [
         json!({"const": {"$ref": "http://example.com/x"}, "examples": [{"pattern": "(?=a)"}]}),
         json!({"$id": "http://example.com/x", "properties": {"a": {"$ref": "http://example.com/x"}}}),
@@ -206,7 +206,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
 
 #[test]
 fn checks_of_a_block_of_operations_have_their_steps_together() {
-    // Each operation is a look at the whole state, which costs nearly all that a check may.
+    // Each operation checks the whole state, which takes nearly all steps of a check.
     let schema =
         Schema::new(json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 100]}}}}))
             .unwrap();
@@ -221,7 +221,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
         Some("schema_too_complex"),
         "{last:?}"
     );
-    // What cannot be checked at all changes nothing.
+    // A schema that cannot be checked refuses the operation.
     let endless = Schema::from_trusted(json!({"allOf": [{"$ref": "#"}]}));
     let options = ApplyOptions { schema: Some(&endless), ..ApplyOptions::default() };
     let mut state = json!({});
@@ -231,7 +231,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
 
 #[test]
 fn operations_behind_the_last_check_cost_nothing() {
-    // What is left of the steps is less than a check, and each further operation would look how much less.
+    // Fewer steps remain than a check takes, and each further operation would use some of them to find that out.
     let patterns = vec![json!({"pattern": "^(x|y)*z$"}); 20].into_iter().chain([json!({})]);
     let alternatives: Vec<Value> = patterns.collect();
     let schema = Schema::new(json!({"additionalProperties": {"anyOf": alternatives}})).unwrap();
@@ -243,7 +243,7 @@ fn operations_behind_the_last_check_cost_nothing() {
     let results = apply(&mut state, &operations, &options);
     assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
     assert!(results[0].ok && !results.last().unwrap().ok);
-    // Nobody waits for it: nothing is applied.
+    // With the stop flag set, nothing is applied.
     let stop_flag = std::sync::atomic::AtomicBool::new(true);
     let options = ApplyOptions { stop_flag: Some(&stop_flag), ..options };
     let results = apply(&mut json!({}), &operations[..2], &options);
@@ -283,7 +283,7 @@ fn a_long_list_against_many_schemas_is_not_checked_for_minutes() {
     let schema = Schema::new(json!({ "allOf": schemas })).unwrap();
     assert!(schema.accepts(&json!([1, 2, 3])));
     assert!(!schema.accepts(&Value::from(vec![1; 100_000])));
-    // What a plain schema takes is not bounded by its length.
+    // The length of a value does not count for a plain schema.
     let plain = Schema::new(json!({"items": {"type": "integer"}})).unwrap();
     assert!(plain.accepts(&Value::from(vec![1; 500_000])));
 }
@@ -305,7 +305,7 @@ fn recursive_schemas_of_usual_kinds_are_checked() {
 
 #[test]
 fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
-    // Each call costs some of the steps.
+    // Each call takes some of the steps.
     let schema = json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 400]}}}});
     let args = json!({"list": vec![1; 300]});
     let mut options = Options::default();

@@ -1,4 +1,4 @@
-//! What is taken out of an answer or a summary joins nothing to a tag: what goes out is read again.
+//! Text removed from an answer or a summary never joins its neighbours to a tag: the output is read again.
 
 use tambour::dialect::DIALECTS;
 use tambour::event::Event;
@@ -11,14 +11,14 @@ use tambour_fixtures::corpus::{load_authored, load_recorded};
 use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::{ChunkCuts, ReadingCase, fixtures_folder, load_fixtures};
 
-/// Names that nothing takes for reasoning or structure.
+/// Matches every name of a tag.
 const ANY_NAME: fn(&str) -> bool = |_| true;
 
-/// What summaries are made of.
+/// Pieces of random summaries.
 const PIECES: &[&str] =
     &["<", "</", "<b", "<a x=", "<a x=\"", "b", " c", ">", "\"", "/", "=", "\n", "text ", "script", "&"];
 
-/// Every reply at hand, whatever it was meant to be, and many damaged ones.
+/// Collects all replies of fixtures and corpora, and many damaged ones.
 fn replies() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = load_fixtures(&fixtures_folder())
         .expect("fixtures")
@@ -47,7 +47,7 @@ fn read_events(dialect: &str, input: &[u8]) -> Vec<Event<'static>> {
     case.read(ChunkCuts::Single).expect("the dialect exists").events
 }
 
-/// The tags of a Markdown text that stand neither in code nor in a comment.
+/// Lists the tags of a Markdown text outside of code and comments.
 fn live_tags(text: &str, is_counted: fn(&str) -> bool) -> Vec<String> {
     #[derive(Clone, Copy)]
     enum Kind {
@@ -55,7 +55,7 @@ fn live_tags(text: &str, is_counted: fn(&str) -> bool) -> Vec<String> {
         Comment(bool),
     }
     let (mut live, mut in_comment) = (Vec::new(), false);
-    // Lines as long as they are: Markdown has no limit.
+    // Lines of any length: Markdown has no limit.
     let mut filter = CodeFilter::new(usize::MAX);
     let mut sink = |piece: FilteredPiece<'_, Kind>| match piece {
         FilteredPiece::Tag(_, Kind::Comment(open), in_code) => in_comment = open && (in_comment || !in_code),
@@ -64,7 +64,7 @@ fn live_tags(text: &str, is_counted: fn(&str) -> bool) -> Vec<String> {
     };
     let mut lexer = MarkupLexer::new("", Options::default().limits.tag);
     let mut read = |token: MarkupToken<'_>| match token {
-        // What begins in the line that opens a fence, and ends in the fence, is no tag.
+        // A tag that begins in the line of an opening fence ends inside the code, so it is none.
         MarkupToken::Tag(tag) if tag.raw.contains('\n') && (text.contains("```") || text.contains("~~~")) => {
             filter.push_text(tag.raw, &mut sink);
         }
@@ -92,7 +92,7 @@ fn answer(events: &[Event<'_>]) -> String {
     events.iter().filter_map(text).collect()
 }
 
-/// Fails with the first of all replies whose answer holds a live tag, and their number.
+/// Fails with the first reply whose answer holds a live tag, and the number of such replies.
 fn assert_no_live_tags(dialect: &str, is_counted: fn(&str) -> bool) {
     let complaint = |reply: &Vec<u8>| {
         let answer = answer(&read_events(dialect, reply));
@@ -120,7 +120,7 @@ fn no_tag_is_made_in_a_summary() {
             let list = if random.below(3) == 0 { &["<b>", "</b>", "<i x='y'>"] } else { PIECES };
             inner.push_str(random.pick::<&str>(list));
         }
-        // The failure marker is kept (T-026).
+        // The failure marker passes unchanged (T-026).
         if inner.contains("<<") {
             continue;
         }
@@ -153,12 +153,12 @@ fn text_is_read_again_from_an_unfinished_tag_on() {
         out
     };
     assert_eq!(read(&["a ", "<scr", "ipt>", " b"]), ["a ", "[2-10: <script>]", " b"]);
-    // A value goes on behind an escaped tag.
+    // The value of an attribute continues after an escaped tag.
     assert_eq!(read(&["<a x=", "<b", ">", " b"]), ["[0: <a x=]", "[5-8: <b>]", " b"]);
     assert_eq!(read(&["<a x", "<b", ">"]), ["<a x", "[4-7: <b>]"]);
     assert_eq!(read(&["<", " b"]), ["<", " b"]);
     assert_eq!(read(&["<b", "c"]), ["Text(\"<bc\")"]);
-    // What can be no tag any more goes out.
+    // Text past the limit of a tag is sent.
     let long = format!("<a x=\"{}", "y".repeat(58));
     assert_eq!(read(&[&long, "<b", ">"])[..2], [long.clone(), "[64-67: <b>]".to_owned()]);
 }

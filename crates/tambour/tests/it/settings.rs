@@ -73,7 +73,7 @@ fn event_names(dialect: &str, options: &Options, text: &str) -> Vec<&'static str
 
 #[test]
 fn nothing_of_one_dialect_changes_another() {
-    // R-24 speaks of plain text.
+    // R-24 concerns plain text only.
     let mut options = Options::default();
     options.set("plain.thinking", "skip").unwrap();
     assert_eq!(event_names("plain", &options, "Hi."), ["final_delta", "final_end", "completed"]);

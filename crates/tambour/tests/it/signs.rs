@@ -1,4 +1,4 @@
-//! What stands in a short piece of text.
+//! Masks of the signs in a short piece of text.
 
 use tambour::lex::signs::SignMasks;
 

@@ -1,5 +1,5 @@
-//! The specifications' own examples of replies: valid ones pass their strict check, and what a reply of each part is read to is
-//! what the part says.
+//! Examples in the specifications: valid replies pass their strict check, and the reply of each part gives the event that
+//! the part describes.
 
 use serde_json::Value;
 use tambour::contract::{FencedExample, find_examples};
@@ -9,7 +9,7 @@ use tambour::{InputEnd, Options, Pipeline, Profile};
 
 const TEXTS: &str = include_str!("../../../../docs/spec/texts.md");
 
-/// The first block under a heading.
+/// Returns the first block under a heading.
 fn first_block(heading: &str) -> FencedExample<'static> {
     let at = TEXTS.find(&format!("### {heading}")).unwrap_or_else(|| panic!("no heading {heading}"));
     let line = TEXTS[..at].lines().count() as u32;
@@ -24,7 +24,7 @@ fn strict_options() -> Options {
 
 #[test]
 fn the_outline_of_thinkingml_passes() {
-    // T-001 to T-049: it stands there as one that passes
+    // T-001 to T-049: the outline is an example that passes
     let at = TEXTS.find("<thinking>").expect("the outline");
     let line = TEXTS[..at].lines().count() as u32;
     let outline = find_examples(TEXTS).into_iter().find(|example| example.line + 1 >= line).expect("a block");
@@ -46,7 +46,7 @@ fn plans_pass() {
 
 #[test]
 fn elements_of_filament_are_read() {
-    // F-100 to F-150: each is read without a fault beside a content, and gives its event
+    // F-100 to F-150: each element, next to a content, has no fault and gives its event
     let parts = [
         ("`thought` (section 3.1.1)", "phase_delta"),
         ("`content` (section 3.1.2)", "final_delta"),

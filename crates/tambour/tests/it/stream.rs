@@ -1,4 +1,4 @@
-//! What a stream promises however it ends and however it arrives: ends, limits, promptness, round trips.
+//! Guarantees of a stream under any end and any chunking: ends, limits, promptness, round trips.
 
 use serde_json::json;
 use tambour::event::{Completed, EventCollector, EventKind, Extension, Failure, FinishReason, Notice};
@@ -104,7 +104,7 @@ fn a_cut_reply_is_closed_and_marked() {
         assert_valid(&sink);
         for event in &sink.events {
             if let Event::FinalDelta { text } = event {
-                // J-045, J-048: no half tag and no half queries block reaches the client.
+                // J-045, J-048: the client receives neither half a tag nor half a queries block.
                 assert!(
                     !text.contains("<!") && !text.contains("</") && !text.contains("serp"),
                     "{cut}: {text}"
@@ -116,7 +116,7 @@ fn a_cut_reply_is_closed_and_marked() {
 
 #[test]
 fn answer_text_is_sent_while_it_arrives() {
-    // J-037: 1,000 characters in pieces of 40; each piece is out before the next comes.
+    // J-037: 1,000 characters in pieces of 40; each piece is sent before the next arrives.
     let words = "twenty-one small words in a row are sent; ".repeat(24);
     for (dialect, before) in [
         ("thinkingml", "<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>"),
@@ -134,7 +134,7 @@ fn answer_text_is_sent_while_it_arrives() {
                 .iter()
                 .map(|event| if let Event::FinalDelta { text } = event { text.len() } else { 0 })
                 .sum();
-            // Only white space at the very end may wait.
+            // White space at the very end may wait.
             assert!(input_len - output_len <= 1, "{dialect}: {input_len} in, {output_len} out");
         }
     }
@@ -176,7 +176,7 @@ fn valid_thinkingml_has_no_findings_in_either_profile() {
 
 #[test]
 fn warnings_and_repairs_are_counted_without_information() {
-    // X-009: one phase is information, fields beside the name are a warning and read all the same
+    // X-009: one phase is information; fields outside `data` are a warning, and are read
     let lines = "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"t\"}}\n\
                  {\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_delta\",\"text\":\"x\"}\n\
                  {\"event\":\"final_end\",\"data\":{}}\n";
@@ -216,7 +216,7 @@ fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
     let broken = REPLY.replace("id=\"2\"", "id=\"7\"").replace("<title>Goal</title>", "<Title>Goal</Title>");
     let strict = options_with_profile(Profile::Strict);
     let whole = read("thinkingml", &strict, broken.as_bytes(), &InputEnd::stop(), false);
-    // The legacy deltas carry the raw text: joined they are the reply again.
+    // Joined legacy deltas, which carry the raw text, are the reply again.
     let joined: String = broken.split_inclusive('\n').collect();
     let mut pieces = EventCollector::default();
     let mut pipeline = Pipeline::new("thinkingml", &strict).expect("a dialect");
@@ -347,7 +347,7 @@ fn a_draft_reaches_nobody_who_did_not_ask() {
 
 #[test]
 fn nothing_but_extensions_comes_from_elsewhere() {
-    // X-001: an event of the contract put in from outside would break the grammar; there is no way to say it.
+    // X-001: inserted events of the contract would break the grammar, so they cannot be expressed.
     for name in ["final_end", "thinking_start", "completed", "draft_delta", "nonsense"] {
         assert_eq!(Extension::parse(name, &json!({"text": "x"})), None, "{name}");
     }
@@ -366,7 +366,7 @@ fn nothing_but_extensions_comes_from_elsewhere() {
 
 #[test]
 fn an_extension_is_its_name_its_data_and_its_schema() {
-    // X-010: what a log says is read as what was sent; the served schema knows each.
+    // X-010: a logged extension parses to the one that was sent; the served schema knows each.
     let data = [
         ("plan", json!({"plan": {}, "executable": false, "is_fallback": true})),
         ("tool_call", json!({"call_id": "call_1", "name": "n", "args": {"a": 1}})),

@@ -62,7 +62,7 @@ fn what_is_no_structure_says_why() {
 
 #[test]
 fn names_are_known_as_they_are_written() {
-    // F-205, T-021: letter case and other names; one letter wrong only where it is mandatory and clear.
+    // F-205, T-021: letter case and aliases; a typo only for a mandatory element, and only if it is unambiguous.
     let mut expected = filament_structure();
     expected.elements[0].aliases.push("reply".into());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! ThinkingML: what findings cover, what is held, and when text leaves.
+//! ThinkingML: spans of findings, held text, and the time at which text is sent.
 
 use tambour::event::{Event, EventCollector};
 use tambour::verdict::Contract;
@@ -11,7 +11,7 @@ fn valid_reply() -> String {
     format!("{THINKING}<final>\nOK.\n{BLOCK}</final>")
 }
 
-/// The text under each finding of that code, with what was done about it.
+/// Text and repair of each finding with that code.
 fn covered_texts(reply: &str, code: &str) -> Vec<(String, String)> {
     let mut options = Options::default();
     options.profile = Profile::Strict;
@@ -24,7 +24,7 @@ fn covered_texts(reply: &str, code: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Fails unless the findings of that code cover these texts and tell this repair.
+/// Fails unless the findings with that code cover exactly these texts and name this repair.
 fn assert_covered(reply: &str, code: &str, texts: &[&str], repair: &str) {
     let found = covered_texts(reply, code);
     let expected: Vec<_> = texts.iter().map(|text| ((*text).to_owned(), repair.to_owned())).collect();
@@ -106,10 +106,10 @@ fn findings_on_queries_stand_at_the_query() {
     // T-047
     let long = format!("\"{}\"", "a".repeat(81));
     assert_covered(&reply_with(&format!("[{long}]")), "serp_query_too_long", &[&long], "query cut");
-    // T-045: those that are left out.
+    // T-045: the dropped queries.
     let many = "[\"a\",\"b\",3,\"c\",\"d\",\"e\",\"f\",\"g\"]";
     assert_covered(&reply_with(many), "serp_queries_too_many", &["\"f\",\"g\""], "the first 5 kept");
-    // What is about all of them stands at the list, not at the line that opens the block.
+    // A finding about all queries stands at the list, not at the line that opens the block.
     assert_covered(&reply_with("{\"a\":1}"), "serp_queries_not_array", &["{\"a\":1}"], "no queries are sent");
     assert_eq!(line(&reply_with("{\"a\":1}"), "serp_queries_not_array"), Some(10));
     assert_covered(&reply_with("['a', 'b', 'a']"), "serp_queries_duplicate", &["'a'"], "query dropped");
@@ -143,7 +143,7 @@ fn a_block_says_whether_its_queries_are_kept() {
     assert_eq!(repair(&reply_with("none")), "removed from the text");
 }
 
-/// The answer text that has left after each of `pieces`.
+/// Answer text sent after each of `pieces`, and at the end.
 fn sent_answers(options: &Options, pieces: &[&str]) -> Vec<String> {
     let mut pipeline = Pipeline::new("thinkingml", options).expect("a dialect");
     let mut sink = EventCollector::default();
@@ -185,11 +185,11 @@ fn a_line_with_an_entity_in_an_open_span_is_held_up_to_its_limit() {
         answers[1..],
         ["a `b", "a `b", "a `b", "a `b <c> d` e", "a `b <c> d` e &lt; f", "a `b <c> d` e &lt; f"]
     );
-    // Past the limit it is no code.
+    // Past the limit the span is no code.
     options.limits.line = 6;
     let answers = sent_answers(&options, &pieces);
     assert_eq!(answers[3], "a `b &lt;c&gt;");
-    // In a fence nothing has to be waited for but the entity itself.
+    // In a fence only the entity itself is held.
     let pieces = [&*opening, "```\na &l", "t; b", " &amp"];
     assert_eq!(
         sent_answers(&Options::default(), &pieces)[1..],

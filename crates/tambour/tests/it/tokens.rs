@@ -1,4 +1,4 @@
-//! Bytes to tokens, each reader alone: characters, entities, code, tags.
+//! Bytes to tokens, each reader on its own: characters, entities, code, tags.
 
 use tambour::lex::code::{CodeContext, CodeFilter, CodeTracker, FilteredPiece};
 use tambour::lex::entity::EntityDecoder;
@@ -6,20 +6,20 @@ use tambour::lex::markup::{MarkupLexer, MarkupToken};
 use tambour::lex::utf8::Utf8Decoder;
 use tambour::span::LazyPlace;
 
-/// Where a text can be cut in two, its ends included.
+/// Splits a text in two at each place, including both ends.
 fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     (0..=text.len()).filter(|at| text.is_char_boundary(*at)).map(|at| text.split_at(at))
 }
 
 #[test]
 fn what_is_no_character_is_replaced() {
-    // J-038: the text, and how many bytes were replaced each time.
+    // J-038: the text, and the number of bytes of each replacement.
     for (bytes, text, replaced) in [
         (&b"a\xe4\xbd"[..], "a\u{fffd}", &[2][..]),
         (b"a\xe4\xbd!", "a\u{fffd}!", &[2]),
         (b"\xff\xe4\xbd\xa0", "\u{fffd}你", &[1]),
         (b"\xf0\x9f\xe4\xbd\xa0\xf0", "\u{fffd}你\u{fffd}", &[2, 1]),
-        // More than a few bytes behind it.
+        // Several bytes follow the character.
         (b"\xe4\xbd\xa0 and what follows it", "你 and what follows it", &[]),
         (b"\xe4\xbd and what follows it", "\u{fffd} and what follows it", &[2]),
     ] {
@@ -69,7 +69,7 @@ fn entities_are_decoded_once() {
 
 #[test]
 fn code_is_what_markdown_says() {
-    // T-029: what the place behind the text is.
+    // T-029: context after the text.
     for (text, expected) in [
         ("a", CodeContext::Text),
         ("```\nx", CodeContext::Fence),

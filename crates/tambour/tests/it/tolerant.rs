@@ -1,4 +1,4 @@
-//! Tags of known names that are written wrongly.
+//! Misspelt tags of known names.
 
 use tambour::lex::markup::{MarkupLexer, MarkupToken, TagFault, TagFaults, TagKind, TagNames, TolerantLexer};
 use tambour::lex::utf8::Utf8Decoder;
@@ -19,11 +19,11 @@ fn tolerant_lexer(limit: usize) -> TolerantLexer {
     MarkupLexer::new("", limit).into_tolerant(tag_names())
 }
 
-/// A token as a test names it: text as it is, tags as `<name>` with what else is told of them.
+/// A token in the form of the tests: raw text, and for a tag `<name>` with its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TokenRecord {
     raw: String,
-    /// Nothing for text.
+    /// `None` for text.
     tag: Option<String>,
     at: Place,
 }
@@ -45,7 +45,7 @@ fn record_token(token: &MarkupToken<'_>, at: Place) -> TokenRecord {
     TokenRecord { raw: token.raw().to_owned(), tag, at }
 }
 
-/// Tokens of a text that comes in these pieces, text joined, and the most bytes held back. A half tag is told as one.
+/// Reads a text in pieces; returns its tokens, text joined, and the most bytes held back. An unfinished tag is the token `half`.
 fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<TokenRecord>, usize) {
     let (mut lexer, mut utf8, mut records, mut max_held) =
         (tolerant_lexer(limit), Utf8Decoder::default(), Vec::<TokenRecord>::new(), 0);
@@ -68,7 +68,7 @@ fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<To
     (records, max_held)
 }
 
-/// The same for every cut and byte by byte.
+/// Reads a text; fails unless every cut, and reading byte by byte, gives the same tokens.
 fn tokens(text: &str) -> Vec<TokenRecord> {
     let bytes = text.as_bytes();
     let (whole, _) = read(LIMIT, [bytes]);
@@ -87,7 +87,7 @@ fn tokens(text: &str) -> Vec<TokenRecord> {
     whole
 }
 
-/// Tokens as the table has them: text as it is, `raw => tag`.
+/// Tokens in the form of the table: raw text, or `raw => tag`.
 fn table(text: &str) -> Vec<String> {
     let line = |record: TokenRecord| match record.tag {
         Some(tag) => format!("{} => {tag}", record.raw),
@@ -152,17 +152,17 @@ fn what_may_be_meant_otherwise_is_text() {
         "< b >",
         "< /b>",
         "</ b\n",
-        // An opening tag without its bracket counts only where it begins its line.
+        // An opening tag without its bracket counts only at the start of its line.
         "use <content\nas a tag",
         "a <content<",
-        // Words behind the name are prose, and so is what follows it directly.
+        // Words after the name make it prose, and so does text that follows it directly.
         "<content is a tag, you know",
         "< content is a tag >",
         "<content你",
         "`<content` and `</content`",
         "</content, it says",
         "＜content is＞",
-        // A closing tag has no attributes; a tag that is written wrongly stands on one line.
+        // A closing tag has no attributes; a misspelt tag stands on one line.
         "</content id='1'＞",
         "＜choice id='1\n'＞",
         "<\ncontent>",
@@ -255,7 +255,7 @@ fn a_tolerated_tag_ends_at_the_limit() {
     assert!(!tag("＜choice id='abcde'＞"));
 }
 
-/// What tolerant reading looks at.
+/// Pieces that matter to tolerant reading.
 const PIECES: &[&str] = &[
     "<",
     "<",
@@ -347,7 +347,7 @@ fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
     }
 }
 
-/// A token that is no text: its place, its text, and what is wrong with it.
+/// Place, raw text and faults of a token other than text.
 fn markup_record(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, TagFaults)> {
     let faults = match token {
         MarkupToken::Text(_) => return None,
@@ -359,7 +359,7 @@ fn markup_record(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, S
 
 #[test]
 fn work_on_hostile_text_is_linear() {
-    // bytes allocated, bytes held and tokens; each character is read at most twice, which these do not show.
+    // bytes allocated, bytes held and tokens; a character is read twice at most, which these counts do not show.
     let patterns = [
         "＜",
         "<",

@@ -1,4 +1,4 @@
-//! Several replies that are one stream: what stands between them, and how it ends (X-004).
+//! Several replies as one stream: the events between them, and its end (X-004).
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut EventCollec
     text.as_bytes().chunks(size).for_each(|chunk| pipeline.push(chunk, sink));
 }
 
-/// A stream whose one call has run.
+/// Begins a stream whose one call has run.
 fn run_one_call(size: usize, sink: &mut EventCollector) -> Pipeline {
     let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().with_extensions(true);
     push(&mut pipeline, PLAN, size, sink);
@@ -124,7 +124,7 @@ fn a_thought_after_the_answer_is_an_aside() {
         next.finish(&InputEnd::stop(), &mut sink);
         let asides: Vec<Event<'static>> =
             sink.join_deltas().into_iter().filter(|event| event.name() == "aside").collect();
-        // X-004, X-010: the first reply has answered, so that its thinking is over.
+        // X-004, X-010: the first reply has answered, which ends the thinking of the stream.
         let text = Cow::Borrowed("now I know");
         assert_eq!(asides, [Event::Aside { kind: AsideKind::Thought, text }]);
         assert_valid(&sink);
@@ -195,7 +195,7 @@ fn a_stream_can_end_after_its_calls() {
 fn findings_are_counted_through_the_replies() {
     let mut options = options();
     options.limits.findings = 1;
-    // Each plan has no fence and a comma too many.
+    // Each plan lacks its fence and has an extra comma.
     let [plan, answer] = [PLAN, ANSWER]
         .map(|reply| reply.trim_start_matches("```json\n").trim_end_matches("\n```").replace("]}", "],}"));
     let mut sink = EventCollector::default();

@@ -1,4 +1,4 @@
-//! Calls that models write as text: what streams, what waits, what never acts, and hostile replies.
+//! Calls that models write as text: text that streams, text that waits, calls that never act, and hostile replies.
 
 use serde_json::{Value, json};
 use tambour::event::{Event, EventCollector, Extension};
@@ -9,7 +9,7 @@ const PING: &str = "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool
 
 const NAMES: [&str; 3] = ["f", "ping", "save"];
 
-/// What a reply came to: its events and codes of findings.
+/// Events of a reply, and codes of its findings.
 struct ReplyReading {
     events: Vec<Event<'static>>,
     codes: Vec<String>,
@@ -35,7 +35,7 @@ impl ReplyReading {
     }
 }
 
-/// Options with the tools of these tests, each of which takes anything.
+/// Options with the tools of these tests, which take any arguments.
 fn options_with_tools() -> Options {
     let mut options = Options::default();
     let tools = NAMES.map(|name| RegisteredTool::new(name, json!({"type": "object"})).expect("a schema"));
@@ -87,7 +87,7 @@ fn calls_are_told_at_the_end_of_the_reply_and_not_when_it_is_cut() {
 
 #[test]
 fn auto_never_chooses_the_dialect() {
-    // R-69: marks of calls are text in the others.
+    // R-69: other dialects take marks of calls for text.
     for reply in
         [PING, "[TOOL_CALLS][{\"name\": \"ping\", \"arguments\": {}}]", "<|python_tag|>{\"name\": \"ping\"}"]
     {
@@ -128,7 +128,7 @@ fn an_argument_of_a_megabyte_is_read_once() {
 
 #[test]
 fn marks_without_calls_are_text() {
-    // X-007: nothing of them is lost, and the work is the same for each of their bytes.
+    // X-007: none of their text is lost, and the work for each byte is bounded.
     let pieces = [
         "<tool_call>",
         "<tool_call>{\"",
@@ -168,7 +168,7 @@ fn marks_without_calls_are_text() {
 
 #[test]
 fn a_missing_quote_hides_no_other_call() {
-    // What stands behind the mark that ended the call is read again, once.
+    // The text after the mark that ended the broken call is read again, once.
     let broken = "<tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"b}}\n</tool_call>\n";
     let reply = broken.repeat(2000) + PING;
     let reading = read(&reply, 512, &options_with_tools());

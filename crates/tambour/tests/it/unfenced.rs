@@ -6,7 +6,7 @@ use tambour_fixtures::random::RandomSource;
 
 const LIMIT: usize = 1024;
 
-/// Parts of a reply that comes in these pieces, text joined.
+/// Reads a reply in pieces; returns its parts, with text joined.
 fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(char, String)> {
     let mut parts: Vec<(char, String)> = Vec::new();
     let mut end = Place::START;
@@ -33,7 +33,7 @@ fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(ch
     parts
 }
 
-/// The same for every cut.
+/// Reads a text; fails unless every cut gives the same parts.
 fn fenced_parts(limit: usize, text: &str) -> Vec<(char, String)> {
     let whole = parts(limit, [text]);
     for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
@@ -89,7 +89,7 @@ fn what_begins_with_no_fence_passes() {
         let found = fenced_parts(LIMIT, text);
         assert!(found.iter().all(|(kind, _)| *kind == 't'), "{text:?}: {found:?}");
     }
-    // What is longer than the limit is no line of a fence.
+    // A line above the limit is no line of a fence.
     let kinds = |text: &str| fenced_parts(8, text).iter().map(|(kind, _)| *kind).collect::<String>();
     assert_eq!(kinds("```abcd\na\n``````\n\n"), "otc");
     assert_eq!(kinds("```abcde\na\n"), "t");

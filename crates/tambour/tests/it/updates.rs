@@ -1,4 +1,4 @@
-//! What a fixture compares, and what recording it anew changes.
+//! Comparison of fixtures, and recording them anew.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tambour_fixtures::fixture::{REQUIRES_LISTED_FINDINGS, parse_line};
 use tambour_fixtures::update::update_fixtures;
 use tambour_fixtures::{load_fixtures, run_fixture};
 
-/// A folder of fixtures, taken away at the end.
+/// Temporary folder of fixtures, removed at the end.
 struct FixtureFolder(PathBuf);
 
 impl FixtureFolder {
@@ -37,7 +37,7 @@ impl Drop for FixtureFolder {
     }
 }
 
-/// What a line of a `.jsonl` file fails with.
+/// Error of a line of a `.jsonl` file, if it fails.
 fn fixture_error(line: &Value) -> Option<String> {
     let fixture = parse_line("a", Path::new("a.jsonl"), 0, &line.to_string()).expect("a fixture");
     run_fixture(&fixture.expect("no corpus")).err()
@@ -82,7 +82,7 @@ fn severities_are_compared() {
     };
     let (plain, warning) =
         (json!(["1:68 serp_block_missing T-040 repaired"]), json!(["1:68 serp_block_missing T-040 warning"]));
-    // An error in the strict profile, or with the option a warning.
+    // The finding is an error in the strict profile; the option makes it a warning.
     assert_eq!(fixture_error(&line("required", plain.clone(), Value::Null)), None);
     assert_eq!(fixture_error(&line("optional", warning.clone(), Value::Null)), None);
     assert!(fixture_error(&line("optional", warning.clone(), plain.clone())).is_some());
@@ -109,7 +109,7 @@ fn beside_findings_absent_metadata_is_false_and_none() {
     let mut more = whole;
     more["unused_reason"] = json!("plan_missing");
     assert!(fixture_error(&line(more)).is_some_and(|error| error.contains("unused_reason")));
-    // Without a list it must say why there is none.
+    // A fixture without a list of findings states the reason.
     let older = line(json!({"strict": ["parsing_error_marker"]}));
     assert_eq!(fixture_error(&older).is_some(), REQUIRES_LISTED_FINDINGS);
     let reason = json!({"strict": ["parsing_error_marker"], "unlisted": "the places are not the point"});
@@ -125,7 +125,7 @@ fn lines_keep_what_somebody_said() {
         "{\"id\":\"c\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"c\"}\n",
     );
     let folder = FixtureFolder::new("lines", &[("plain/lines.jsonl", before)]);
-    // What was never recorded is not taken from a reading that differs.
+    // A differing reading does not supply a missing record.
     let complaints = folder.update();
     assert!(complaints.len() == 1 && complaints[0].contains("(b): events"), "{complaints:?}");
     let after = folder.read("plain/lines.jsonl");
@@ -138,7 +138,7 @@ fn lines_keep_what_somebody_said() {
     let keys: Vec<&String> = c.as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["id", "dialect", "spec", "input", "events", "findings"]);
     assert!(!lines[2].contains(": "), "{}", lines[2]);
-    // A second time changes nothing.
+    // Recording again changes nothing.
     folder.update();
     assert_eq!(folder.read("plain/lines.jsonl"), after);
 }

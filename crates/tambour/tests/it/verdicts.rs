@@ -1,4 +1,4 @@
-//! Whole texts held against contracts, examples in documents, and the catalogue of rules.
+//! Verdicts on whole texts, examples in documents, and the catalogue of rules.
 
 use tambour::contract::find_examples;
 use tambour::dialect::DIALECTS;
@@ -40,7 +40,7 @@ fn findings_come_in_the_order_of_the_text() {
 
 #[test]
 fn the_first_error_decides() {
-    // A warning comes before the error: with `first_only` the error is still the one reported.
+    // A warning precedes the error: with `first_only` the error is still the one reported.
     let text = REPLY.replace("Hi.", "Hi. <!-- note -->").replace("</final>\n", "</final> bye");
     let all = contract_named("thinkingml").check(text.as_bytes(), &strict_options());
     assert_eq!(all.findings[0].severity, Severity::Warning, "{:?}", all.findings);

@@ -1,4 +1,4 @@
-//! What a JSON text is said to weigh, held against what its tree takes.
+//! Estimated weight of a JSON text, compared with the memory of its tree.
 
 use serde_json::Value;
 use tambour::lex::weight::weigh;
@@ -23,7 +23,7 @@ fn a_tree_takes_what_its_text_weighs() {
         let alive = allocation_counter::measure(|| drop(serde_json::from_str::<Value>(text))).bytes_max;
         let (weight, alive) = (weigh(text.as_bytes()), usize::try_from(alive).unwrap());
         let excerpt = &text[..text.len().min(40)];
-        // The list that grows is there twice for a moment.
+        // The growing list exists twice for a moment.
         assert!(weight.bytes + weight.bytes / 2 + 200 >= alive, "{} for {alive}: {excerpt}", weight.bytes);
         assert!(weight.bytes / 3 <= alive + 200, "{} for {alive}: {excerpt}", weight.bytes);
     }

@@ -1,7 +1,7 @@
-//! Nothing of a reply is lost without a finding, and nothing comes twice: marker words in damaged replies.
+//! Property test with marker words in damaged replies: no word is lost without a finding, and none is delivered twice.
 //!
-//! `WORDS_ITERATIONS` says how many replies of each dialect are read, `WORDS_FROM` from which seed on, `WORDS_DIALECT` of which one, `WORDS_TABLE=1` prints
-//! where their words went. The same seed gives the same reply on every machine.
+//! `WORDS_ITERATIONS` sets the number of replies of each dialect, `WORDS_FROM` the first seed, `WORDS_DIALECT` the only dialect;
+//! `WORDS_TABLE=1` prints where their words went. The same seed gives the same reply on every machine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use tambour_fixtures::words::{
     make_long_trial, make_trial, measure_lag, minimise_trial, word_kinds,
 };
 
-/// Damaged replies of each dialect when `WORDS_ITERATIONS` does not say: seeds from 0. Before a release, and after changes
+/// Damaged replies of each dialect without `WORDS_ITERATIONS`. Before a release, and after changes
 /// to a dialect, seeds 0 to 100,000 are read.
 const ITERATIONS: u64 = 2000;
 
@@ -24,7 +24,7 @@ fn iterations() -> u64 {
     text.map_or(ITERATIONS, |text| text.parse().expect("WORDS_ITERATIONS is a number"))
 }
 
-/// Seeds of the replies: from `WORDS_FROM`, or 0, on.
+/// Seeds of the replies, from `WORDS_FROM` or 0.
 fn seeds() -> std::ops::Range<u64> {
     let first_seed = std::env::var("WORDS_FROM")
         .ok()
@@ -32,7 +32,7 @@ fn seeds() -> std::ops::Range<u64> {
     first_seed..first_seed + iterations()
 }
 
-/// What one reply shows, in its smallest form.
+/// Describes a failing reply, with its smallest form.
 fn failure_report(trial: &WordTrial, complaint: &WordComplaint) -> String {
     let (small, small_complaint) = minimise_trial(trial, complaint);
     let findings: Vec<Finding> = small.read().findings;
@@ -45,7 +45,7 @@ fn every_word_is_accounted_for() {
     let replies = ReplyPool::load().expect("the fixtures are readable");
     let results = each_dialect("WORDS_DIALECT", |name| {
         let (mut total, mut failure_count, mut first) = (WordAccount::default(), 0, None);
-        // Seeds of each way to be wrong.
+        // Failing seeds by class of complaint.
         let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for seed in seeds() {
             let trial = make_trial(name, seed, &replies);
@@ -91,13 +91,13 @@ fn print_table(dialect: &str, total: &WordAccount) {
     total.covered_by_code.iter().for_each(|(code, count)| println!("{:8.2} % only in {code}", share(count)));
 }
 
-/// The property says nothing when words go nowhere, or only into findings.
+/// Fails if too few words are delivered, or too many are only in findings: the property would then prove nothing.
 fn assert_shares(dialect: &str, total: &WordAccount) {
     let kinds = word_kinds(dialect).unwrap_or_else(|| panic!("{dialect} has no replies with words"));
     assert!(total.word_count as u64 > 3 * iterations(), "{dialect}: only {} words", total.word_count);
     for kind in kinds {
         let count = total.delivered.get(kind).copied().unwrap_or_default();
-        // `auto` reads replies of all dialects.
+        // `auto` shares its replies among all dialects.
         let share = if dialect == "auto" { 400 } else { 250 };
         assert!(
             count * share > total.word_count,
@@ -113,14 +113,14 @@ fn assert_shares(dialect: &str, total: &WordAccount) {
     );
 }
 
-/// A reading of a reply that is as it must be.
+/// A reply and its reading, without complaints.
 struct SoundReading {
     trial: WordTrial,
     reading: TrialReading,
 }
 
 impl SoundReading {
-    /// The complaints when something happens to the reading on its way.
+    /// Faults that are noticed after a change to the reading.
     fn faults_after(&self, change: impl FnOnce(&mut TrialReading)) -> Vec<WordFault> {
         let mut reading = self.reading.clone();
         change(&mut reading);
@@ -133,7 +133,7 @@ fn sound_readings(replies: &ReplyPool, dialect: &str) -> Vec<SoundReading> {
     let sound = |seed| {
         let trial = WordTrial { next_reply: None, ..make_trial(dialect, seed, replies) };
         let reading = trial.read();
-        // A word that stands there twice may be lost once, and a broken one may have become whole.
+        // A word that occurs twice may be lost once, and a broken one may become whole.
         let words: Vec<_> = find_words(&trial.input).map(|(_, word)| word).collect();
         let marker_starts = trial.input.windows(3).filter(|window| window == b"wqx").count();
         let is_single = |word| words.iter().filter(|other| *other == word).count() == 1;
@@ -144,7 +144,7 @@ fn sound_readings(replies: &ReplyPool, dialect: &str) -> Vec<SoundReading> {
     (0..200).filter_map(sound).collect()
 }
 
-/// Returns whether an event delivers words.
+/// Returns whether an event delivers marker words.
 fn delivers(event: &Event<'_>) -> bool {
     let is_contract_text = matches!(
         event,
@@ -162,7 +162,7 @@ fn delivers(event: &Event<'_>) -> bool {
 
 #[test]
 fn keys_that_are_not_used_are_told() {
-    // Invariant 5, R-76, R-87: the text is taken, and what its key says lies in a finding.
+    // Invariant 5, R-76, R-87: the text under an unused key is delivered, and a finding covers the key.
     let jsonseq = [
         r#"{"event":"final_delta","data":{"wqx0001z":"wqx0002z"}}"#,
         r#"{"event":"final_delta","data":{"/wqx0001ztext":"wqx0002z"}}"#,
@@ -194,7 +194,7 @@ fn the_account_notices_planted_faults() {
         for sound in sound_readings(&replies, entry.name) {
             let events = &sound.reading.events;
             for at in (0..events.len()).filter(|&at| delivers(&events[at])) {
-                // A sink that loses an event, whose words are in no finding.
+                // A sink that drops an event whose words are in no finding.
                 let words = events[at].data().to_string();
                 let is_covered = find_words(&sound.trial.input).any(|(place, word)| {
                     let covers = |finding: &Finding| finding.span.start <= place && place < finding.span.end;
@@ -227,7 +227,7 @@ fn the_account_notices_planted_faults() {
     }
 }
 
-/// Findings whose spans are one byte long, and one that ends behind the reply.
+/// Plants findings whose spans are empty, and one that ends after the reply.
 fn plant_span_faults(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, usize>) {
     let faults = sound.faults_after(|reading| reading.findings.clear());
     if faults.contains(&WordFault::Missing) {
@@ -245,7 +245,7 @@ fn plant_span_faults(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, u
     }
 }
 
-/// Two words of the answer that change places.
+/// Plants two swapped words of the answer.
 fn plant_order_fault(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, usize>) {
     let answer = |event: &Event<'_>| matches!(event, Event::FinalDelta { text } if find_words(text.as_bytes()).count() > 1);
     let has_other_findings = sound.reading.findings.iter().any(|finding| !finding.rule.starts_with('P'));
@@ -267,7 +267,7 @@ fn plant_order_fault(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, u
 
 #[test]
 fn held_tells_what_has_arrived_and_not_gone_out() {
-    // X-007: words every few bytes, with small limits; the newest that have not gone out are what is held back.
+    // X-007: words every few bytes, with small limits; the newest words that are not sent yet are the held bytes.
     let replies = ReplyPool::load().expect("the fixtures are readable");
     let results = each_dialect("WORDS_DIALECT", |name| {
         let (mut words, mut first) = (0, None);
@@ -283,14 +283,14 @@ fn held_tells_what_has_arrived_and_not_gone_out() {
     });
     for (name, (words, first)) in results {
         assert!(first.is_none(), "{name}: {first:?}");
-        // Of a JSON value nothing goes out before all of it is there.
+        // A JSON value is sent only when it is complete.
         assert!(words as u64 > iterations() || name == "json_value", "{name}: only {words} words were timed");
     }
 }
 
 #[test]
 fn a_pipeline_that_hides_what_it_holds_is_noticed() {
-    // X-007: in each of these text waits.
+    // X-007: text waits in each of these.
     let long: String =
         (1..60).map(|number| format!("{} ", tambour_fixtures::words::marker(number))).collect();
     let waiting = [

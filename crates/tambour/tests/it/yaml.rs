@@ -233,7 +233,7 @@ fn what_would_cost_too_much_is_refused() {
     assert!(yaml::parse_with("the text", "a: &x 1\nb: *x\n", &limits).is_err());
 }
 
-/// Text with everything that YAML, markup and templates give a meaning to.
+/// Generates text with all characters that are special in YAML, markup and templates.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[-?:,\\[\\]{}#&*!|>'\"%@` \n\ta-z0-9._~=<\\\\]{0,12}",

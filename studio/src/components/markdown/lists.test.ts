@@ -36,15 +36,15 @@ describe("F-106: the list of the studio and that of the server", () => {
   });
 
   const styles = source("tests/it/html/styles.rs");
-  const kept = textsOf(between(styles, "fn values_of_the_grammar_stay()", "] {"));
-  const gone = textsOf(between(styles, "fn other_values_go()", "] {"));
+  const validStyles = textsOf(between(styles, "fn values_of_the_grammar_stay()", "] {"));
+  const removedStyles = textsOf(between(styles, "fn other_values_go()", "] {"));
 
-  it.each(kept)("keep the style %s", (style) => {
+  it.each(validStyles)("keep the style %s", (style) => {
     expect(allowedStyle(style).split("; ")).toHaveLength(style.split(";").filter((part) => part.trim() !== "").length);
   });
 
   // An invalid colour has no effect in a browser; anything effective must be removed.
-  it.each(gone.filter((style) => !/^(?:color|text-decoration):[#\w\s(),%/.]*$/.test(style) || /url|expression|var|attr|calc/.test(style)))(
+  it.each(removedStyles.filter((style) => !/^(?:color|text-decoration):[#\w\s(),%/.]*$/.test(style) || /url|expression|var|attr|calc/.test(style)))(
     "drop the style %s",
     (style) => expect(allowedStyle(style)).toBe(""),
   );
@@ -57,6 +57,6 @@ describe("F-106: the list of the studio and that of the server", () => {
   it.each(addresses)("judge the address %s alike", (address, fine) => expect(kindOfAddress(address) !== null).toBe(fine));
 
   it("have addresses and styles to compare", () => {
-    expect(Math.min(kept.length, gone.length, addresses.length)).toBeGreaterThan(15);
+    expect(Math.min(validStyles.length, removedStyles.length, addresses.length)).toBeGreaterThan(15);
   });
 });

@@ -37,7 +37,7 @@ describe("turns of a conversation", () => {
   });
 
   it("are told apart where the same was asked twice", () => {
-    // "Continue", "continue", and the first of them regenerated: the second is no version of it.
+    // Two messages "continue", the first of them regenerated: the second is no version of it.
     expect(shape([message("a", OLD), message("b", OLD), message("a2", true, "a")])).toEqual([["a>b|a2", true]]);
     expect(shape([message("a"), message("b", OLD), message("b2", true, "b")])).toEqual([
       ["a", true],

@@ -1,4 +1,4 @@
-//! Cards in their containers, and out again as V3 JSON (F-013).
+//! Cards in their containers, and their export as V3 JSON (F-013).
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
@@ -21,7 +21,7 @@ fn a_picture_holds_a_card_and_the_newer_one_counts() {
         let imported = read_bytes(&png_file(&texts)).expect("a card");
         assert_eq!((imported.version.as_str(), &*imported.card.expect("a card").description), ("v3", "新"));
     }
-    // Keywords in another letter case, and the chunk behind the picture's data.
+    // Keywords in another letter case.
     assert_eq!(read_bytes(&png_file(&[("CHARA", &old_card)])).expect("a card").name, "Mia");
     let error = read_bytes(&png_file(&[("comment", "hi")])).expect_err("no card");
     assert!(error.contains("case.json") && error.contains("chara"), "{error}");
@@ -42,7 +42,7 @@ fn an_archive_holds_a_card_also_behind_a_picture() {
     );
     let picture = [b"\xff\xd8\xff\xe0 a picture".as_slice(), &archive].concat();
     assert_eq!(read_bytes(&picture).expect("a card").name, "Mia");
-    // A deflated one.
+    // A deflated entry.
     let packed = miniz_oxide::deflate::compress_to_vec(card.as_bytes(), 6);
     let mut archive = zip_file(&[(b"card.json", &packed, Some(u32::try_from(card.len()).unwrap()))]);
     let crc = crc32fast::hash(card.as_bytes()).to_le_bytes();
@@ -61,7 +61,7 @@ fn an_archive_holds_a_card_also_behind_a_picture() {
     assert_eq!(read_bytes(&archive).expect("a packed card").name, "Mia");
 }
 
-/// Texts and numbers of a value.
+/// Collects the texts and numbers of a value.
 fn leaves(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => map.values().for_each(|value| leaves(value, out)),
@@ -129,7 +129,7 @@ fn older_cards_and_other_books_go_out_as_v3_with_all_they_had() {
         let (mut source_leaves, mut exported_leaves) = (Vec::new(), Vec::new());
         leaves(&source, &mut source_leaves);
         leaves(&out, &mut exported_leaves);
-        // Flags of SillyTavern that say the opposite, lists as text, and numbers of positions are there in another form.
+        // Inverted flags of SillyTavern, lists as text, and numbers of positions are exported in another form.
         let converted = ["\"chara_card_v2\"", "\"2.0\"", "\"memory\"", "\"a, b\"", "false"];
         for leaf in source_leaves.iter().filter(|leaf| !converted.contains(&leaf.as_str())) {
             assert!(exported_leaves.contains(leaf), "{leaf} is lost in {out}");

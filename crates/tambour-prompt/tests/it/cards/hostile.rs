@@ -1,4 +1,4 @@
-//! Files that are made to hurt: refused in bounded time and memory (F-013).
+//! Hostile files are refused in bounded time and memory (F-013).
 
 use serde_json::json;
 use tambour::limits::ImportLimits;
@@ -6,7 +6,7 @@ use tambour_prompt::card::{import_file, normalize::normalize_entry};
 
 use super::{png_chunk, png_file, read_bytes, v2_card, zip_file};
 
-/// What is allocated at most while a file is read.
+/// Reads a file; returns the most bytes allocated at a time, and the result.
 fn measure_read(bytes: &[u8]) -> (u64, Result<(), String>) {
     let mut result = Ok(());
     let info = allocation_counter::measure(|| result = read_bytes(bytes).map(|_| ()));
@@ -107,14 +107,14 @@ fn normal_forms_of_hostile_texts_are_made_in_linear_time() {
     ];
     for text in hostile {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
-        // F-012: no word is lost
+        // F-012: every word is preserved
         assert!(letters(&normalize_entry("", &text).render()) >= letters(&text), "{}", &text[..20]);
     }
 }
 
 #[test]
 fn regular_expressions_of_a_book_are_compiled_within_one_bound() {
-    // Each is another one, and too large for any size that is tried.
+    // Different expressions, each too large for any size that is tried.
     let entries: serde_json::Map<String, serde_json::Value> = (0..20_000)
         .map(|at| {
             let key = format!("/((a{{1,900}}){{1,900}}){{1,{}}}/", at % 900 + 1);
@@ -127,7 +127,7 @@ fn regular_expressions_of_a_book_are_compiled_within_one_bound() {
     assert!(start.elapsed() < std::time::Duration::from_secs(30), "{:?}", start.elapsed());
     let first = &imported.warnings[0];
     assert!(first.contains("is left out: the regular expression is too large"), "{first}");
-    // Fewer bytes for them are gone sooner, and each key beyond is told with its entry.
+    // A smaller budget runs out earlier, and each later key is reported with its entry.
     let mut limits = ImportLimits::default();
     limits.patterns = 4 << 20;
     let warnings = import_file("b.json", book.as_bytes(), &limits).unwrap().warnings;

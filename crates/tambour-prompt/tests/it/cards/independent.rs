@@ -1,11 +1,11 @@
-//! Cases whose expectations were written from the specification and the description of the formats, before any reading was seen.
+//! Cases whose expectations were written from the specification and the description of the formats, before the code ran on them.
 
 use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, NormalizedEntry, normalize_entry};
 
 use super::read_bytes;
 
-/// Returns whether all of `part` is in `whole`: fields of objects, lists item by item.
+/// Lists the paths at which `whole` lacks a part of `part`: fields of objects, lists item by item.
 fn collect_differences(whole: &Value, part: &Value, path: &str, differences: &mut Vec<String>) {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -60,7 +60,7 @@ fn check_import(case: &Value) -> Vec<String> {
     differences
 }
 
-/// The words of an element: of its tag, attributes and body.
+/// Words of an entry: tag, attributes and body.
 fn entry_words(normal: &NormalizedEntry) -> String {
     fn push_words(value: &Value, out: &mut String) {
         match value {

@@ -24,7 +24,7 @@ fn all_fields_of_a_sillytavern_entry_are_read() {
         (Some(true), Some(false), Some(true))
     );
     assert!(entry.prevent_recursion && entry.group_override && entry.ignore_budget);
-    // Without its flag the number does not count.
+    // The probability counts only with its flag.
     assert!((entry.probability - 100.0).abs() < f64::EPSILON);
     let filter = CharacterFilter { names: vec!["Z".into()], tags: vec!["q".into()], exclude: true };
     assert_eq!((&entry.filter, &entry.triggers[..]), (&filter, &["swipe".to_owned()][..]));
@@ -73,7 +73,7 @@ fn decorators_are_taken_out_of_the_text() {
         (found.force, found.only_after, found.only_every, found.greeting),
         (Some(true), 3, 2, Some(1))
     );
-    // A line further down is text.
+    // A decorator after other text is text.
     assert_eq!((found.position, &*found.content), (EntryPosition::Personality, "  Text.\n@@depth 3"));
     let found = entry(
         "@@reverse_depth 2\n@@additional_keys a, b\n@@exclude_keys c\n@@ignore_on_max_context\n@@keep_activate_after_match\n@@dont_activate_after_match\nx",
@@ -85,7 +85,7 @@ fn decorators_are_taken_out_of_the_text() {
         (found.additional_keys, found.exclude_keys),
         (vec!["a".to_owned(), "b".into()], vec!["c".into()])
     );
-    // A value of no kind makes it unknown, so that the line below stands for it.
+    // An invalid value makes the decorator unknown, so the fallback below it applies.
     let found = entry("@@depth deep\n@@@depth 6\n@@@depth 7\n@@dont_activate\nx");
     assert_eq!((found.depth, found.force, &*found.content), (6, Some(false), "x"));
     assert_eq!(entry("@@depth 1").content, "");

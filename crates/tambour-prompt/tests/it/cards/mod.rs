@@ -12,7 +12,7 @@ use tambour::limits::ImportLimits;
 pub(crate) use tambour_fixtures::imports::{png_chunk, png_file, zip_file};
 use tambour_prompt::card::{ImportedFile, import_file};
 
-/// Reads a file of the usual limits.
+/// Reads a file with the default limits.
 pub(crate) fn read_bytes(bytes: &[u8]) -> Result<ImportedFile, String> {
     import_file("case.json", bytes, &ImportLimits::default()).map_err(|error| {
         let place = error.location().map(|place| format!(" (line {} column {})", place.line, place.column));
@@ -20,12 +20,12 @@ pub(crate) fn read_bytes(bytes: &[u8]) -> Result<ImportedFile, String> {
     })
 }
 
-/// Reads a file that is a JSON value.
+/// Reads a JSON value as a file.
 pub(crate) fn read_value(value: &Value) -> ImportedFile {
     read_bytes(value.to_string().as_bytes()).expect("a file")
 }
 
-/// A V2 card with those fields of `data` beside its name.
+/// Builds a V2 card with a name and these fields of `data`.
 pub(crate) fn v2_card(fields: &Value) -> Value {
     let mut data = json!({"name": "Mia"});
     for (key, value) in fields.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Texts of world info in one form (F-010 to F-012, F-014).
+//! Texts of world info in normal form (F-010 to F-012, F-014).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,9 +36,9 @@ fn json_becomes_yaml_within_its_tag() {
         .strip_prefix("<location_forest>\n")
         .and_then(|body| body.strip_suffix("</location_forest>"))
         .unwrap();
-    // F-014: reads back to the same value
+    // F-014: the text parses to the same value
     assert_eq!(EntryBody::Data(yaml::parse("it", inner).unwrap()), normal.body);
-    // A key that is there twice would be lost.
+    // JSON with duplicate keys stays text, since a value would be lost.
     assert_stays_text("{\"a\": 1, \"a\": 2}");
     assert_eq!(
         data("{\"hp\": {{getvar::hp}}, \"n\": [\"{{user}}\"]}"),
@@ -58,13 +58,13 @@ fn yaml_keeps_its_values() {
     let normal = normalize_entry("", "<x id=\"7&quot;\">\nname: A\nage: 7\n</x>");
     assert_eq!(normal.attributes, [("id".to_owned(), "7\"".to_owned())]);
     assert_eq!(normal.render(), "<x id=\"7&quot;\">\n  name: A\n  age: 7\n</x>");
-    // What YAML would read as another number is text.
+    // Numbers that YAML would change become texts.
     assert_eq!(data("price: 1.10\nname: x"), json!({"price": "1.10", "name": "x"}));
     assert_eq!(
         data("big: 12345678901234567890123\nname: x"),
         json!({"big": "12345678901234567890123", "name": "x"})
     );
-    // All lines further in.
+    // All lines are indented.
     assert_eq!(data("    name: A\n    tags:\n        - b"), json!({"name": "A", "tags": ["b"]}));
 }
 
@@ -93,7 +93,7 @@ fn prose_stays_as_it_was() {
     assert_stays_text("5 > 3 & 2 < 4, says *nobody*.");
     assert_stays_text("");
     assert_stays_text("   \n ");
-    // A tag that means something in a prompt is no name for an entry.
+    // Tags with a meaning in prompts are not used as names of entries.
     let normal = normalize_entry("t", "<system_instruction>{\"a\": 1}</system_instruction>");
     assert_eq!((&*normal.tag, normal.attributes.len()), ("lorebook_entry", 1));
     assert_eq!(
@@ -104,7 +104,7 @@ fn prose_stays_as_it_was() {
     assert!(normal.warnings[0].contains("not closed"), "{:?}", normal.warnings);
 }
 
-/// Words of a text: runs of letters and digits.
+/// Lists the words of a text, runs of letters and digits, in order of the alphabet.
 fn sorted_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
@@ -136,7 +136,7 @@ proptest! {
         let normal = normalize_entry("", &text);
         let rendered = normal.render();
         let mut remaining = sorted_words(&rendered);
-        // Comments of YAML may go (F-011), and numbers of a list that are its order (F-012).
+        // Comments of YAML (F-011) and numbers of an ordered list (F-012) may disappear.
         let source: String = text.lines().map(|line| line.split_once(" #").map_or(line, |(code, _)| code)).collect::<Vec<_>>().join("\n");
         let has_no_headings = source.lines().all(|line| !line.trim_start().starts_with('#'));
         for word in sorted_words(&source) {

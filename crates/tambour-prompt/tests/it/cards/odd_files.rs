@@ -1,4 +1,4 @@
-//! Files that are odd: what an import guesses or leaves out is a warning, and nothing is refused that can be read (F-013).
+//! Odd files: guesses and omissions of an import are warnings, and every readable file is accepted (F-013).
 
 use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, normalize_entry};
@@ -58,7 +58,7 @@ fn a_book_in_another_place_is_told() {
     card_with_two["character_book"] = book.clone();
     assert_warning(&card_with_two, "is a second book");
     assert_warning(&v2_card(&json!({"extensions": {"world": "Elsewhere"}})), "`Elsewhere`");
-    // A V1 card has its book where all its fields are.
+    // A V1 card has its book next to its other fields.
     let v1 = json!({"name": "A", "description": "d", "character_book": book});
     assert_eq!(
         (read_value(&v1).entries.len(), read_value(&v1).warnings.len()),
@@ -103,7 +103,7 @@ fn texts_of_the_character_are_read_if_the_book_says_so() {
         let book =
             read_value(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
         assert_eq!(book.entries[0].sources, [source], "{name}");
-        // The same in a card, and out again.
+        // Export as V3 and reading back preserves it.
         let out = book.export();
         let second = read_value(&out);
         assert_eq!(second.entries[0].sources, [source], "{out}");

@@ -79,7 +79,7 @@ fn what_is_set_lives_in_the_prompt() {
     assert_eq!(text.expect("it renders"), "1 7 4 4");
     assert_eq!(outcome.effects, [Effect::SetGlobal { name: "g".to_owned(), value: json!(4) }]);
     assert_eq!((&outcome.local["hp"], &outcome.global["g"]), (&json!(1), &json!(4)));
-    // Later templates see it; what a loop sets is the loop's.
+    // Later templates see variables, except those set in a loop.
     let mut assembly = Assembly::new(
         &Engine::new(UndefinedMode::Strict),
         PromptContext::from_json(&context()).expect("a context"),
@@ -149,7 +149,7 @@ fn what_is_missing_is_empty_or_an_error() {
         let error = run(UndefinedMode::Strict, &context(), source).0.expect_err("it is missing");
         assert_eq!(error.code(), Some("variable_undefined"), "{source}: {error}");
     }
-    // F-033: what imported texts ask for is not an error, and not defined either.
+    // F-033: names that imported texts use may be undefined without an error.
     let lenient_source = "{{ user_input }}{{ config.model }}{{ char.personality }}{{ history[9].content }}{{ (context | last).content }}{{ user_input is defined }}";
     assert_eq!(run(UndefinedMode::Strict, &context(), lenient_source).0.expect("it renders"), "false");
 }

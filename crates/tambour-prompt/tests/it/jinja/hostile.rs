@@ -1,4 +1,4 @@
-//! Templates of strangers: whatever they ask for ends as a text or an error, in bounded memory and time (F-024).
+//! Untrusted templates end as a text or an error, in bounded memory and time (F-024).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use tambour_prompt::jinja::{
     function_names, test_names,
 };
 
-/// Bytes that a rendering may hold at once.
+/// Largest number of bytes that a rendering may allocate at once.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Longest rendering: the tests may be compiled without optimisation and run beside others.
+/// Longest time of a rendering: the tests may be compiled without optimisation and run next to others.
 const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
-/// Values that the cases use: a text of 1 MB with lines, a long list, a map.
+/// Values of the cases: a text of 1 MB with lines, a long list, a map.
 pub(super) const VALUES: &str =
     "{% set s = 'ab <\n' * 200000 %}{% set l = [1] * 10000 %}{% set m = {'a': l, 'b': 'x'} %}";
 
@@ -185,7 +185,7 @@ const OPERATOR_CASES: &[(&str, &[&str])] = &[
     (">", &["[l] * 10000 > [l] * 10000"]),
     (">=", &["[l] * 10000 >= [l] * 10000"]),
     ("in", &["[l, 2] in [[l, 3]] * 100000", "[l] * 10000 in s", "[l] * 10000 in m", "'zz' in s"]),
-    // Alone it is read as two; in a chain it is one of its own.
+    // Alone it is parsed as two operators, in a chain as one.
     ("not in", &["[l, 2] not in [[l, 3]] * 100000", "l == l not in [[l, 3]] * 100000"]),
     (
         "+",
@@ -239,7 +239,7 @@ const OPERATOR_CASES: &[(&str, &[&str])] = &[
     (".", &["global_state.big", "([l] * 10000).0", "m.a.b.c"]),
 ];
 
-/// Statements that store, repeat or catch what is large.
+/// Statements that store, repeat or catch large values.
 const STATEMENTS: &[&str] = &[
     "{{ (['x'*1000000]*100000)|join }}",
     "{{ [1]*100000000 }}",
@@ -307,7 +307,7 @@ pub(super) fn context() -> PromptContext {
     .expect("a context")
 }
 
-/// Renders, and holds what it took against the bounds.
+/// Renders a template; fails if it exceeds the bounds of memory or time.
 pub(super) fn render_bounded(context: &PromptContext, source: &str) -> Result<String, tambour::Error> {
     let mut result = None;
     let start = Instant::now();
@@ -321,7 +321,7 @@ pub(super) fn render_bounded(context: &PromptContext, source: &str) -> Result<St
     result.expect("it was rendered")
 }
 
-/// Returns whether all cases are to be tried, not those alone that end soon.
+/// Returns whether all cases are tried, instead of only those that end soon.
 fn tries_all_cases() -> bool {
     std::env::var_os("TEMPLATES").is_some()
 }
@@ -336,20 +336,20 @@ fn every_filter_test_function_and_operator_has_a_hostile_case() {
     assert_eq!(name_set(function_names().collect()), names(FUNCTIONS));
     let signs = names(OPERATOR_CASES);
     assert_eq!(OPERATORS.iter().map(|(sign, _)| *sign).collect::<BTreeSet<_>>(), signs);
-    // Those of the engine's syntax tree, where a new one does not compile. It has no list of the methods of a loop.
+    // Operators of the engine's syntax tree; a new one fails to compile there. The methods of a loop are not listed in it.
     let engine_operators = engine::operators();
     assert_eq!(engine_operators.difference(&signs).count(), 0, "{engine_operators:?}");
     let additional: Vec<_> = signs.difference(&engine_operators).copied().collect();
     assert_eq!(additional, [".changed()", ".cycle()", "[.]"]);
     for (sign, expressions) in OPERATOR_CASES {
-        // The container of an item, which is paid for apart from its key.
+        // Indexing of a container, which has a cost apart from its key.
         let sign = if *sign == "[.]" { "[]" } else { sign };
         let found: BTreeSet<_> = expressions.iter().flat_map(|source| engine::operators_of(source)).collect();
         assert!(found.contains(sign), "no {sign} in {expressions:?}: {found:?}");
     }
     let found: BTreeSet<_> = STATEMENTS.iter().flat_map(|source| engine::statements_of(source)).collect();
     assert_eq!(found, engine::statements());
-    // What the engine has by itself: a new one is known here before a template has it.
+    // Built-in filters and tests of the engine: a new one fails here before a template can use it.
     let engine = format!("{:?}", Environment::new());
     let builtin_names = |key: &str| {
         let (_, list) = engine.split_once(&format!("{key}: ")).expect("the engine lists them");
@@ -367,7 +367,7 @@ fn every_filter_test_function_and_operator_has_a_hostile_case() {
     let environment = Environment::new();
     let unknown: Vec<_> =
         environment.globals().map(|(name, _)| name).filter(|name| !own_names.contains(name)).collect();
-    // It would print all variables.
+    // `debug` would print all variables.
     assert_eq!(unknown, ["debug"]);
 }
 
@@ -450,7 +450,7 @@ fn hostile_operators_and_statements_are_bounded() {
     for statement in STATEMENTS {
         let _ = render_bounded(&context, &format!("{VALUES}{statement}"));
     }
-    // What was seen to end the process is an error that says so.
+    // Statements that once ended the process are now errors of the limit.
     for statement in &STATEMENTS[..7] {
         let error = render_bounded(&context, &format!("{VALUES}{statement}")).expect_err("it is too much");
         assert_eq!(error.code(), Some("limit_exceeded"), "{statement}: {error}");
@@ -480,7 +480,7 @@ fn hostile_sources_are_bounded() {
     }
 }
 
-/// Numbers from a seed.
+/// Random numbers and templates from a seed.
 struct TemplateSource(u64);
 
 impl TemplateSource {
@@ -597,7 +597,7 @@ impl TemplateSource {
 
 #[test]
 fn keys_are_no_containers() {
-    // Escaped within each other, their texts doubled with each level: a hundred took all memory there is.
+    // Nested keys were escaped within each other, and their text doubled with each level.
     let context = context();
     for source in [
         "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = {ns.x: ''} %}{% endfor %}{{ ns.x }}",
@@ -624,7 +624,7 @@ fn generated_templates_are_bounded() {
         match render_bounded(&context, &source) {
             Ok(_) => rendered_count += 1,
             Err(error) if error.code() == Some("limit_exceeded") => limited_count += 1,
-            // It cannot be done, such as a number and a list that are added.
+            // Operations without a result, such as adding a number and a list.
             Err(error) => {
                 assert_ne!(error.code(), Some("template_syntax"), "{error}: {source}");
                 refused_count += 1;
@@ -644,7 +644,7 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
     limits.fuel = u64::MAX / 128;
     limits.prompt_fuel = u64::MAX / 128;
     let engine = Engine::with_limits(UndefinedMode::Lenient, limits.clone());
-    // Long steps, and short ones alone.
+    // Steps of different length.
     for body in ["l == l + [1]", "'q' in 'abc'", "s[399999] == 'q'"] {
         let check_count = Arc::new(AtomicUsize::new(0));
         let stop = {
@@ -662,7 +662,7 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
         assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
         assert!(error.to_string().contains("nobody waits"), "{error}");
         assert!(check_count.load(Ordering::Relaxed) >= 4);
-        // The next template of the same rendering does not begin.
+        // Further templates of the same rendering do not begin.
         assert!(Assembly::with_budget(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
     }
 }

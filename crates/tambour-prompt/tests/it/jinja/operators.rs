@@ -1,4 +1,4 @@
-//! Operators are filters of ours: they give what the engine's own give.
+//! Operators, which are our own filters, give the same results as those of the engine.
 
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::json;
@@ -65,7 +65,7 @@ fn operators_give_what_those_of_the_engine_give() {
     // F-020
     for a in VALUES {
         for b in VALUES {
-            // `u` keeps them from being known before they are evaluated.
+            // The condition on `u` prevents constant folding.
             for sign in ["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not in"] {
                 assert_same(&format!("({a} if u else u) {sign} ({b} if u else u)"));
             }

@@ -1,11 +1,11 @@
-//! Work that the engine does by itself in each turn of a loop, which a step does not pay for: it compares, hashes, copies and
-//! counts. Each ends as an error of the budget, in bounded memory and time (F-024).
+//! Work of the engine in each turn of a loop that a step does not pay for: comparing, hashing, copying and
+//! counting. Each case ends as an error of the budget, in bounded memory and time (F-024).
 
 use super::hostile::{VALUES, context, render_bounded};
 
-/// Bodies of a loop, each with what stands before it: work that the engine does by itself, with or without a count of its own.
+/// Preparations and body of a loop in which the engine works, with or without a count of its own.
 const LOOP_WORK: &[(&str, &str)] = &[
-    // Compared with the arguments of the turn before.
+    // Comparison with the arguments of the turn before.
     ("{% set a = l + [1] %}{% set b = l + [1] %}", "{% if loop.changed(a if i % 2 else b) %}{% endif %}"),
     ("{% set a = l + [1] %}{% set b = l + [1] %}", "{% if loop.changed(*[a if i % 2 else b]) %}{% endif %}"),
     ("{% set a = l + [1] %}{% set b = l + [1] %}", "{% if loop.changed(x=a if i % 2 else b) %}{% endif %}"),
@@ -13,7 +13,7 @@ const LOOP_WORK: &[(&str, &str)] = &[
     ("", "{% if loop.changed([[l + [1]] * 1000] * 1000) %}{% endif %}"),
     ("", "{% set own = loop %}{% if own.changed([l + [1]] * 10000) %}{% endif %}"),
     ("{% set k = s ~ 'x' %}{% set j = s ~ 'x' %}", "{% if loop.changed(k if i % 2 else j) %}{% endif %}"),
-    // Copied, with keys that are hashed again.
+    // Copies whose keys are hashed again.
     ("{% set k = {s: 1} %}", "{% do dict(k) %}"),
     ("{% set k = {s: 1} %}", "{% do dict(k, a=1) %}"),
     ("{% set k = {s: 1} %}", "{% do dict(**k) %}"),
@@ -34,7 +34,7 @@ const LOOP_WORK: &[(&str, &str)] = &[
     ("{% set k = [l] * 1000 %}", "{% if {k: 1} %}{% endif %}"),
     ("{% set k = [l] * 1000 %}", "{% if {(k, 1): 1} %}{% endif %}"),
     ("{% set k = [l] * 1000 %}", "{% if k in m or m[k] or m | attr(k) %}{% endif %}"),
-    // The characters of a text are counted before the first of them comes.
+    // Texts whose characters are counted before the first turn.
     ("", "{% for c in s %}{% break %}{% endfor %}"),
     ("", "{% for c in s ~ '' %}{% break %}{% endfor %}"),
     (
@@ -47,7 +47,7 @@ const LOOP_WORK: &[(&str, &str)] = &[
     ),
     ("{% set k = {s: 1} %}", "{% for c in k %}{% break %}{% endfor %}"),
     ("", "{% for c in state.big.list %}{% break %}{% endfor %}"),
-    // Compared as often as there are names.
+    // Comparisons, one for each name.
     (
         "{% set k = [{'a': l + [1]}, {'a': l + [1]}, {'a': l + [1]}, {'a': l + [1]}] %}{% set names = 'a,' * 1000 %}",
         "{% if k | sort(attribute=names) %}{% endif %}",

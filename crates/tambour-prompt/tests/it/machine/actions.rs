@@ -1,4 +1,4 @@
-//! The other actions, conditions, hooks.
+//! Actions other than `ai_say`, conditions, and hooks.
 
 use serde_json::{Value, json};
 use tambour::event::Extension;
@@ -112,7 +112,7 @@ fn a_value_counts_only_when_it_is_usable_and_there() {
     ] {
         assert_eq!(read_text(text), (expected, expected_codes), "{text}"); // S-011, S-052
     }
-    // Half an answer gives no value.
+    // A truncated answer gives no value.
     let (read, _) = read_text(r#"{"response": {"咨询师": "好"}, "usable": true, "value": "北"#);
     assert_eq!(read, no_value()); // X-014
     let fenced = "```json\n{\"value\": 3, \"usable\": true, \"response\": {\"咨询师\": \"好\"}}\n```";
@@ -153,7 +153,7 @@ fn the_client_is_asked_and_waited_for() {
         json!({"call_id": "call_1", "form": {"title": "小明的表", "fields": ["a", "小明"]}})
     ); // S-011
     assert_eq!(talk.next(), DialogueRequest::Answer { call_id: "call_1".to_owned() });
-    // Who missed the event finds the request in the turn, also after it was saved.
+    // The turn holds the request for clients that missed the event, also after it was saved.
     let saved: Dialogue = serde_json::from_value(json!(talk.dialogue)).unwrap();
     assert_eq!(
         json!(saved.turn(talk.env().script).request),
@@ -285,7 +285,7 @@ impl Hooks for RecordingHooks {
 
 #[test]
 fn hooks_see_and_propose() {
-    // S-105: by default nothing happens; what is plugged in chooses templates, sets variables and raises signals.
+    // S-105: hooks choose templates, set variables and raise signals.
     let hooks = RecordingHooks::default();
     let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: \"{age}\"}"]));
     talk.hooks = &hooks;

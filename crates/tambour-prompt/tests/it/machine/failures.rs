@@ -1,4 +1,4 @@
-//! Failures, unreadable replies, and scripts that cannot go on.
+//! Failures, unreadable replies, and scripts that cannot continue.
 
 use tambour::event::{EventCollector, FinishReason};
 use tambour::{InputEnd, Options};
@@ -22,7 +22,7 @@ fn a_failed_call_does_not_consume_a_round() {
     assert_eq!((turn.success, turn.completed, turn.status), (false, false, DialogueStatus::Active)); // S-065
     assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("upstream_failed")); // S-065
     assert_eq!(talk.dialogue.current_round(), 0); // S-065
-    // The caller retries, with what was said or with other words; it is in the prompt once.
+    // The caller retries with the same words or others; the prompt holds them once.
     let turn = talk.input(Some("你好"), &[ModelReaction::Failure]);
     assert!(!turn.success);
     let turn = talk.input(None, &[continuing_reply("一")]);

@@ -1,4 +1,4 @@
-//! Saving and restoring at any point changes nothing (S-067).
+//! Saving and restoring at any point changes no result (S-067).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn a_dialogue_goes_on_where_it_was_saved() {
     let DialogueRequest::Call(call) = restored.next(&talk.env()) else { panic!("a call") };
     assert_eq!(call.round, 3); // S-067
     assert!(call.messages[0].content.contains("user: 一\nassistant: 1\nuser: 二\nassistant: 2\nuser: 三")); // S-067
-    // An acknowledgement that is outstanding stays so.
+    // An outstanding acknowledgement survives saving.
     let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
     talk.saves_each_step = true;
     assert_eq!(talk.input(None, &[continuing_reply("1")]).status, DialogueStatus::AwaitingAck); // S-067
@@ -33,7 +33,7 @@ fn a_saved_dialogue_with_unknown_fields_is_refused() {
     assert!(serde_json::from_value::<Dialogue>(saved).is_err());
 }
 
-/// An action of a random script.
+/// Generates an action of a random script.
 fn any_action() -> impl Strategy<Value = String> {
     let say = (1..4u32, any::<bool>(), 0..100u32).prop_map(|(rounds, requires_ack, threshold)| {
         format!(
@@ -67,7 +67,7 @@ fn any_reaction() -> impl Strategy<Value = ModelReaction> {
     ]
 }
 
-/// Drives a script with a model that answers in turn, whatever it is asked; what each input came to, and the state after it.
+/// Drives a script with replies in rotation; returns the turn and the dialogue after each input.
 fn drive(
     script: &str,
     inputs: &[Option<String>],
@@ -124,7 +124,7 @@ proptest! {
         let whole = drive(&script, &inputs, &replies, false);
         prop_assert_eq!(&whole, &drive(&script, &inputs, &replies, true)); // S-067
         for (turn, _) in &whole {
-            // A message only from what succeeded or failed for good; one that is over stays so.
+            // Only a successful turn can be complete, and an unsuccessful one has an error.
             prop_assert!(!turn.completed || turn.success);
             prop_assert!(turn.error.is_some() != turn.success);
         }

@@ -1,4 +1,4 @@
-//! Dialogues: what the machine wants, and what comes of what it gets.
+//! Dialogues: requests of the machine, and its results.
 
 mod actions;
 mod failures;
@@ -18,29 +18,29 @@ use tambour_prompt::dialogue::{
 use tambour_prompt::script::{Script, load};
 use tambour_prompt::template::TemplateFiles;
 
-/// 2025-01-20T10:30:00Z.
+/// Time of the tests in milliseconds: 2025-01-20T10:30:00Z.
 pub(super) const NOW: i64 = 1_737_369_000_000;
 
-/// A dialogue and the model that answers it.
+/// A dialogue with a scripted model.
 pub(super) struct TestDialogue<'a> {
     pub(super) script: Script,
     pub(super) files: TemplateFiles,
     pub(super) settings: DialogueSettings,
     pub(super) hooks: &'a dyn Hooks,
     pub(super) dialogue: Dialogue,
-    /// Calls so far.
+    /// Calls made so far.
     pub(super) calls: Vec<ModelCall>,
-    /// Events so far.
+    /// Events sent so far.
     pub(super) events: Vec<Extension>,
-    /// Saves and restores at every step.
+    /// Saves and restores the dialogue at every step.
     pub(super) saves_each_step: bool,
 }
 
-/// What the model does.
+/// Reaction of the model to one call.
 #[derive(Clone, Debug)]
 pub(super) enum ModelReaction {
     Reply(String),
-    /// Says it, and is cut.
+    /// Text of a reply that ends because of its length.
     CutReply(String),
     Failure,
 }
@@ -86,7 +86,7 @@ impl<'a> TestDialogue<'a> {
         self.change(Dialogue::next)
     }
 
-    /// Says something and lets the model answer until the dialogue waits.
+    /// Passes the user's input and lets the model answer until the dialogue waits.
     pub(super) fn input(&mut self, text: Option<&str>, model: &[ModelReaction]) -> DialogueTurn {
         self.change(|dialogue, env| dialogue.input(text, env)).expect("it waits for the user");
         self.run(model)
@@ -97,7 +97,7 @@ impl<'a> TestDialogue<'a> {
         self.run(model)
     }
 
-    /// Goes on until the dialogue waits; every reply of the model must be used.
+    /// Continues until the dialogue waits; fails unless all replies of the model are used.
     pub(super) fn run(&mut self, model: &[ModelReaction]) -> DialogueTurn {
         let mut model = model.iter();
         loop {
@@ -166,12 +166,12 @@ pub(super) fn assessed_reply(
     ModelReaction::Reply(answer.to_string())
 }
 
-/// An answer that goes on.
+/// Builds an answer that continues the action.
 pub(super) fn continuing_reply(message: &str) -> ModelReaction {
     assessed_reply(30, true, false, false, message)
 }
 
-/// An answer after which the user has understood.
+/// Builds an answer that reports understanding.
 pub(super) fn understood_reply(message: &str) -> ModelReaction {
     assessed_reply(90, false, true, true, message)
 }
@@ -183,7 +183,7 @@ pub(super) fn ask_reply(value: &Value, usable: bool, message: &str) -> ModelReac
     )
 }
 
-/// A script of one step with these actions, each in flow style.
+/// Builds a script of one step with these actions, each in flow style.
 pub(super) fn script_with_actions(actions: &[&str]) -> String {
     let actions: String = actions.iter().map(|action| format!("              - {action}\n")).collect();
     format!(

@@ -1,4 +1,4 @@
-//! What a prompt holds (S-032 to S-038, S-042, S-044).
+//! Content of a prompt (S-032 to S-038, S-042, S-044).
 
 use serde_json::json;
 use tambour::options::{Language, Texts};

@@ -8,7 +8,7 @@ use super::{
     ModelReaction, TestDialogue, assessed_reply, continuing_reply, script_with_actions, understood_reply,
 };
 
-/// The script of the end-to-end case.
+/// Script of the end-to-end case.
 pub(super) const END_TO_END: &str = "
 sessions:
   - session: \"测试ABC模型讲解\"
@@ -152,7 +152,7 @@ fn n_rounds_are_n_messages() {
 
 #[test]
 fn an_acknowledgement_is_waited_for() {
-    // S-081: any input, also an empty one, completes without a call.
+    // S-081: any input, even an empty one, completes without a call.
     for reply in [Some("好的"), Some(" "), None] {
         let mut talk =
             TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
@@ -175,7 +175,7 @@ fn an_acknowledgement_counts_once() {
     talk.input(Some("你好"), &[continuing_reply("一")]);
     let turn = talk.input(Some("懂了"), &[understood_reply("二")]);
     assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-082
-    // Understanding in the first round has to wait.
+    // After understanding in the first round an acknowledgement is outstanding.
     let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x}"]));
     assert_eq!(talk.input(Some("我早就懂"), &[understood_reply("一")]).status, DialogueStatus::AwaitingAck); // S-081
 }

@@ -1,4 +1,4 @@
-//! Replies without a message (S-054, R-66, X-009): asked for again, and no round.
+//! Replies without a message (S-054, R-66, X-009): the model is asked again, and no round passes.
 
 use serde_json::json;
 use tambour::event::{Event, EventCollector};
@@ -12,7 +12,7 @@ use super::{
 const SAY: &str = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
 const ASK: &str = "{type: ai_ask, question: q, variable: v, max_rounds: 1}";
 
-/// Replies in which a model says nothing to the user, whatever it wants to happen.
+/// Replies without a message to the user, some of which ask to exit.
 fn replies_without_message() -> Vec<String> {
     let assess = |response: &str| {
         format!(
@@ -74,7 +74,7 @@ fn a_round_without_a_message_is_asked_for_again_and_never_exits() {
         assert_eq!((&*error.code, error.retryable), ("message_missing", true), "{text}");
         assert!(error.message.contains("2 次"), "{}", error.message);
         assert!(talk.dialogue.needs_retry() && talk.dialogue.history().len() == 1, "{text}");
-        // It goes on where it was.
+        // The dialogue continues at the same place.
         let turn = talk.input(None, &[understood_reply("好")]);
         assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("好")), "{text}"); // S-065
         let mut talk = TestDialogue::new(&script_with_actions(&[SAY]));
@@ -128,7 +128,7 @@ fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
         let mut reader = call.reader(&Options::default());
         for c in text.chars() {
             reader.push(&c.to_string(), &mut sink);
-            // Nothing is shown before it is known.
+            // No answer is sent before a message is certain.
             assert!(!sink.events.iter().any(|event| matches!(event, Event::FinalDelta { .. })), "{text}");
         }
         let reply = reader.finish(&InputEnd::stop(), &mut sink).expect("it did not fail");

@@ -1,4 +1,4 @@
-//! Conditions over values of types that differ, and answers of `ai_ask` of a type (S-011).
+//! Conditions on values of different types, and answers of `ai_ask` with a type (S-011).
 
 use serde_json::{Value, json};
 use tambour::options::{Language, Texts};
@@ -6,7 +6,7 @@ use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus};
 
 use super::{TestDialogue, ask_reply, script_with_actions, variable};
 
-/// Evaluates a condition where `v` has this value; the notices too.
+/// Evaluates a condition on the variable `v`; returns whether the action runs, and the notices.
 fn evaluate(condition: &str, value: &Value) -> (bool, Vec<String>) {
     let action = json!({"type": "ai_say", "content": "x", "condition": condition});
     let variables = json!({ "v": value }).as_object().cloned().expect("an object");
@@ -43,7 +43,7 @@ fn values_of_one_type_are_compared_and_texts_that_are_numbers_with_numbers() {
         ("v in [1, 2]", json!("2"), true),
         ("v in ['a', 'b']", json!("b"), true),
         ("v not in ['a', 3]", json!("c"), true),
-        // Anything may be asked whether it is there.
+        // Comparison with `none`, and with a missing value, is allowed for all types.
         ("v == none", json!(null), true),
         ("v == none", json!("x"), false),
         ("v != none", json!([1]), true),
@@ -107,7 +107,7 @@ fn ask_action(answer: &str) -> String {
     format!("{{type: ai_ask, question: 多大？, variable: v, answer: {answer}}}")
 }
 
-/// Value that is kept where a model took this for the answer.
+/// Returns the stored value if the model gives `value` as the answer.
 fn stored_value(answer: &str, value: &Value) -> Option<Value> {
     let mut talk = TestDialogue::new(&script_with_actions(&[&ask_action(answer)]));
     let reply = || ask_reply(value, true, "谢谢");
@@ -180,7 +180,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again_within_the_rounds() {
     assert!(
         talk.prompt().contains("value 必须是一个 JSON 数字") && talk.prompt().contains("在 1 到 120 之间")
     );
-    // A reply that takes it all the same is not shown: the model is asked once more.
+    // A reply that accepts the value all the same is not shown: the model is asked once more.
     let turn = talk.input(
         Some("三十左右"),
         &[ask_reply(&json!("三十左右"), true, "谢谢"), ask_reply(&Value::Null, false, "请给一个数字")],
@@ -189,7 +189,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again_within_the_rounds() {
     assert!(talk.prompt().contains("不是这个问题的合格答案"), "{}", talk.prompt());
     let turn = talk.input(Some("31"), &[ask_reply(&json!("31"), true, "谢谢")]);
     assert_eq!((turn.completed, variable(&talk, "v")), (true, json!(31))); // S-011
-    // A model that does not learn it: the rounds end.
+    // With a model that keeps accepting it, the rounds end.
     let mut talk = TestDialogue::new(&script_with_actions(&[&ask_action("number")]));
     let wrong_reply = || ask_reply(&json!("三十左右"), true, "谢谢");
     for _ in 0..2 {

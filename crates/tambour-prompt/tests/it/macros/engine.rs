@@ -1,4 +1,4 @@
-//! What macros come to in SillyTavern 1.19, and here: rows that differed.
+//! Results of macros as in SillyTavern 1.19, for rows that once differed.
 
 use serde_json::json;
 use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
@@ -19,7 +19,7 @@ fn assert_results(cases: &[(&str, &str)]) {
 
 #[test]
 fn comments_print_nothing() {
-    // M-017: also those around a text, whose macros do what they do
+    // M-017: comments around a text are included; macros in that text still run
     assert_results(&[
         ("a{{//}}secret{{///}}b", "ab"),
         ("a{{//}}\none\n{{user}}\n{{///}}b", "ab"),
@@ -51,7 +51,7 @@ fn values_have_keys() {
         ("{{setvarkey::hp::k::v}}{{getvar::hp}}", "7"),
         ("{{getvar}}hp{{/getvar}}", "7"),
     ]);
-    // A place far behind the end is not filled with nothing.
+    // An index far past the end is refused instead of filled.
     let mut assembly = Assembly::new(
         &Engine::new(UndefinedMode::Lenient),
         PromptContext::from_json(&json!({})).expect("a context"),
@@ -110,7 +110,7 @@ fn tags_are_as_they_are_there() {
 
 #[test]
 fn what_is_deleted_is_not_there() {
-    // F-022: the state keeps it
+    // F-022: the state itself is unchanged
     assert_results(&[
         ("{{deletevar::hp}}{{hasvar::hp}}[{{getvar::hp}}]{{hp}}", "false[]{{hp}}"),
         ("{{deletevar::hp}}{{incvar::hp}}{{ state.hp }}", "17"),

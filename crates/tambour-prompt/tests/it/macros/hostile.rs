@@ -1,4 +1,4 @@
-//! Values are never expanded, and hostile texts cost what their length says.
+//! Values are never expanded, and the cost of hostile texts is linear in their length.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tambour_prompt::macros::{may_contain_macros, migrate};
 
 use super::run_in;
 
-/// What values must not be taken for.
+/// Values that resemble macros, Jinja, markup or formats.
 const HOSTILE: &[&str] = &[
     "{{user}} {{ char }} {{getvar::secret}} {{setvar::x::1}}",
     "{% set x = 1 %}{% for i in range(9) %}x{% endfor %}{{ state.secret }}",
@@ -52,7 +52,7 @@ fn hostile_values_are_text() {
             "{{ state.v ~ '' }}",
             "{{ [state.v] | join }}",
         ] {
-            // SillyTavern trims what is stored.
+            // SillyTavern trims stored values.
             let is_stored = text.contains("setvar") || text.contains("random");
             let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context, text);
             let trimmed = hostile.trim();
@@ -82,7 +82,7 @@ fn a_field_that_holds_itself_ends() {
             PromptContext::from_json(&context).expect("a context"),
             1,
         );
-        // M-021: in itself it prints nothing, and the prompt does not fail on it
+        // M-021: a field prints nothing within itself, and the prompt does not fail
         let output = assembly.render_macros("t", text).expect("it ends");
         assert_eq!(output, if text == "{{description}}" { "x" } else { "" });
         let warnings = assembly.outcome().warnings;
@@ -93,7 +93,7 @@ fn a_field_that_holds_itself_ends() {
     }
 }
 
-/// The shortest time of a work that is done three times.
+/// Shortest time of three runs of `work`.
 fn shortest_time(work: impl Fn()) -> Duration {
     let time = || {
         let start = Instant::now();
@@ -103,7 +103,7 @@ fn shortest_time(work: impl Fn()) -> Duration {
     (0..3).map(|_| time()).min().unwrap_or_default()
 }
 
-/// Checks that four times as much takes about four times as long: what is quadratic takes sixteen times.
+/// Fails unless four times the input takes about four times as long; quadratic work takes sixteen times.
 fn assert_linear_time(small: Duration, large: Duration, label: &str) {
     assert!(
         large < 9 * small + Duration::from_millis(50),
@@ -168,7 +168,7 @@ fn a_description_of_very_many_trims_is_rendered_in_linear_time() {
         let output = assembly.render_macros("t", "{{description}}").expect("it is rendered");
         (output, assembly.outcome())
     };
-    // Alone, and behind what they take away.
+    // Trims alone, and after the text that they remove.
     for before in ["", "\n\n", "a\n"] {
         let time = |count| shortest_time(|| drop(render(count, before)));
         assert_linear_time(time(12_000), time(48_000), before);
@@ -179,7 +179,7 @@ fn a_description_of_very_many_trims_is_rendered_in_linear_time() {
     let [few, many] = [12_000, 48_000].map(|count| allocation_counter::measure(|| drop(render(count, ""))));
     assert!(many.bytes_total <= few.bytes_total / 2 * 9, "{few:?} {many:?}");
     assert!(many.bytes_max <= few.bytes_max / 2 * 9, "{few:?} {many:?}");
-    // More of them are no macros.
+    // Above the limit they are not read as macros.
     let start = Instant::now();
     let (output, outcome) = render(60_000, "");
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
@@ -254,7 +254,7 @@ proptest! {
         let context = json!({"user": "U", "char": "C", "state": {"x": 1}});
         let mut assembly =
             Assembly::new(&Engine::new(UndefinedMode::Lenient), PromptContext::from_json(&context).expect("a context"), 1);
-        // F-030: what is migrated compiles; only what was Jinja before may fail while it runs.
+        // F-030: the migration of a text compiles; only parts that were Jinja before may fail at run time.
         if let Err(error) = assembly.render("t", &migrated.text) {
             prop_assert!(text.contains("{%") || text.contains("{{"), "{}: {}", error, migrated.text);
             prop_assert!(error.code() != Some("template_syntax"), "{}: {:?}", error, migrated.text);
@@ -265,7 +265,7 @@ proptest! {
     }
 }
 
-/// Texts without marks are their own migration.
+/// Texts without marks are unchanged by migration.
 #[test]
 fn plain_text_stays() {
     for text in ["", "a {b} c", "x < y", "100% {", "{ {", "}}"] {

@@ -1,4 +1,4 @@
-//! Macros and what they come to, written down from the tables alone.
+//! Macros and their results, written from the tables alone.
 
 use super::run;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tambour_prompt::jinja::{Assembly, AssemblyOutcome, Engine, PromptContext, UndefinedMode};
 use tambour_prompt::macros::migrate;
 
-/// What most tests render with.
+/// Context of most tests.
 fn context() -> Value {
     json!({
         "user": {"name": "Tom", "persona": "{{user}} is a knight of {{char}}", "avatar_path": "avatars/tom.png"},
@@ -51,7 +51,7 @@ fn context() -> Value {
     })
 }
 
-/// Migrates and renders in one go.
+/// Migrates and renders a text.
 fn run_in(mode: UndefinedMode, context: &Value, text: &str) -> (String, AssemblyOutcome) {
     let mut assembly =
         Assembly::new(&Engine::new(mode), PromptContext::from_json(context).expect("a context"), 1);
@@ -64,7 +64,7 @@ fn run(text: &str) -> String {
     run_in(UndefinedMode::Lenient, &context(), text).0
 }
 
-/// Renders a template that somebody wrote by hand.
+/// Renders a template as Jinja, without migration.
 fn render_template(text: &str) -> String {
     let mut assembly = Assembly::new(
         &Engine::new(UndefinedMode::Lenient),

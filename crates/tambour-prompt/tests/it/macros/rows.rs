@@ -5,7 +5,7 @@ use tambour_prompt::macros::migrate;
 
 use super::{render_template, run, run_blocks};
 
-/// Row, macro and what it comes to, printed target and what that comes to.
+/// Row, macro and its result, printed target and its result.
 const ROWS: &[(&str, &str, &str, &str, &str)] = &[
     ("M-001", "Hi {{user}}", "Hi Tom", "Hi {{ user }}", "Hi Tom"),
     ("M-002", "I am {{char}}", "I am Sera", "I am {{ char }}", "I am Sera"),
@@ -227,7 +227,7 @@ fn every_row_renders_as_macro_and_as_printed() {
             failures.push(format!("{row} by hand {printed:?}: {output:?}, not {rendered:?}"));
         }
     }
-    // All rows are there but M-010, which `multi_line_content` has:
+    // All rows except M-010, which `multi_line_content` tests:
     // M-001 M-002 M-003 M-004 M-005 M-006 M-007 M-008 M-009 M-010 M-011 M-012 M-013 M-014 M-015 M-016
     // M-017 M-018 M-019 M-020 M-021 M-022 M-023 M-024 M-025 M-026 M-027 M-028 M-029 M-030 M-031 M-032
     // M-033 M-034 M-035 M-036 M-037 M-038 M-039 M-040 M-041 M-042 M-043 M-044 M-045 M-046 M-047 M-048
@@ -254,14 +254,14 @@ fn multi_line_content() {
     let printed =
         "{# 1. 定义 #}\n{% set grey_soul_fragment %}\n- 灰魂\n{% endset %}\n{{ grey_soul_fragment }}";
     assert_eq!(render_template(printed), "\n\n\n- 灰魂\n");
-    // Also in another block of the prompt; nothing of it reaches the state.
+    // The variable is visible in another block of the prompt, and the state is unchanged.
     let (text, outcome) = run_blocks(&["{{setvar::灰魂4::x}}", "{{灰魂4}} {{ 灰魂4 }}", "{{getvar::灰魂4}}"]);
     assert_eq!(text, ["", "x x", "x"]);
     assert_eq!(Value::Object(outcome.local), json!({"灰魂4": "x"}));
     assert_eq!(outcome.effects, []);
 }
 
-/// The macros of all rows.
+/// Macros of all rows but M-004, which is Jinja.
 pub(super) fn inputs() -> Vec<&'static str> {
     ROWS.iter().filter(|row| !matches!(row.0, "M-004")).map(|row| row.1).collect()
 }

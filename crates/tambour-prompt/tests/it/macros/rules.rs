@@ -1,4 +1,4 @@
-//! What holds for all macros.
+//! Rules that hold for all macros.
 
 use serde_json::json;
 use tambour_prompt::jinja::{Effect, UndefinedMode};
@@ -76,7 +76,7 @@ fn unknown_macros_print_as_they_were_written() {
     let codes: Vec<_> = outcome.warnings.iter().map(|warning| (warning.code, warning.line)).collect();
     assert_eq!(codes, [("macro_unknown", Some(2)), ("macro_unknown", Some(2))]);
     assert!(outcome.warnings[0].message.contains("{{nobody}}"), "{outcome:?}");
-    // A name that was set, or that the state or the context has, is known.
+    // Variables, names of the state and names of the context are known macros.
     assert_eq!(run("{{setvar::nobody::x}}{{nobody}} {{var_name}} {{formula}}"), "x v2 1d1");
 }
 
@@ -92,13 +92,13 @@ fn variables_live_in_one_scope_for_the_prompt() {
     let (texts, outcome) = run_blocks(&blocks);
     assert_eq!(texts, ["2", "27", "", "x"]);
     assert_eq!(outcome.local["n"], json!("x"));
-    // Read before the state, which stays as it is.
+    // The variable hides the state, which is unchanged.
     let (text, outcome) =
         run_in(UndefinedMode::Lenient, &context(), "{{setvar::hp::9}}{{getvar::hp}} {{ state.hp }}");
     assert_eq!(text, "9 7");
     // F-022
     assert_eq!((outcome.effects.len(), &outcome.local["hp"]), (0, &json!("9")));
-    // Names that mean something else stay what they are.
+    // Variables do not hide names with a meaning of their own.
     assert_eq!(run("{{setvar::user::x}}{{user}} {{getvar::user}}"), "Tom x");
 }
 
@@ -190,7 +190,7 @@ fn the_same_seed_gives_the_same_chances() {
     };
     let results: std::collections::HashSet<String> = (0..20).map(|seed| render_with(seed, "c")).collect();
     assert!(results.len() > 10, "{results:?}");
-    // M-068: the same place gives the same item, whatever came before; another chat, or another place, another one.
+    // M-068: the same place gives the same item, regardless of other macros; it differs by chat and by place.
     let mut context = context();
     context.as_object_mut().expect("an object").remove("seed");
     let pick = |context: &serde_json::Value| {
@@ -209,7 +209,7 @@ fn the_same_seed_gives_the_same_chances() {
 
 #[test]
 fn a_closing_tag_of_what_has_no_scope_is_text() {
-    // M-011, M-012, M-013: it runs nothing, and is told
+    // M-011, M-012, M-013: the tag runs nothing, and is reported
     for (text, expected) in [
         ("{{user}} hi {{/user}}", "{{user}} hi {{/user}}"),
         ("x {{/char}}", "x {{/char}}"),
@@ -226,7 +226,7 @@ fn a_closing_tag_of_what_has_no_scope_is_text() {
 
 #[test]
 fn a_variable_with_the_name_of_a_function_stops_nothing() {
-    // F-027, M-066: variables and functions do not stand in each other's way, whoever sets them
+    // F-027, M-066: variables and functions of one name do not affect each other
     for (text, expected) in [
         ("{{setvar::roll::5}}{{getvar::roll}} {{roll:1d1}}", "5 1"),
         ("{{setvar::pick::a}}{{pick::x}}{{getvar::pick}}", "xa"),
@@ -249,7 +249,7 @@ fn a_variable_with_the_name_of_a_function_stops_nothing() {
 
 #[test]
 fn an_else_that_divides_nothing_is_told() {
-    // F-031, M-006: it prints nothing
+    // F-031, M-006: a lone `else` prints nothing
     assert_eq!(run("{{else}} x"), " x");
     assert!(migrate("{{else}} x").warnings.iter().any(|warning| warning.code == "macro_unknown"));
 }

@@ -1,4 +1,4 @@
-//! Edits leave everything else as it stands (S-014).
+//! Edits preserve the rest of the text (S-014).
 
 use serde_json::{Value, json};
 use tambour::limits::Limits;
@@ -16,7 +16,7 @@ fn edit_fields(text: &str, changes: &[(&str, Option<Value>)]) -> String {
     edit_script(text, &changes, &Limits::default()).expect("the change can be made")
 }
 
-/// Lines of `after` that are not in `before`, and the other way round.
+/// Lines of `before` that are not in `after`, and the reverse.
 fn difference<'a>(before: &'a str, after: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let lines_missing_in = |text: &'a str, other: &'a str| {
         text.lines().filter(|line| !other.lines().any(|other_line| other_line == *line)).collect()

@@ -1,11 +1,11 @@
-//! The flat layout, and values as they are written.
+//! The flat layout, and the types of values.
 
 use serde_json::json;
 use tambour_prompt::script::ScriptActionKind;
 
 use super::{first_action, load_text, load_valid, script_with_action};
 
-/// The layout used in practice.
+/// Script in the layout used in practice.
 const FLAT: &str = "
 metadata: {name: demo, version: \"1.0\"}
 session:

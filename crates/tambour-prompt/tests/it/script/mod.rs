@@ -1,4 +1,4 @@
-//! Scripts: what loads, what is told, and edits that keep the rest.
+//! Scripts: loading, problems, and edits.
 
 mod editing;
 mod layouts;
@@ -10,21 +10,21 @@ use tambour_prompt::script::{
     LoadedScript, SayAction, Script, ScriptAction, ScriptActionKind, ScriptProblem, load,
 };
 
-/// The script of the specification.
+/// Script of the specification.
 pub(super) const EXAMPLE: &str = include_str!("../../../../../examples/abc-model/script.yaml");
 
 pub(super) fn load_text(text: &str) -> LoadedScript {
     load(text, &Limits::default())
 }
 
-/// A script that has no faults.
+/// Loads a script; fails if it has problems.
 pub(super) fn load_valid(text: &str) -> Script {
     let loaded = load_text(text);
     assert_eq!(loaded.problems, [], "{text}");
     loaded.script.expect("it has no errors")
 }
 
-/// A script whose one action is this, in flow style.
+/// Builds a script with one action, in flow style.
 pub(super) fn script_with_action(action: &str) -> String {
     format!(
         "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \

@@ -1,4 +1,4 @@
-//! What is left out when a prompt is too long (F-006).
+//! Parts dropped from a prompt above its limit (F-006).
 
 use serde_json::{Value, json};
 use tambour_prompt::skein::{PartKey, RenderOptions, RenderedPrompt, Skein};
@@ -48,7 +48,7 @@ fn low_goes_before_normal_before_high_and_critical_never() {
     for max in (0..whole.tokens).rev() {
         let found = render_with_limit(max);
         let names = names(&found);
-        // F-006: in one order, no more than is needed, each reported
+        // F-006: parts are dropped in a fixed order, only as many as needed, and each is reported
         assert_eq!(names, order[..names.len()], "{max}");
         for name in order {
             let part = if name.starts_with('m') { format!("{name} m") } else { format!("<{name}>") };
@@ -58,7 +58,7 @@ fn low_goes_before_normal_before_high_and_critical_never() {
                 "{max} {name}"
             );
         }
-        // F-006: critical and the newest message of the user are never dropped
+        // F-006: critical blocks and the newest message of the user are never dropped
         assert!(found.text.contains("<sys>") && found.text.contains("newest one"));
         assert!(found.messages.iter().any(|message| message.content == "newest one"));
         assert_eq!(found.tokens, words(&found.text));
@@ -85,13 +85,13 @@ fn the_estimate_is_above_what_tokenizers_give() {
 
 #[test]
 fn a_long_chat_loses_no_more_than_it_must() {
-    // F-006: whatever a message costs beside its text, as many of the newest are left as there is room for
+    // F-006: as many of the newest messages stay as fit, whatever a message costs on top of its text
     let prompt = Skein::from_yaml(
         "p",
         "blocks: [{tag: system_instruction, text: Stay in the scene.}, {tag: conversation_history, slot: history}]",
     )
     .expect("a prompt");
-    // A count that sees what stands around each message, as real ones do.
+    // A count that includes the text around each message, like real tokenizers.
     let count = |text: &str| text.split(|c: char| !c.is_alphanumeric()).count();
     for words in [1, 5, 60] {
         for limit in [100, 300, 2000] {
@@ -121,7 +121,7 @@ fn a_long_chat_loses_no_more_than_it_must() {
                 found.dropped_parts.len(),
                 whole.tokens
             );
-            // What each is said to have cost is about what it has.
+            // The reported tokens of the dropped parts add up to about the difference.
             let reported: usize = found.dropped_parts.iter().map(|part| part.tokens).sum();
             assert!(
                 reported.abs_diff(whole.tokens - found.tokens) <= found.dropped_parts.len() * 2,

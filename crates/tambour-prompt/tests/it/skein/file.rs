@@ -1,4 +1,4 @@
-//! The file form of prompts (F-001 to F-003).
+//! File form of prompts (F-001 to F-003).
 
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Messages of the context in a prompt: their roles, and the author's note among them.
+//! Messages of the context in a prompt: their roles, and the author's note between them.
 
 use serde_json::{Value, json};
 use tambour_prompt::jinja::{Engine, UndefinedMode};
@@ -13,7 +13,7 @@ fn chat(count: usize) -> Value {
     (0..count).map(message).collect()
 }
 
-/// Roles and texts, the system message at the beginning left out.
+/// Role and text of each message.
 fn message_lines(yaml: &str, context: &Value) -> Vec<String> {
     let found = render_yaml(yaml, context);
     found.messages.iter().map(|message| format!("{}: {}", message.role, message.content)).collect()
@@ -21,7 +21,7 @@ fn message_lines(yaml: &str, context: &Value) -> Vec<String> {
 
 #[test]
 fn the_note_stands_among_the_messages() {
-    // F-020: where nothing prints it, as in SillyTavern.
+    // F-020: a note that no block prints becomes a message, as in SillyTavern.
     let context = json!({"history": chat(6), "anchor_before": "Be brief, {{char}}.", "char": "Mia"});
     assert_eq!(
         message_lines(HISTORY, &context),
@@ -71,7 +71,7 @@ fn the_note_is_printed_once() {
             }
         }
     }
-    // An entry that is not there prints nothing.
+    // An inactive entry does not print the note.
     let entry = |constant: bool| {
         format!(
             "blocks: [{{tag: e, text: '{{{{ anchor_before }}}}', lore: {{constant: {constant}}}}}, {{slot: history}}]"
@@ -82,7 +82,7 @@ fn the_note_is_printed_once() {
         let text = render_yaml(&entry(constant), &context_before).text;
         assert_eq!(text.matches("NOTE A").count(), 1, "{text}");
     }
-    // World info of the note stands around it, in the slot and in the variable.
+    // World info of the note surrounds it, in the slot and in the variable.
     let lore = "- {tag: e, text: TOP, lore: {constant: true, position: note_top}}\n- {tag: f, text: END, lore: {constant: true, position: note_bottom}}\n";
     for yaml in [
         format!("blocks:\n{lore}- slot: note_top\n- slot: note_bottom\n"),
@@ -104,7 +104,7 @@ fn roles_have_their_usual_names() {
     let found = render_yaml(yaml, &json!({"history": history, "char": "Mia"}));
     let roles: Vec<&str> = found.messages[1..].iter().map(|message| message.role.as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "assistant", "user", "system", "user", "user"]);
-    // Templates see the same.
+    // Templates see the corrected roles.
     assert!(found.messages[0].content.contains("b,c"), "{:?}", found.messages);
     assert!(
         found.warnings.contains(&"`history[1].role`: `bot` is read as `assistant`".to_owned()),

@@ -1,4 +1,4 @@
-//! A card with its book and a preset makes a working prompt (F-013, F-020, F-028, F-030).
+//! A card, its book and a preset combine to a working prompt (F-013, F-020, F-028, F-030).
 
 use serde_json::{Value, json};
 use tambour_prompt::card::{ImportedFile, import_file};
@@ -72,7 +72,7 @@ fn a_preset_takes_a_card_and_a_book() {
     prompt.merge_lore(&from_card(&card()));
     prompt.merge_lore(&from_book(&book));
     let found = prompt.render(&context(), &RenderOptions::default()).expect("it renders");
-    // F-030: what a card says goes before what the preset says in its place
+    // F-030: texts of a card replace texts of the preset in the same role
     assert_eq!(
         found.messages[0].content,
         "<system_instruction>\nPlay Mia.\n</system_instruction>\n\n<location_forest>\n  name: Ann's Wood\n  beasts:\n    - owl\n</location_forest>\n\n\
@@ -84,7 +84,7 @@ fn a_preset_takes_a_card_and_a_book() {
 
 #[test]
 fn a_text_of_a_card_goes_around_the_text_that_it_replaces() {
-    // F-030: `{{original}}` in a main prompt or a last instruction is that of the preset, else the usual one; given once
+    // F-030: `{{original}}` in a main prompt or a last instruction is the text of the preset, or the default one; inserted once
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
         "system_prompt": "Slowly. {{original}} Or so.{{original}}", "post_history_instructions": "{{original}} Stay {{char}}."}}));
@@ -114,7 +114,7 @@ fn a_text_of_a_card_goes_around_the_text_that_it_replaces() {
 
 #[test]
 fn entries_of_two_books_with_one_id_are_two() {
-    // F-030: what stays from the turn before is the entry that was active, not that of the other book
+    // F-030: a timed effect belongs to the entry that was active, not to the entry of another book with that id
     let book = |key: &str, text: &str| {
         from_book(&read(&json!({"entries": {"0": {"uid": 0, "key": [key], "content": text, "sticky": 5}}})))
     };
@@ -136,7 +136,7 @@ fn entries_of_two_books_with_one_id_are_two() {
 
 #[test]
 fn macros_that_nothing_is_known_of_are_told() {
-    // F-031: by macro and place
+    // F-031: warnings name macro and place
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "{{char}}\n{{foo::1}} {{else}}", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
         "character_book": {"entries": [{"keys": ["a"], "name": "Inn", "content": "{{/user}}", "enabled": true, "insertion_order": 1, "extensions": {}}]}}}));

@@ -1,5 +1,5 @@
-//! Texts of users, cards, lorebooks and histories are data wherever they land (F-005): one test a place, each with a list of hostile
-//! texts. Nothing in them opens or closes a block, makes a message, or is run.
+//! Texts of users, cards, lorebooks and histories are data at every place (F-005): one test a place, each with a list of hostile
+//! texts. They never open or close a block, make a message, or run.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ const HOSTILE: &[&str] = &[
     "]]><!--",
 ];
 
-/// Elements of a text with a name that means something, in order: `a`, `/a`.
+/// Lists the tags of a text with a known name in order: `a`, `/a`.
 fn tags(text: &str, names: &[&str]) -> Vec<String> {
     let mut tags = Vec::new();
     for (at, _) in text.match_indices('<') {
@@ -68,7 +68,7 @@ const KNOWN_TAGS: [&str; 11] = [
     "example_dialogues",
 ];
 
-/// Holds what a prompt comes to with hostile texts against the same with harmless ones: the same elements and the same messages.
+/// Fails unless a prompt with hostile text has the same elements and messages as one with harmless text.
 fn assert_same_shape(label: &str, hostile: &RenderedPrompt, harmless: &RenderedPrompt, text: &str) {
     // F-005
     assert_eq!(
@@ -89,7 +89,7 @@ fn assert_same_shape(label: &str, hostile: &RenderedPrompt, harmless: &RenderedP
     assert_eq!(hostile.outcome.effects, [], "{label}: {text:?}");
 }
 
-/// The body of the first element of that tag, with the escape undone.
+/// Returns the body of the first element of that tag, with the escape undone.
 fn body(rendered: &RenderedPrompt, tag: &str) -> String {
     let body_start = rendered.text.find(&format!("<{tag}>\n")).expect("it is there") + tag.len() + 3;
     let end = rendered.text[body_start..].find(&format!("</{tag}>")).expect("it is closed") + body_start;
@@ -103,7 +103,7 @@ fn values_in_data_stay_one_value() {
     for text in HOSTILE {
         let found = render_with(text);
         assert_same_shape("data", &found, &render_with("Ann"), text);
-        // F-004, F-005: reading the body back gives the value
+        // F-004, F-005: the body parses to the value
         let body = yaml::parse("it", &body(&found, "place")).expect("YAML");
         assert_eq!(body, json!({"name": text, "list": [format!("by {text}")]}));
     }
@@ -117,7 +117,7 @@ fn values_in_prose_stay_text() {
     for text in HOSTILE {
         let found = render_with(text);
         assert_same_shape("prose", &found, &render_with("Ann"), text);
-        // F-005: nothing else is changed, and reading undoes it
+        // F-005: unescaping restores the text
         assert_eq!(body(&found, "place"), format!("by {text}.\n"));
     }
 }
@@ -149,7 +149,7 @@ fn a_history_is_messages_and_nothing_else() {
         let found = render_with(text);
         let harmless = render_with("hi");
         assert_eq!(tags(&found.text, &KNOWN_TAGS), tags(&harmless.text, &KNOWN_TAGS), "{text:?}");
-        // F-005: a message is what somebody wrote, byte for byte, in its own role
+        // F-005: a message has its text byte for byte, and its own role
         let messages: Vec<_> =
             found.messages.iter().map(|message| (&*message.role, &*message.content)).collect();
         assert_eq!(
@@ -166,7 +166,7 @@ fn a_history_is_messages_and_nothing_else() {
     }
 }
 
-/// A card with that text in each field.
+/// Builds a card with that text in each field.
 fn card(text: &str) -> Value {
     json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": text, "personality": text, "scenario": text, "first_mes": text, "mes_example": text,
@@ -240,7 +240,7 @@ fn texts_of_a_lorebook_stay_in_their_blocks() {
 fn what_a_prompt_is_not_about_reaches_the_model_as_it_was_written() {
     let text = "<b>bold</b>, a < b, x & y, <content> and <thought>, <blocks>, <block-x>, &lt;, <formation>, 1<2, </i>";
     let found = render_yaml("blocks: [{tag: place, text: \"{{ t }}\"}]", &json!({"t": text}));
-    // F-005: nothing else is escaped
+    // F-005: other markup is not escaped
     assert_eq!(found.text, format!("<place>\n{text}\n</place>"));
 }
 
@@ -270,7 +270,7 @@ proptest! {
         // F-005
         prop_assert_eq!(boundaries.unescape(&escaped), text.as_str());
         prop_assert_eq!(tags(&escaped, &KNOWN_TAGS), Vec::<String>::new());
-        // Nothing else is touched.
+        // Other characters are unchanged.
         let normalize = |text: &str| text.replace("amp;", "").replace("&lt;", "<").replace('&', "");
         prop_assert_eq!(normalize(&escaped), normalize(&text));
     }

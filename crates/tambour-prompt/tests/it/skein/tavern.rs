@@ -1,4 +1,4 @@
-//! What cards, books and presets of SillyTavern say beside the texts (F-013, F-020).
+//! Settings of SillyTavern's cards, books and presets other than their texts (F-013, F-020).
 
 use serde_json::{Value, json};
 use tambour_prompt::card::{ImportedFile, import_file};
@@ -24,10 +24,10 @@ fn entries_are_found_in_texts_of_the_character() {
         "1": {"uid": 1, "key": ["/\\x01Mia is/"], "comment": "Own", "content": "Own.", "matchCharacterDescription": true},
         "2": {"uid": 2, "key": ["mia friend"], "comment": "Friend", "content": "Kind.", "matchPersonaDescription": true},
         "3": {"uid": 3, "key": ["smith"], "comment": "No", "content": "No."}}}));
-    // F-020: as they stand in the prompt, with their macros
+    // F-020: the texts are searched as they appear in the prompt, with macros expanded
     let found = render(&from_book(&book), &context_with("hello"));
     assert_eq!(found.lore_titles, ["Forge", "Own", "Friend"]);
-    // The file form keeps it.
+    // The file form preserves the sources.
     let yaml = from_book(&book).to_yaml();
     assert!(yaml.contains("sources:\n        - description"), "{yaml}");
     assert_eq!(Skein::from_yaml("it", &yaml).expect("it reads back"), from_book(&book));

@@ -1,4 +1,4 @@
-//! The text and the messages of a prompt.
+//! Text and messages of a prompt.
 
 use serde_json::json;
 use tambour::protocol::ProtocolRegistry;
@@ -26,7 +26,7 @@ fn data_prints_as_the_specification_shows_it() {
          <world_state>\nlocation: Ancient Ruins\ntime: Midnight\nweather: Stormy\n</world_state>\n\n\
          <location_forest>\n  name: Dark Forest\n  creatures:\n    - Shadow Wolves\n    - Forest Spirits\n</location_forest>"
     );
-    // F-014: both read back to the same value
+    // F-014: bodies parse to the same value
     let body = |tag: &str| {
         let start = text.find(&format!("<{tag}>")).unwrap() + tag.len() + 2;
         yaml::parse("it", &text[start..text.find(&format!("</{tag}>")).unwrap()]).unwrap()
@@ -62,7 +62,7 @@ fn role_blocks_are_messages_and_the_rest_is_the_system_message() {
     assert_eq!(found.messages[0].content, "<note>\nOutside.\n</note>\n\n<end>\nAlso outside.\n</end>");
     assert_eq!(found.messages[1].content, "Be brief.");
     assert!(found.messages[2].content.starts_with("<priority level=\"high\">\n<rules "));
-    // F-001: the same bytes again
+    // F-001: rendering is deterministic
     assert_eq!(render_yaml(ROLES, &json!({})).text, found.text);
 }
 
@@ -83,12 +83,12 @@ fn templates_are_rendered_and_nothing_of_them_is_left() {
         "<a>\nRuins 1 Ann: \"A\"\n</a>\n\n<b>\n  who: \"Ann: \\\"A\\\"\"\n  hp: 7\n  line: HP 7\n  Ruins:\n    - Ruins\n    - 3\n</b>\n\n\
          <c name=\"Ann: &quot;A&quot;\">\nx\n</c>"
     );
-    // The context goes before the metadata.
+    // The context takes precedence over the metadata.
     assert_eq!(
         render_yaml("metadata: {a: 1}\nblocks: [{tag: x, text: \"{{ a }}\"}]", &json!({"a": 2})).text,
         "<x>\n2\n</x>"
     );
-    // F-020, F-028: a name in the context keeps the fields of the prompt
+    // F-020, F-028: a bare name in the context preserves the fields from the metadata
     let person = "metadata: {char: {name: Mia, description: kind}}\nblocks: [{tag: x, text: \"{{ char }} {{ char.description }}\"}]";
     assert_eq!(render_yaml(person, &json!({"char": "Bo"})).text, "<x>\nBo kind\n</x>");
     let error = skein("blocks: [{tag: x, text: \"a\\n{{ 1 +\"}]")
@@ -141,12 +141,12 @@ fn world_info_goes_to_its_places() {
     let roles: Vec<_> = found.messages.iter().map(|message| &*message.role).collect();
     assert_eq!(roles, ["system", "assistant", "user", "user"]);
     assert_eq!(found.lore_titles, ["Forest", "lorebook_entry", "town", "rule", "deep"]);
-    // The names of user and character in keys.
+    // Names of user and character are expanded in keys.
     let key_yaml = "blocks: [{tag: b, text: found, lore: {keys: [\"{{Char}}'s hat\", \"{{ user\"]}}]";
     let key_context =
         json!({"char": {"name": "Mia"}, "history": [{"role": "user", "content": "where is mia's hat?"}]});
     assert_eq!(render_yaml(key_yaml, &key_context).text, "<b>\nfound\n</b>");
-    // Without a place of its own it stands where its block stands.
+    // An entry without a position is printed at its block.
     let in_place = render_yaml(
         "blocks:\n- {tag: a, text: x}\n- {tag: b, text: y, lore: {constant: true}}\n- {tag: c, text: z}\n",
         &json!({}),
@@ -165,7 +165,7 @@ fn protocols_are_named_told_and_expected() {
     let registry = ProtocolRegistry::builtin();
     let names = ["status_bar", "variable_update_v2"];
     for line in registry.instructions(names, tambour::options::Language::En) {
-        // F-007: the instruction text and the examples stand where the prompt says
+        // F-007: instructions and examples are printed at the slot
         assert!(found.text.contains(line), "{line}");
     }
     for example in registry.examples(names, tambour::options::Language::En) {
@@ -177,7 +177,7 @@ fn protocols_are_named_told_and_expected() {
     assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "status_bar", "variable_update"]);
     assert!(expected.must_follow("variable_update", "content"));
     assert!(render_yaml("blocks: [{tag: a, text: x}]", &json!({})).expected_structure.is_none());
-    // Only on request.
+    // Instructions need a slot or an option.
     let plain = render_yaml("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]", &json!({}));
     assert_eq!(plain.text, "<a>\nx\n</a>\n\n<use_protocol>status_bar</use_protocol>");
     let mut options = RenderOptions::default();
@@ -213,7 +213,7 @@ fn the_structure_is_adjusted_by_hand() {
         "expected_structure: {mandatory: [answer], optional: [mood], dependency: {mood: answer}}\nblocks: []";
     assert!(expected(custom).must_follow("mood", "answer"));
     let inline = "blocks:\n- tag: system_instruction\n  data: {role: GM, expected_structure: {mandatory: [content], optional: [thought]}}\n";
-    // F-200: in the data of a system_instruction, and taken out there
+    // F-200: a structure in the data of a system_instruction is used and not printed
     assert_eq!(mandatory(inline), ["content"]);
     assert_eq!(render_yaml(inline, &json!({})).text, "<system_instruction>\nrole: GM\n</system_instruction>");
     let circle = Skein::from_yaml(

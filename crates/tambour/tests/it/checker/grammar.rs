@@ -8,7 +8,7 @@ use tambour::finding::{Finding, Severity};
 
 use super::{row_codes, stream};
 
-/// What findings say, without where.
+/// Reduces findings to row, code, severity and message, without their places.
 fn without_places(found: Vec<Finding>) -> Vec<(String, String, Severity, String)> {
     found.into_iter().map(|f| (f.rule.into(), f.code.into(), f.severity, f.message)).collect()
 }
@@ -42,7 +42,7 @@ proptest! {
     }
 }
 
-// The oracle: the grammar of the specification as a matcher on letters, with the ids beside them.
+// Oracle: the grammar of the specification as a matcher on letters, and a check of the ids.
 
 /// Returns whether `word` matches `s? T (P d*)+ E F+ Q? X`.
 fn matches_grammar(word: &[u8]) -> bool {
@@ -63,7 +63,7 @@ fn matches_grammar(word: &[u8]) -> bool {
     finals > 0 && queries <= 1 && rest == b"X"
 }
 
-/// Returns whether ids are 1, 2, 3, ... and deltas have that of their phase.
+/// Returns whether ids are 1, 2, 3, ... and each delta has the id of its phase.
 fn has_consecutive_ids(events: &[(u8, u64)]) -> bool {
     let mut current = 0;
     events.iter().all(|&(letter, id)| match letter {
@@ -176,7 +176,7 @@ fn all_short_words_are_judged_as_the_grammar_judges_them() {
     }
 }
 
-/// Bytes that look like a transcript often enough to reach all of it.
+/// Generates bytes that resemble a transcript often enough to reach all parts of the checker.
 fn any_transcript_bytes() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         Just(b"event: ".to_vec()),

@@ -1,4 +1,4 @@
-//! Code stays as it is, and is not taken for code where a reader of Markdown might see something else.
+//! Code passes unchanged; text that only some readers of Markdown take for code is escaped.
 
 use tambour::html::{HtmlMode, sanitize};
 
@@ -20,7 +20,7 @@ fn spans_and_fences_stay() {
         assert_eq!(sanitize_both(text), [text, text]);
         assert!(finding_lines(text).is_empty());
     }
-    // Nothing is decoded there.
+    // Entities in code are not decoded.
     assert_eq!(escape_html("`&lt;b>` &lt;"), "`&lt;b>` &lt;");
 }
 
@@ -65,9 +65,9 @@ fn what_others_may_not_take_for_code_is_escaped() {
             assert!(!result.contains("<img"), "{text:?} gives {result:?}");
         }
     }
-    // An address that is escaped takes nothing.
+    // An escaped address takes no backtick.
     assert_eq!(escape_html("<1`@a.b> <img> `"), "&lt;1`@a.b> <img> `");
-    // Behind a blank line all is as before.
+    // A blank line ends the effect of a link or an HTML block.
     assert_eq!(escape_html("[a](`)\n\n`<p>`"), "[a](`)\n\n`<p>`");
     assert_eq!(escape_html("<b>\nx\n\n`<p>`</b>"), "<b>\nx\n\n`<p>`</b>");
 }

@@ -8,7 +8,7 @@ use tambour::Profile;
 use tambour::html::{HtmlMode, HtmlSanitizer, SanitizedPiece, sanitize};
 use tambour::limits::Limits;
 
-/// The result with both modes.
+/// Result in both modes.
 fn sanitize_both(text: &str) -> [String; 2] {
     [HtmlMode::Escape, HtmlMode::Strip].map(|mode| sanitize(text, mode).0)
 }
@@ -212,7 +212,7 @@ fn no_more_is_held_than_a_tag_or_a_line() {
 
 #[test]
 fn a_megabyte_of_anything_is_read() {
-    // F-222: what is quadratic does not end.
+    // F-222: quadratic work would not end in time.
     for piece in [
         "<", "<!--", "<!", "<b ", "<b>", "</b>", "<b x=\"", "`<", "`<b>", "``<b>`", "<script>", "</script",
         "<a ` ", "[a](`<b>",

@@ -1,4 +1,4 @@
-//! What comes out, as ammonia reads it, which parses as browsers do.
+//! Output of the sanitiser as read by ammonia, which parses like browsers.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tambour_fixtures::targets;
 
 use crate::fuzz::iterations;
 
-/// The elements of F-104.
+/// Elements of F-104.
 const ELEMENTS: [&str; 11] = ["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
 
 fn oracle() -> Builder<'static> {
@@ -19,7 +19,7 @@ fn oracle() -> Builder<'static> {
     builder
 }
 
-/// The tags in a text in order, in lower case.
+/// Lists the tags of a text in order, in lower case.
 fn tags(html: &str) -> Vec<String> {
     let mut tags = Vec::new();
     for (at, _) in html.match_indices('<') {
@@ -32,10 +32,10 @@ fn tags(html: &str) -> Vec<String> {
     tags
 }
 
-/// The properties of F-104.
+/// Properties of F-104.
 const PROPERTIES: [&str; 5] = ["color", "background-color", "font-weight", "font-style", "text-decoration"];
 
-/// Returns whether the quoted value of a style has properties of the list only, and values of words, numbers and colours.
+/// Returns whether the quoted value of a style has only listed properties, and values of words, numbers and colours.
 fn is_plain_style(style: &str) -> bool {
     let style = style.trim_matches(['"', '\'']);
     let mut declarations = style.split(';').filter(|declaration| !declaration.trim().is_empty());
@@ -72,10 +72,10 @@ fn the_oracle_sees_what_is_no_plain_style() {
     }
 }
 
-/// Complains unless a browser sees in `output` just the tags that stand in it.
+/// Fails unless a browser sees in `output` exactly its literal tags, with plain styles.
 fn assert_agreement(input: &str, output: &str, oracle: &Builder<'_>) {
     let cleaned = oracle.clean(output).to_string();
-    // Both ways, so that ammonia has neither taken anything out nor found anything more.
+    // Comparing both lists shows that ammonia neither removed nor found a tag.
     assert_eq!(tags(&cleaned), tags(output), "{input:?} gives {output:?}, which is {cleaned:?}");
     for tag in tags(output) {
         assert!(
@@ -98,7 +98,7 @@ fn a_browser_sees_only_what_is_on_the_list() {
     }
 }
 
-/// Where payloads of other projects are: a folder beside the checkout, or what the variable says.
+/// File of payloads of other projects: `XSS_PAYLOADS`, or a folder next to the checkout.
 fn payloads_path() -> Option<PathBuf> {
     let default_path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/peers/xss_payloads.jsonl");
@@ -109,7 +109,7 @@ fn payloads_path() -> Option<PathBuf> {
 
 #[test]
 fn payloads_of_other_projects_are_harmless() {
-    // F-104. The file is not ours to copy: it is read where it is at hand.
+    // F-104. The file has another licence and is read only if it is present.
     let Some(path) = payloads_path() else {
         eprintln!("no payloads at hand");
         return;
@@ -119,13 +119,13 @@ fn payloads_of_other_projects_are_harmless() {
     for line in lines.lines() {
         let row: serde_json::Value = serde_json::from_str(line).expect("a row is JSON");
         let input = row["html"].as_str().expect("a payload is text");
-        // Without code the oracle, which knows no Markdown, sees what a reader of Markdown hands on.
+        // The oracle knows no Markdown; without code it sees the HTML that a reader of Markdown passes on.
         let bare = input.replace(['`', '~'], "'");
         for (seed, mode) in [(0, HtmlMode::Escape), (1, HtmlMode::Strip)] {
             assert_agreement(&bare, &sanitize(&bare, mode).0, &oracle);
             let (output, _) = sanitize(input, mode);
             assert_eq!(sanitize(&output, mode).0, output, "not idempotent: {input:?}");
-            // Byte by byte, at random cuts, and as readers of Markdown take it; even seeds escape.
+            // Cut byte by byte and at random, and as readers of Markdown take it; even seeds escape.
             for cuts in 0..3 {
                 targets::check_html(&[&[seed + 4 * cuts], input.as_bytes()].concat());
             }

@@ -1,10 +1,10 @@
-//! What a repair leaves doubtful, and about which value.
+//! Doubts that a repair leaves, and the value each concerns.
 
 use tambour::finding::Doubt;
 use tambour::limits::Limits;
 use tambour::repair::json::{PathStep, find, parse_strict_with_doubts};
 
-/// Reasons and paths of all doubts about the value of a text.
+/// Finds the value of a text; returns reason and path of each doubt.
 #[track_caller]
 fn doubts(text: &str) -> Vec<String> {
     let found = find(text, &Limits::default());

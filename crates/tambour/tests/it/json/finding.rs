@@ -1,4 +1,4 @@
-//! Finding the value in what a model wrote around it.
+//! Search for the JSON value within the text of a reply.
 
 use serde_json::{Value, json};
 use tambour::finding::FindingReport;
@@ -33,7 +33,7 @@ fn finds_the_value_in_fences_and_prose() {
     ] {
         assert!(assert_found(text, value()).is_empty(), "{text:?}");
     }
-    // A string that is the whole text is not looked into, whatever stands around it.
+    // A string that is the whole text is not searched, even with white space around it.
     for text in ["\"{\" ", "\u{feff}\"{\" ", "\u{a0}\"{\"\u{a0}"] {
         assert!(assert_found(text, json!("{")).is_empty(), "{text:?}");
     }
@@ -188,7 +188,7 @@ fn an_object_on_its_line_ends_brackets_of_a_sentence() {
             );
         }
     }
-    // What fits where it stands is part of the value.
+    // An object that fits at its place is part of the value.
     for text in
         ["So [\n{\"a\":1},\n{\"a\":2}]", "So {\"x\":\n{\"a\":1},\"y\":2}", "So {\"x\":1 \"y\":\n{\"a\":1}}"]
     {

@@ -117,7 +117,7 @@ fn assert_linear(start: &str, pattern: &str) {
             let bytes = text.len();
             assert!(count.events <= 8 * bytes + 1000, "{start:?} {pattern:?}: {} events", count.events);
             assert!(count.reports <= limits.findings, "{start:?} {pattern:?}: {} reports", count.reports);
-            // Each look ahead counts as 128 bytes, and a byte may be asked about a few times as more arrive.
+            // Each look-ahead counts as 128 bytes, and a byte may be looked at a few times as more arrive.
             assert!(
                 reader.work() <= 700 * bytes as u64 + 10_000,
                 "{start:?} {pattern:?} by {size}: {}",
@@ -157,7 +157,7 @@ fn nesting_ends_at_the_limit() {
     let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse_strict(&deep, &limits).is_ok());
     assert!(parse_strict(&format!("[{deep}]"), &limits).is_err());
-    // The next line is read again.
+    // Reading resumes with the next line.
     let found = find(&format!("{}\n{{\"a\":1}}", "[".repeat(1000)), &limits);
     assert_eq!(found.value, Some(serde_json::json!({"a": 1})));
 }

@@ -1,4 +1,4 @@
-//! The JSON reader: repairs, finding, strict reading; the same however the text is cut; linear on hostile text.
+//! The JSON reader: repairs, search, strict reading; independent of cuts; linear on hostile text.
 
 mod doubts;
 mod finding;
@@ -12,7 +12,7 @@ use tambour::finding::FindingReport;
 use tambour::limits::Limits;
 use tambour::repair::json::{BuiltValue, JsonReader, MAX_HELD_BYTES, ValueCollector};
 
-/// Everything a reading of a text gave.
+/// Values, reports and text that a reading gave.
 #[derive(Debug, PartialEq)]
 struct Reading {
     values: Vec<BuiltValue>,
@@ -39,7 +39,7 @@ fn read(constructor: ReaderConstructor, pieces: &[&str]) -> Reading {
     Reading { values: values.values, reports: values.reports, text: values.text }
 }
 
-/// Holds the readings of `text` under every single cut, byte by byte and in threes against the one of the whole.
+/// Compares the readings of `text` under every single cut, byte by byte and in threes with the one of the whole.
 #[track_caller]
 fn assert_same_under_cuts(text: &str) {
     let bounds: Vec<usize> = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect();

@@ -1,4 +1,4 @@
-//! One fault a line: what is read, and under which codes it is reported.
+//! Repairs, one fault a line: text, value read, and reported codes.
 
 use tambour::limits::Limits;
 use tambour::repair::json::find;
@@ -6,7 +6,7 @@ use tambour::repair::rules;
 
 use super::{assert_same_under_cuts, codes, json};
 
-/// Text, value, codes without `json_`.
+/// Text, value, codes without `json_`; `=` marks a code that has no such prefix.
 const CASES: &[(&str, &str, &str)] = &[
     // Commas and colons. P-026
     ("[1,2,]", "[1,2]", "trailing_comma"),
@@ -35,7 +35,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{\"a\"::1}", "{\"a\":1}", "extra_colon"),
     ("{\"a\":,\"b\":1}", "{\"a\":null,\"b\":1}", "missing_value"),
     ("{\"a\":}", "{\"a\":null}", "missing_value"),
-    // Quotes.
+    // Quotes of other kinds.
     ("{'a':'b'}", "{\"a\":\"b\"}", "quote quote"),
     ("{“a”: “b, “c” d”}", "{\"a\":\"b, “c” d\"}", "quote quote inner_quote inner_quote"),
     ("{‘a’:«b»,`c`:`d`}", "{\"a\":\"b\",\"c\":\"d\"}", "quote quote quote quote"),
@@ -55,7 +55,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{a\":1}", "{\"a\":1}", "unquoted_key"),
     ("{\"\"a\"\":\"\"b\"\"}", "{\"a\":\"b\"}", "inner_quote inner_quote inner_quote inner_quote"),
     ("{\"a\":\"\"\"b \"c\" d\"\"\"}", "{\"a\":\"b \\\"c\\\" d\"}", "quote inner_quote inner_quote"),
-    // No quotes.
+    // Missing quotes.
     ("{a:1,b_2:2}", "{\"a\":1,\"b_2\":2}", "unquoted_key unquoted_key"),
     ("{\"a\":b c, \"d\":1}", "{\"a\":\"b c\",\"d\":1}", "unquoted_value"),
     ("{\"a\": one, two, \"d\":1}", "{\"a\":\"one, two\",\"d\":1}", "unquoted_value"),
@@ -145,7 +145,7 @@ fn mends_and_reports_each_fault() {
 fn reads_the_same_under_every_cut() {
     for (text, ..) in CASES {
         assert_same_under_cuts(text);
-        // Cut off at each place as well: what is closed by us is the same under every cut, too.
+        // Truncated at each place, too: a value that the reader closes is the same under every cut.
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
             let bytes: Vec<&str> = text[..end].split_inclusive(|_| true).collect();
             for constructor in super::READERS {

@@ -1,4 +1,4 @@
-//! Values as text: all digits, no more memory than the text allows, the same value as the tree.
+//! Values as text: all digits, memory bounded by the text, the same value as the tree.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ fn the_last_of_equal_keys_is_kept_and_the_others_are_reported() {
             assert!(codes(reports).iter().all(|&code| code == "duplicate_key"));
         }
     }
-    // Many keys, each of which comes again; what has no finding of its own is covered by the last one.
+    // Many keys, each of them repeated; the last finding covers the keys without a finding of their own.
     let members = |value: usize| (0..200).map(|n| format!("\"k{n}\":{value},")).collect::<String>();
     let text = format!("{{{}{}\"z\":0}}", members(1), members(2));
     let found = find_text(&text, &Limits::default());
@@ -160,7 +160,7 @@ fn limits_of_values_are_exact() {
     //
     let mut limits = Limits::default();
     (limits.value, limits.items, limits.depth) = (20, 7, 3);
-    // One of each: bytes of text, keys and values, brackets.
+    // Makers of a text for each limit: bytes of text, keys and values, brackets.
     let bytes = |n: usize| format!("[\"{}\"]", "x".repeat(n));
     let items = |n: usize| format!("[{}]", vec!["1"; n - 1].join(","));
     let depth = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
@@ -188,7 +188,7 @@ fn limits_of_values_are_exact() {
 
 #[test]
 fn memory_is_bounded_by_the_text() {
-    // sixteen times the text, and what the limits allow beside it.
+    // sixteen times the text, and the constant part of the limits.
     let patterns = [
         "{\"x\":1} ",
         "[] ",
@@ -225,13 +225,13 @@ fn memory_is_bounded_by_the_text() {
             assert!(printed < max_bytes, "{start:?} {pattern:?}: {printed} bytes for the text");
             let printed = max_alive(&mut || drop(parse_strict_text(&text, &limits)));
             assert!(printed < max_bytes, "{start:?} {pattern:?}: {printed} bytes for the strict text");
-            // A tree takes more for each of its values: `limits.items` bounds them.
+            // A tree takes more memory for each of its values, whose number `limits.items` bounds.
             let tree = max_alive(&mut || drop(find(&text, &limits)));
             let max_bytes = 2 * text.len() + 600 * limits.items;
             assert!(tree < max_bytes, "{start:?} {pattern:?}: {tree} bytes for the tree");
         }
     }
-    // Different keys have to be remembered.
+    // A reader remembers all keys of an object.
     let keys: String = (0..200_000).map(|n| format!("\"{n:x}\":1,")).collect();
     let text = format!("{{{keys}");
     let max_alive = allocation_counter::measure(|| drop(find_text(&text, &Limits::default()))).bytes_max;
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// Numbers as they come.
+/// Collects numbers as written.
 #[derive(Default)]
 struct DigitCollector(Vec<String>);
 
@@ -283,7 +283,7 @@ fn digits_are_the_same_however_cut() {
         reader.finish(&mut digits);
         assert_eq!(digits.0, ["1", "-2.50", &"8".repeat(3000), "3", "1e5"], "{size}");
     }
-    // Without it, such a number is a text.
+    // By default, such a number becomes a text.
     let (mut reader, mut values) = (JsonReader::new_chat(&Limits::default()), ValueCollector::default());
     reader.push(&text, &mut values);
     reader.finish(&mut values);

@@ -1,4 +1,4 @@
-//! Valid JSON is read as `serde_json` reads it, without reports; strict reading accepts nothing else.
+//! Valid JSON is read as `serde_json` reads it, without reports; strict reading accepts only valid JSON.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn valid_json_is_left_alone(value in any_value(), lengths in proptest::collection::vec(1usize..9, 1..6)) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("values are serialisable")] {
-            // What is printed may be read back as a neighbouring float.
+            // A printed float may be read back as a neighbouring one.
             let value: Value = serde_json::from_str(&text).expect("what was printed is read");
             prop_assert_eq!(parse_strict(&text, &Limits::default()), Ok(value.clone()));
             assert_same_mended(&text);
@@ -111,11 +111,11 @@ proptest! {
     }
 }
 
-/// What is found in a text that can be read at once is what mending it finds.
+/// Compares the fast path of valid JSON with the repairing reader.
 #[track_caller]
 fn assert_same_mended(text: &str) {
     let (limits, mark) = (Limits::default(), '\u{feff}');
-    // Behind a mark of byte order nothing is read at once.
+    // A byte order mark switches the fast path off.
     let (found, mended) = (find(text, &limits), find(&format!("{mark}{text}"), &limits));
     assert_eq!(found.value, mended.value, "{text}");
     assert_eq!(
@@ -207,7 +207,7 @@ fn a_whole_text_is_found_as_it_is_mended() {
     }
 }
 
-/// The limits count the same.
+/// The fast path counts limits like the repairing reader.
 #[test]
 fn limits_of_a_whole_text_are_those_of_one_that_is_mended() {
     let text = r#"{"key": ["value", 1234, true, {"k\u00e9": "\n\n"}], "none": null}"#;

@@ -1,4 +1,4 @@
-//! Going back, differences, and what remains when a message is deleted.
+//! Rollback, differences, and the history after a message is deleted.
 
 use serde_json::{Value, json};
 use tambour::state::{
@@ -7,7 +7,7 @@ use tambour::state::{
 
 use super::parse_operations;
 
-/// A history of three messages, the second with two blocks; with the state.
+/// Builds a history of three messages, the second with two blocks; returns it with the final state.
 fn three_messages() -> (StateHistory, Value) {
     let base = json!({"hp": 10, "name": "A", "bag": ["x"]});
     let (mut history, mut state) = (StateHistory::new(base.clone()), base);
@@ -132,7 +132,7 @@ fn a_deleted_message_leaves_the_state_and_closes_the_way_before_it() {
     assert_eq!(state.to_string(), r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#);
     assert!(history.remove_message("m1").expect("they fit"));
     assert_eq!(history.state(HistoryPoint::End).expect("a fold"), state);
-    // Deleting the oldest leaves the later ones their ways back.
+    // After the oldest message is deleted, the later ones can still be rolled back.
     let (mut history, _) = three_messages();
     assert!(history.remove_message("m1").expect("they fit"));
     assert!(
@@ -152,7 +152,7 @@ fn records_that_do_not_fit_change_nothing() {
     assert!(history.applied()[0].redo(&mut other).is_err());
     assert_eq!(other.to_string(), before);
     assert_eq!(fold(state.clone(), []).expect("nothing to do"), state);
-    // Stored records are data like any other.
+    // Stored records are untrusted data.
     let mut broken = serde_json::to_value(&history.applied()[0]).expect("JSON");
     broken["spots"][0]["index"] = json!(99);
     let broken: AppliedBlock = serde_json::from_value(broken).expect("of the form");

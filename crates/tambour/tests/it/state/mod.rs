@@ -7,7 +7,7 @@ mod paths;
 use serde_json::Value;
 use tambour::state::{ApplyOptions, OpResult, Operation, apply};
 
-/// Applies operations with the defaults.
+/// Applies operations with default options.
 fn apply_operations(state: &mut Value, operations: &Value) -> Vec<OpResult> {
     apply(state, &parse_operations(operations), &ApplyOptions::default())
 }
@@ -16,7 +16,7 @@ fn parse_operations(operations: &Value) -> Vec<Operation> {
     Operation::parse_list(operations).expect("operations are a list")
 }
 
-/// Each result as its reason, or `ok`.
+/// Reason of each result, or `ok`.
 fn outcome_words(results: &[OpResult]) -> Vec<String> {
     let word = |result: &OpResult| {
         assert_eq!(result.ok, result.reason.is_none());
@@ -26,7 +26,7 @@ fn outcome_words(results: &[OpResult]) -> Vec<String> {
     results.iter().map(word).collect()
 }
 
-/// The state and the words after one operation on it.
+/// Applies one operation; returns the new state, and `ok` or the reason.
 fn apply_one(state: &Value, operation: Value) -> (Value, String) {
     let mut state = state.clone();
     let results = apply_operations(&mut state, &Value::Array(vec![operation]));

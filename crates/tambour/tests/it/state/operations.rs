@@ -1,4 +1,4 @@
-//! What each operation does, and when it is refused.
+//! Effect of each operation, and reasons of refusals.
 
 use serde_json::{Value, json};
 use tambour::limits::StateLimits;
@@ -89,7 +89,7 @@ fn what_cannot_be_done_is_refused_alone_and_changes_nothing() {
             assert_eq!(after.to_string(), before.to_string(), "{operation}");
         }
     }
-    // The others still apply, in order.
+    // The other operations still apply, in order.
     let mut state = json!({"n": 1});
     let block = json!([["ADD", "n", 1], ["ADD", "x", 1], ["MUL", "n", 10], ["NOD", "n"], ["SUB", "n", 3]]);
     let results = apply_operations(&mut state, &block);
@@ -237,7 +237,7 @@ fn a_schema_refuses_what_breaks_it() {
     assert_eq!(state.to_string(), r#"{"hp":100,"list":["a","b"],"other":{"x":1}}"#);
     assert!(results[0].message.as_deref().is_some_and(|message| message.contains("`/hp`")), "{results:?}");
 
-    // What was broken before does not stand in the way, and moves down with its list.
+    // Earlier violations do not block other operations, and are tracked as their list moves.
     let mut state = json!({"hp": 500, "list": ["a", 1]});
     let block = json!([
         ["SET", "x", 1],
@@ -297,7 +297,7 @@ fn limits_are_reasons() {
         ]
     );
     assert_eq!(state.to_string(), r#"{"a":[[1]],"l":[1,2,3],"b":{"c":[[1]]},"n":1}"#);
-    // 13 values.
+    // The state now has 13 values.
     assert_eq!(
         run(&mut state, &json!([["SET", "x", 1], ["SET", "y", 1], ["DELETE", "l"], ["SET", "y", 1]])),
         [ok, exceeded, ok, ok]
@@ -313,7 +313,7 @@ fn limits_are_reasons() {
         ["SET", "d", text]
     ]);
     assert_eq!(run(&mut state, &block), [ok, ok, ok, exceeded, ok, ok]);
-    // One that is too large already may shrink.
+    // A value above the limit may shrink.
     let mut state = json!({"a": "x".repeat(100)});
     assert_eq!(
         run(&mut state, &json!([["SET", "b", 1], ["SET", "a", "y"], ["SET", "b", 1]])),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { closest, fill, piecesOf, placeOf, variablesOf } from "./templateText.ts";
 
-const filled = (source: string, values: Record<string, string> = {}) =>
+const fillText = (source: string, values: Record<string, string> = {}) =>
   fill(piecesOf(source), values)
     .map(({ text }) => text)
     .join("");
@@ -19,21 +19,21 @@ describe("a template of two layers", () => {
   it("leaves everything else in braces alone", () => {
     for (const text of ['{"level": 0-100}', "{}", "{ a }", "{...}", "{%%}", "{%a}", "{a%}", "{{ user }}", "{{a}} {{b", "{a\nb}"]) {
       expect(variablesOf(piecesOf(text)), text).toEqual([]);
-      expect(filled(text), text).toBe(text);
+      expect(fillText(text), text).toBe(text);
     }
-    expect(filled("{{{a}}}", { "{a}": "x" })).toBe("{{{a}}}");
-    expect(filled("{{ a\n{b}", { "{b}": "x" })).toBe("{{ a\nx");
+    expect(fillText("{{{a}}}", { "{a}": "x" })).toBe("{{{a}}}");
+    expect(fillText("{{ a\n{b}", { "{b}": "x" })).toBe("{{ a\nx");
   });
 
   it("takes backslashes as the server does", () => {
-    expect(filled("\\{a}", { "{a}": "x" })).toBe("{a}");
-    expect(filled("\\\\{a}", { "{a}": "x" })).toBe("\\x");
-    expect(filled("\\\\\\{a}", { "{a}": "x" })).toBe("\\{a}");
-    expect(filled("a\\b", {})).toBe("a\\b");
+    expect(fillText("\\{a}", { "{a}": "x" })).toBe("{a}");
+    expect(fillText("\\\\{a}", { "{a}": "x" })).toBe("\\x");
+    expect(fillText("\\\\\\{a}", { "{a}": "x" })).toBe("\\{a}");
+    expect(fillText("a\\b", {})).toBe("a\\b");
   });
 
   it("puts values in and does not read them again", () => {
-    expect(filled("{a} {%b%}", { "{a}": "{%b%}", "{%b%}": "1" })).toBe("{%b%} 1");
+    expect(fillText("{a} {%b%}", { "{a}": "{%b%}", "{%b%}": "1" })).toBe("{%b%} 1");
   });
 
   it("keeps what has no value, and tells it", () => {

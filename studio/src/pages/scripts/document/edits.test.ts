@@ -25,7 +25,7 @@ const scripts = [...examples, ...fixtures].filter(
 );
 
 /** Random numbers that are the same in each run (mulberry32). */
-function seeded(seed: number): (below: number) => number {
+function randomSource(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
     state = (state + 0x6d2b79f5) | 0;
@@ -117,7 +117,7 @@ function expectBytes(text: string, { path, key, node }: FieldPlace, value: Value
   const changed = setField(text, path, key, value);
   const before = text.slice(0, startOf(node));
   const after = text.slice(endOf(node));
-  // A space stands behind the colon of a field that had no value, and a block text ends with its line.
+  // A space follows the colon of a field that had no value, and a block text ends with its line.
   expect(changed.startsWith(before), `before ${key}`).toBe(true);
   expect(changed.endsWith(after), `after ${key}: ${JSON.stringify(value)}\n${changed}`).toBe(true);
   expect(valueOf(changed), `${key} = ${JSON.stringify(value)}\n${changed}`).toEqual(
@@ -164,7 +164,7 @@ function expectRemoved(text: string, without: string, path: Path, key: string): 
 }
 
 describe("200 generated edits", () => {
-  const pick = seeded(29);
+  const pick = randomSource(29);
   const one = <T>(list: readonly T[]): T => list[pick(list.length)] as T;
   for (let number = 1; number <= 200; number += 1) {
     const { name, text } = one(scripts);
@@ -249,18 +249,18 @@ describe("a part that goes to a list without others", () => {
     for (const { path, key, seq } of placesOf(text).lists) {
       const [first] = seq.items;
       if (key !== "actions" || !isMap(first) || dashesOf(seq).length === 0) continue;
-      const behind = path.slice(0, -1);
-      const steps = valueAt(parse(text), behind);
+      const parentPath = path.slice(0, -1);
+      const steps = valueAt(parse(text), parentPath);
       if (!Array.isArray(steps)) continue;
-      const wide = insertItem(text, behind.slice(0, -1), String(behind.at(-1)), steps.length, { topic: "empty", actions: [] });
-      const there = { path: [...behind, steps.length], key, index: 0 };
-      const moved = moveItem(wide, { path, key, index: 0 }, there);
+      const wide = insertItem(text, parentPath.slice(0, -1), String(parentPath.at(-1)), steps.length, { topic: "empty", actions: [] });
+      const target = { path: [...parentPath, steps.length], key, index: 0 };
+      const moved = moveItem(wide, { path, key, index: 0 }, target);
       expect(commentsOf(moved)).toEqual(commentsOf(wide));
       const without = (lines: string[]) => lines.filter((line) => !line.startsWith("actions:"));
       expect(without(linesIn(moved))).toEqual(without(linesIn(wide)));
       const value = first.toJS(parse(text).document) as unknown;
-      expect(valueAt(parse(moved), [...there.path, key, 0])).toEqual(value);
-      expect(moveItem(moved, there, { path, key, index: 0 }), moved).toBe(wide);
+      expect(valueAt(parse(moved), [...target.path, key, 0])).toEqual(value);
+      expect(moveItem(moved, target, { path, key, index: 0 }), moved).toBe(wide);
     }
   });
 });
@@ -292,8 +292,8 @@ describe("an edit", () => {
 
   it("moves a step to another phase with its comments, and fills an empty list", () => {
     const text = "p:\n  - s:\n      # one\n      - n: 1\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n";
-    const there = moveItem(text, { path: ["p", 0], key: "s", index: 0 }, { path: ["p", 2], key: "s", index: 1 });
-    expect(there).toBe("p:\n  - s:\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n    # one\n    - n: 1\n");
+    const changed = moveItem(text, { path: ["p", 0], key: "s", index: 0 }, { path: ["p", 2], key: "s", index: 1 });
+    expect(changed).toBe("p:\n  - s:\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n    # one\n    - n: 1\n");
     const filled = moveItem(text, { path: ["p", 0], key: "s", index: 1 }, { path: ["p", 1], key: "s", index: 0 });
     expect(filled).toBe("p:\n  - s:\n      # one\n      - n: 1\n  - s:\n      - n: 2\n  - s:\n    - n: 3\n");
   });
@@ -317,10 +317,10 @@ describe("an edit", () => {
     const from = { path: ["p", 0], key: "s", index: 0 };
     const moved = (target: string, index: number, to: Path = ["p", 1]) => {
       const text = `p:\n  - s:\n${say}${target}`;
-      const there = moveItem(text, from, { path: to, key: "s", index });
-      expect(commentsOf(there), there).toEqual(commentsOf(text));
-      expect(valueAt(parse(there), [...to, "s", index]), there).toEqual({ n: 1 });
-      return there.slice("p:\n  - s: []\n".length);
+      const changed = moveItem(text, from, { path: to, key: "s", index });
+      expect(commentsOf(changed), changed).toEqual(commentsOf(text));
+      expect(valueAt(parse(changed), [...to, "s", index]), changed).toEqual({ n: 1 });
+      return changed.slice("p:\n  - s: []\n".length);
     };
     expect(moved("  - {t: x, s: [{n: 2}], u: y} # end\n", 1)).toBe(`  - # end\n    t: x\n    s:\n      - {n: 2}\n${say}    u: y\n`);
     expect(moved("  - {t: x, s: []}\n", 0)).toBe(`  - t: x\n    s:\n${say}`);

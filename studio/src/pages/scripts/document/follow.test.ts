@@ -20,11 +20,11 @@ const namesIn = (yaml: string): Map<string, unknown> => {
 
 const before = namesIn(text);
 
-function expectFollowed({ text: after, follow }: Restructured, gone: readonly string[] = []): void {
+function expectFollowed({ text: after, follow }: Restructured, removed: readonly string[] = []): void {
   const names = namesIn(after);
   for (const [id, name] of before) {
     const place = follow(id);
-    if (gone.includes(String(name))) expect(place, String(name)).toBeNull();
+    if (removed.includes(String(name))) expect(place, String(name)).toBeNull();
     else expect(names.get(place ?? ""), `${id} is at ${String(place)} in ${after}`).toBe(name);
   }
 }
@@ -46,8 +46,8 @@ describe("parts are followed", () => {
     const steps = all.filter(({ kind }) => kind === "step");
     for (const node of all.filter(({ kind }) => kind === "action")) {
       for (const parent of steps) {
-        const own = parent.children.some(({ id }) => id === node.id);
-        for (let index = 0; index <= parent.children.length - (own ? 1 : 0); index += 1) {
+        const isParent = parent.children.some(({ id }) => id === node.id);
+        for (let index = 0; index <= parent.children.length - (isParent ? 1 : 0); index += 1) {
           const placed = placePart(text, node, parent, index);
           expectFollowed(placed);
           expect(placed.chosen).toBe(placed.follow(node.id));

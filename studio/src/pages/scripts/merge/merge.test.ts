@@ -2,21 +2,21 @@ import { describe, expect, it } from "vitest";
 import { commonLines, indentOf, linesOf } from "./lines.ts";
 import { type Choice, hunksOf, merged } from "./merge.ts";
 
-const chosen = (mine: string, theirs: string, base: string | null, choice: Choice | null = null) =>
+const mergeTexts = (mine: string, theirs: string, base: string | null, choice: Choice | null = null) =>
   merged(hunksOf(mine, theirs, base).map((hunk) => (hunk.kind === "same" || choice === null ? hunk : { ...hunk, choice })));
 
 describe("a merge", () => {
   it("takes what only one side changed", () => {
-    expect(chosen("a\nB\nc\nd\n", "a\nb\nc\nD\nnew\n", "a\nb\nc\nd\n")).toBe("a\nB\nc\nD\nnew\n");
-    expect(chosen("b\n", "a\nb\nc\n", "a\nb\n")).toBe("b\nc\n");
-    expect(chosen("a\n", "a\n", "b\n")).toBe("a\n");
+    expect(mergeTexts("a\nB\nc\nd\n", "a\nb\nc\nD\nnew\n", "a\nb\nc\nd\n")).toBe("a\nB\nc\nD\nnew\n");
+    expect(mergeTexts("b\n", "a\nb\nc\n", "a\nb\n")).toBe("b\nc\n");
+    expect(mergeTexts("a\n", "a\n", "b\n")).toBe("a\n");
   });
 
   it("leaves open what both changed", () => {
     const hunks = hunksOf("a\nmine\nc\n", "a\ntheirs\nc\n", "a\nb\nc\n");
     expect(merged(hunks)).toBeNull();
     expect(hunks).toHaveLength(3);
-    expect(chosen("a\nmine\nc\n", "a\ntheirs\nc\n", "a\nb\nc\n", "both")).toBe("a\nmine\ntheirs\nc\n");
+    expect(mergeTexts("a\nmine\nc\n", "a\ntheirs\nc\n", "a\nb\nc\n", "both")).toBe("a\nmine\ntheirs\nc\n");
   });
 
   it("gives either text whole, for texts made at random, with and without what they began from", () => {
@@ -26,11 +26,11 @@ describe("a merge", () => {
     for (let round = 0; round < 300; round += 1) {
       const [mine, theirs, base] = [text(), text(), text()];
       for (const from of [null, base]) {
-        expect(chosen(mine, theirs, from, "mine")).toBe(mine);
-        expect(chosen(mine, theirs, from, "theirs")).toBe(theirs);
+        expect(mergeTexts(mine, theirs, from, "mine")).toBe(mine);
+        expect(mergeTexts(mine, theirs, from, "theirs")).toBe(theirs);
       }
-      expect(chosen(mine, base, base)).toBe(mine);
-      expect(chosen(base, theirs, base)).toBe(theirs);
+      expect(mergeTexts(mine, base, base)).toBe(mine);
+      expect(mergeTexts(base, theirs, base)).toBe(theirs);
     }
   });
 

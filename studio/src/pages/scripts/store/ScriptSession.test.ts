@@ -16,7 +16,7 @@ function partAt(text: string, id: string): OutlineNode {
   return node;
 }
 
-const typed = (index: number) => ({
+const typedForm = (index: number) => ({
   part: `${ACTIONS}[${index}]`,
   title: "ai_say",
   form: "ai_say",
@@ -197,46 +197,46 @@ describe("a form that is not valid", () => {
 
   it("is kept by the browser, and comes back with the script (S-095)", () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     expect(localStorage.length).toBe(1);
     const again = open();
-    expect(again.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typed(1));
+    expect(again.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typedForm(1));
     expect([again.text, again.snapshot().restoredFrom === null, again.snapshot().conflict]).toEqual([SCRIPT, false, null]);
-    again.letGo(again.snapshot().waiting[0] ?? typed(1));
+    again.letGo(again.snapshot().waiting[0] ?? typedForm(1));
     expect(localStorage.length).toBe(0);
   });
 
   it("would be lost where the browser keeps nothing", () => {
     const session = new ScriptSession({ loaded: server.loaded, put: server.put, work: new KeptWork(null, "s", "p") });
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     expect(session.wouldLose).toBe(true);
   });
 
   it("follows its part through edits of the text, undo and what another saved (S-095)", () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     const above = SCRIPT.replace("              - {type: ai_say, content: a}\n", "");
     session.change("sessions: [");
     session.change(above);
-    expect(session.snapshot().waiting).toEqual([typed(0)]);
+    expect(session.snapshot().waiting).toEqual([typedForm(0)]);
     session.undo();
     session.undo();
-    expect(session.snapshot().waiting).toEqual([typed(1)]);
+    expect(session.snapshot().waiting).toEqual([typedForm(1)]);
     session.meet(new ApiError(412, { code: "changed_meanwhile", present: { yaml: above, version: 2 } }));
-    expect(session.snapshot().waiting).toEqual([typed(0)]);
+    expect(session.snapshot().waiting).toEqual([typedForm(0)]);
   });
 
   it("goes where its part is moved, also beside one that is the same", () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     session.change(session.text, null, (id) => (id === `${ACTIONS}[1]` ? `${ACTIONS}[0]` : id));
-    expect(session.snapshot().waiting).toEqual([typed(0)]);
+    expect(session.snapshot().waiting).toEqual([typedForm(0)]);
   });
 
   it("has no place once its part is gone, or of another type, and is told all the same", () => {
     const session = open();
-    session.hold(typed(0));
-    session.hold(typed(1));
+    session.hold(typedForm(0));
+    session.hold(typedForm(1));
     session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"), null, (id) => id);
     expect(session.snapshot().waiting.map(({ part }) => part)).toEqual([`${ACTIONS}[0]`, null]);
     session.change("sessions: []\n", null, () => null);
@@ -248,7 +248,7 @@ describe("a form that is not valid", () => {
     const twins = SCRIPT.replace("content: b", "content: a");
     server.text = twins;
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     const places = () => session.snapshot().waiting.map(({ part }) => part);
     const removed = removePart(twins, partAt(twins, `${ACTIONS}[1]`));
     session.change(removed.text, null, removed.follow);
@@ -257,51 +257,51 @@ describe("a form that is not valid", () => {
     session.undo();
     expect(places()).toEqual([null]);
     session.undo();
-    expect(session.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typed(1));
+    expect(session.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typedForm(1));
     session.redo();
     expect(places()).toEqual([null]);
     session.undo();
     session.change(twins.replace("{type: ai_say, content: a}", "{type: ai_say, content: first}"));
-    expect(session.snapshot().waiting).toEqual([typed(1)]);
+    expect(session.snapshot().waiting).toEqual([typedForm(1)]);
   });
 
   it("comes back when its part was deleted in the text, letter by letter", () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     const last = "              - {type: ai_say, content: b}\n";
     for (let left = last.length - 1; left >= 0; left -= 1) session.change(SCRIPT.replace(last, last.slice(0, left)), "text");
     expect(session.snapshot().waiting.map(({ part }) => part)).toEqual([null]);
     session.undo();
-    expect([session.text, session.snapshot().waiting]).toEqual([SCRIPT, [typed(1)]]);
+    expect([session.text, session.snapshot().waiting]).toEqual([SCRIPT, [typedForm(1)]]);
   });
 
   it("stays without a place where another form has taken it", () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"));
     session.change(SCRIPT.replace("content: b", "content: c"));
-    session.hold({ ...typed(1), title: "another" });
+    session.hold({ ...typedForm(1), title: "another" });
     session.change(SCRIPT);
     expect(session.snapshot().waiting.map(({ title, part }) => [title, part])).toEqual([["ai_say", null], ["another", `${ACTIONS}[1]`]]);
   });
 
   it("is kept when the rest of the script is saved", async () => {
     const session = open();
-    session.hold(typed(1));
+    session.hold(typedForm(1));
     session.change(SCRIPT.replace("content: a", "content: other"));
     await session.flush();
     expect(localStorage.length).toBe(1);
     server.text = SCRIPT.replace("content: a", "content: a third time");
     server.version += 1;
     const again = open();
-    expect([again.text, again.snapshot().conflict, again.snapshot().waiting]).toEqual([server.text, null, [typed(1)]]);
+    expect([again.text, again.snapshot().conflict, again.snapshot().waiting]).toEqual([server.text, null, [typedForm(1)]]);
     again.discardRestored();
     expect([again.text, again.snapshot().waiting, localStorage.length]).toEqual([server.text, [], 0]);
   });
 });
 
 it("what was typed goes before the script, and the script before what was not", () => {
-  const waiting = typed(1);
+  const waiting = typedForm(1);
   expect(withTyped({ content: "b", max_rounds: 7, has_questions: true }, { ...waiting, values: { ...waiting.values, max_rounds: 5 } })).toEqual({
     content: "half an hour of typing",
     max_rounds: 7,
