@@ -210,10 +210,10 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
     await page.getByText("100,000 of 100,000 records").waitFor();
     await page.getByRole("progressbar").waitFor({ state: "hidden" });
     console.log(`read ${Math.round(size / 1e6)} MB in ${Date.now() - start} ms`);
-    // The best of three counts for both, because other work on the machine slows the page.
+    // The best of up to three measurements counts for both, because other work on the machine slows the page.
     let rate = 0;
     let empty = 0;
-    for (let time = 0; time < 3; time += 1) {
+    for (let time = 0; time < 3 && (time === 0 || rate < minRate(empty)); time += 1) {
       empty = Math.max(empty, await emptyRate(browser));
       rate = Math.max(rate, await scrollingRate(page, "Records"));
     }

@@ -157,13 +157,17 @@ const requestFor = ({ key, dialect }, size) => ({
   tambour: { dialect },
 });
 
-// Recorded replies, cut into characters and whole, with every client; authored ones with the streaming clients, cut in one of four sizes.
+// Recorded replies, cut into characters and whole, with every client; authored ones with two of the streaming clients, cut in one of four
+// sizes, so that each client reads some of them in each size.
 const STREAMING = ["chat, stream", "responses, stream", "anthropic, helper", "ai sdk", "ag-ui"];
 const work = [];
 for (const reply of recorded(join(fixtures, "recorded"))) {
   for (const size of [1, 0]) work.push({ reply, size, names: size === 0 ? Object.keys(clients) : STREAMING });
 }
-authored(fixtures).forEach((reply, place) => work.push({ reply, size: [1, 3, 11, 0][place % 4], names: STREAMING }));
+authored(fixtures).forEach((reply, place) => {
+  const names = [place, place + 2].map((at) => STREAMING[at % STREAMING.length]);
+  work.push({ reply, size: [1, 3, 11, 0][place % 4], names });
+});
 for (const { reply } of work) replies.set(reply.key, reply);
 
 const expected = new Map();

@@ -144,7 +144,7 @@ async fn a_model_is_told_the_newest_of_a_long_conversation() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
-    const MESSAGES: usize = 24;
+    const MESSAGES: usize = 12;
     // A record larger than the buffers between server and client.
     let long = "long ".repeat(400_000);
     let script =

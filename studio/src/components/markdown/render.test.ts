@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { describe, expect, it } from "vitest";
 import { kindOfAddress } from "./address.ts";
 import { renderMarkdown } from "./render.ts";

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../../api/errors.ts";
 import { findNode, type OutlineNode, outlineOf } from "../document/outline.ts";
