@@ -165,11 +165,18 @@ fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
 fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
+    // End of the last run of signs and blanks, found once for each run, so that n signs take n steps.
+    let mut run_end = 0;
     for (at, c) in text.char_indices() {
-        let after = || text[at + c.len_utf8()..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']);
+        let next = at + c.len_utf8();
         let is_tag_start = |c: char| c.is_alphabetic() || matches!(c, '/' | '／' | '!' | '?' | '|' | '｜');
+        if matches!(c, '<' | '＜') && run_end < next {
+            run_end = text.len() - text[next..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']).len();
+        }
         match c {
-            '<' | '＜' if after().is_empty() || after().starts_with(is_tag_start) => out.push_str("&lt;"),
+            '<' | '＜' if run_end == text.len() || text[run_end..].starts_with(is_tag_start) => {
+                out.push_str("&lt;");
+            }
             c => out.push(c),
         }
     }
