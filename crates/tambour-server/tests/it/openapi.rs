@@ -143,7 +143,7 @@ fn folder_source(folder: PathBuf) -> String {
         let path = entry.unwrap().path();
         if path.is_dir() {
             text.push_str(&folder_source(path));
-        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("about.rs") {
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("operation_docs.rs") {
             let source_text = std::fs::read_to_string(path).unwrap();
             text.extend(source_text.chars().filter(|c| !c.is_whitespace()));
         }

@@ -80,22 +80,11 @@ fn names_in_the_page_of_operations_exist() {
         }
     }
     assert!(names > 8, "{names}");
-    let log_messages = [
-        "drive/mod.rs",
-        "drive/given_up.rs",
-        "serve.rs",
-        "supervise.rs",
-        "ask.rs",
-        "store/sqlite/commit.rs",
-        "telemetry/collector.rs",
-        "upstream/call.rs",
-        "http/events.rs",
-        "http/request.rs",
-        "mcp/offered.rs",
-        "mcp/server.rs",
-        "mcp/stderr.rs",
-    ];
-    let source: String = log_messages.iter().map(|file| read_file(&format!("src/{file}"))).collect();
+    let source: String = tambour_fixtures::list_files(&root.join("src"), "rs")
+        .unwrap()
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
     let table = page.split("| text | level | fields |").nth(1).unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let mut lines = 0;

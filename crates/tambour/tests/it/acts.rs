@@ -206,7 +206,7 @@ fn planted_faults_are_noticed() {
         "Zone(Unregistered)",
         "Zone(Wrapped)",
         "Zone(Foreign)",
-        "Cut",
+        "Truncated",
         "Twice",
         "Call",
     ];

@@ -24,8 +24,8 @@ const textOf = (written: string): string =>
 
 describe("F-106: the list of the studio and that of the server", () => {
   it("have the same elements", () => {
-    const frame = source("src/dialect/filament/frame/inside.rs");
-    expect([...INLINE_TAGS].sort()).toEqual(textsOf(between(frame, "const INLINE: &[&str] = &[", "];")).sort());
+    const frame = source("src/dialect/filament/frame/element_tokens.rs");
+    expect([...INLINE_TAGS].sort()).toEqual(textsOf(between(frame, "const INLINE_HTML: &[&str] = &[", "];")).sort());
   });
 
   it("have the same properties of a style", () => {

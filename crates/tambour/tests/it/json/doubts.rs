@@ -61,7 +61,7 @@ fn every_other_repair_is_a_guess_about_its_value() {
 fn numbers_beyond_exact_range_are_told_by_their_path() {
     //
     let text = "[[\"SET\", \"a\", 12345678901234567890123], [\"SET\", \"b\", 1e400], [\"SET\", \"c\", 1]]";
-    assert_eq!(doubts(text), ["Range /0/2", "Range /1/2"]);
+    assert_eq!(doubts(text), ["InexactNumber /0/2", "InexactNumber /1/2"]);
     let found = parse_strict_with_doubts("{\"a\": 3.14159265358979323846}", &Limits::default()).unwrap();
     assert_eq!(found.doubts.iter().next().unwrap().doubt, Doubt::InexactNumber);
     assert!(parse_strict_with_doubts("{\"a\": 1e400}", &Limits::default()).is_err());
