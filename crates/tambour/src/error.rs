@@ -104,7 +104,7 @@ impl Error {
         Error(Box::new(ErrorInner { kind, code: None, message, location: None, cause: None }))
     }
 
-    /// An unknown name; the message lists the `known` ones, the closest first.
+    /// An unknown name; the message lists the `known_names` ones, the closest first.
     #[doc(hidden)]
     pub fn unknown<'a>(subject: &str, name: &str, known_names: impl IntoIterator<Item = &'a str>) -> Error {
         let message = format!("unknown {subject} `{name}`; known: {}", list_names(name, known_names));

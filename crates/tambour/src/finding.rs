@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::span::{Place, Span};
 
-/// Shortens `text` to at most `most` characters, with an ellipsis, for use in a message.
+/// Shortens `text` to at most `limit` characters, with an ellipsis, for use in a message.
 #[must_use]
 pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {

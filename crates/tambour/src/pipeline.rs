@@ -351,7 +351,7 @@ impl Pipeline {
     }
 }
 
-/// Passes a piece of decoded text to the dialect; `bad` is the length of the invalid bytes it replaces.
+/// Passes a piece of decoded text to the dialect; `invalid_len` is the length of the invalid bytes it replaces.
 #[inline]
 fn feed_dialect(
     dialect: &mut dyn Dialect,

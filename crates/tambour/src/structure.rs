@@ -368,7 +368,7 @@ impl ExpectedStructure {
         })
     }
 
-    /// Checks an element that begins after the elements `seen` of the same parent (names, in order of
+    /// Checks an element that begins after the elements `earlier_names` of the same parent (names, in order of
     /// appearance).
     #[must_use]
     pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
@@ -382,7 +382,7 @@ impl ExpectedStructure {
         earlier_names.iter().find(must_precede).map(|earlier_name| ElementMisfit::Late(earlier_name))
     }
 
-    /// Mandatory elements at the top level that `seen` lacks.
+    /// Mandatory elements at the top level that `present_names` lacks.
     pub fn missing_elements<'a>(
         &'a self,
         present_names: &'a [&str],

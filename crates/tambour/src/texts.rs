@@ -154,7 +154,7 @@ const MAX_LISTED_NAMES: usize = 20;
 /// Most names that are compared with one.
 const MAX_COMPARED_NAMES: usize = 1000;
 
-/// Up to three of the first 1000 names in `among` that resemble `name`, the closest first.
+/// Up to three of the first 1000 names in `candidates` that resemble `name`, the closest first.
 #[must_use]
 pub fn closest_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let prefix = comparable_prefix(name).to_lowercase();
@@ -169,7 +169,7 @@ pub fn closest_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// The names in `among`, formatted for a message: each once, the closest to `name` first, the others in their
+/// The names in `candidates`, formatted for a message: each once, the closest to `name` first, the others in their
 /// order.
 #[must_use]
 pub fn list_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {

@@ -26,7 +26,7 @@ fn add_alias(config: &mut Config, name: &str, fields: Value) {
     config.aliases.insert(name.to_owned(), serde_json::from_value(fields).unwrap());
 }
 
-/// A server with the upstreams `one` and `two`, and the aliases `main` and `spare` of them; `main` has these further fields.
+/// A server with the upstreams `primary` and `secondary`, and the aliases `main` and `spare` of them; `main` has these further fields.
 async fn server_with_aliases(
     primary: &MockServer,
     secondary: &MockServer,

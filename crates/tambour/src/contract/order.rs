@@ -114,7 +114,7 @@ impl OrderChecker {
         }
     }
 
-    /// Checks the end of the stream; `failed` is whether its terminal event was `error`.
+    /// Checks the end of the stream; `is_failed` is whether its terminal event was `error`.
     pub(super) fn finish(&mut self, is_failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
         if !self.has_events && is_failed {
             return; // failed before its first contract event.

@@ -107,7 +107,7 @@ impl AnswerBuffer {
         self.has_calls = true;
     }
 
-    /// Takes the held text at the end of a message; drops it if the answer was `replaced`.
+    /// Takes the held text at the end of a message; drops it if the answer was `is_replaced`.
     pub(super) fn take_held(&mut self, is_replaced: bool) -> Vec<String> {
         let texts = std::mem::take(&mut self.held_text);
         if is_replaced { Vec::new() } else { texts }

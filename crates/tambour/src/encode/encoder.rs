@@ -36,7 +36,7 @@ pub enum EncoderEntryKind<'a> {
 
 /// Writes a log in one protocol. The output depends on the entries alone, so a replay yields the same bytes.
 pub trait Encoder: Send {
-    /// Writes the start of the stream, before any entry. `running`: more entries will come; `now`: RFC 3339
+    /// Writes the start of the stream, before any entry. `is_running`: more entries will come; `now`: RFC 3339
     /// time.
     fn write_start(&mut self, is_running: bool, now: &str, out: &mut Vec<u8>);
 

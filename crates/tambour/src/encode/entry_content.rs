@@ -160,7 +160,7 @@ impl FoldedMessage {
         }
     }
 
-    /// Reasoning as one text, with titles if `titled`.
+    /// Reasoning as one text, with titles if `has_titles`.
     #[must_use]
     pub fn reasoning(&self, has_titles: bool) -> String {
         let phase = |(title, text): &(String, String)| {

@@ -125,7 +125,7 @@ pub fn decide(
     }
 }
 
-/// Returns the status of an action after its decision `should_exit`; `replied` is set if the user has replied
+/// Returns the status of an action after its decision `should_exit`; `has_reply` is set if the user has replied
 /// after its first message (S-081, S-082).
 #[must_use]
 pub fn action_status(should_exit: bool, require_acknowledgment: bool, has_reply: bool) -> ActionStatus {

@@ -52,11 +52,11 @@ enum TrustLine {
 enum LinkState {
     #[default]
     None,
-    /// Behind `]`.
+    /// After `]`.
     Bracket,
     /// In a destination, with this many open brackets.
     Inside(u32),
-    /// Behind `[`, and behind `[[`.
+    /// After `[`, and behind `[[`.
     Open,
     Wiki,
 }

@@ -100,7 +100,7 @@ enum SanitizerState {
         raw: String,
         at: Place,
     },
-    /// Behind `<!--`; `dashes` and `bang` describe the bytes just read.
+    /// After `<!--`; `dashes` and `bang` describe the bytes just read.
     Comment {
         at: Place,
         dashes: u8,
@@ -114,7 +114,7 @@ enum SanitizerState {
         matched_len: usize,
         has_line_break: bool,
     },
-    /// Behind open backticks.
+    /// After open backticks.
     PossibleCode(Box<PossibleCode>),
 }
 

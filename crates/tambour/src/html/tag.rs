@@ -5,7 +5,7 @@
 pub(super) enum HtmlTagState {
     /// Directly behind it.
     Lt,
-    /// Behind this many characters that may begin an e-mail address in angle brackets.
+    /// After this many characters that may begin an e-mail address in angle brackets.
     AddressStart(usize),
     Slash,
     Bang,

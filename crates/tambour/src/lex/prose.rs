@@ -140,7 +140,7 @@ impl ProseLine {
         self.has_content && !self.is_sentence_ended
     }
 
-    /// Returns whether the sentence continues in the text `behind` something on this line; `None` until more
+    /// Returns whether the sentence continues in the text `after` something on this line; `None` until more
     /// text decides.
     #[must_use]
     pub fn continues_with(self, after: &str, end: bool) -> Option<bool> {

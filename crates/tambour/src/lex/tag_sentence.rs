@@ -213,7 +213,7 @@ pub fn is_within_sentence(after: &str) -> bool {
 /// Punctuation that continues or ends such a sentence behind a closing tag.
 const CLOSING_SIGNS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
 
-/// Returns whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag;
+/// Returns whether such a sentence, with `content` before a closing tag, continues or ends behind that tag;
 /// `None` until more text decides.
 #[must_use]
 pub fn closes_sentence(content: &str, after: &str, end: bool) -> Option<bool> {

@@ -68,7 +68,7 @@ impl Stages {
     }
 }
 
-/// Sequences an extension, records it, and sends it if extensions are `wanted`.
+/// Sequences an extension, records it, and sends it if extensions are `sends_extensions`.
 fn route_extension(
     extension: Extension,
     sends_extensions: bool,

@@ -93,7 +93,7 @@ impl Policy {
         std::mem::take(&mut self.applied_updates)
     }
 
-    /// Turns an action into extension events, in order. A plan that is not `shown` is sent without its calls,
+    /// Turns an action into extension events, in order. A plan that is not `sends_extensions` is sent without its calls,
     /// which may be many and are sent separately.
     pub fn act(&mut self, action: ReplyAction, sends_extensions: bool, emit: &mut dyn FnMut(Extension)) {
         match action {
@@ -182,7 +182,7 @@ impl Policy {
     }
 }
 
-/// Extracts the calls of a plan; they stay in it if `keep` is set.
+/// Extracts the calls of a plan; they stay in it if `keeps_calls` is set.
 fn take_calls(plan: &mut Value, keeps_calls: bool) -> Vec<CallIntent> {
     let Some(Value::Array(list)) = plan.get_mut("tool_calls") else { return Vec::new() };
     let call = |call: &mut Value| {

@@ -101,7 +101,7 @@ fn find_plus(text: &FoldedText<'_>, first: usize) -> Option<usize> {
     (!is_alnum(text.char_before(at)) && text.char_before(at) != Some('+')).then_some(at)
 }
 
-/// Number of groups of an international number; its first `skip` digits are `00`.
+/// Number of groups of an international number; its first `prefix_len` digits are `00`.
 fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len: usize) -> Option<usize> {
     const LONGEST: usize = 15;
     const MOST: usize = 7;
@@ -153,7 +153,7 @@ fn has_country_code(digits: &str) -> bool {
     digits.get(..2).is_some_and(|zone| ZONES.contains(&zone))
 }
 
-/// Number of groups, up to four, that `form` accepts as a national number.
+/// Number of groups, up to four, that `has_form` accepts as a national number.
 fn match_national(
     text: &FoldedText<'_>,
     groups: &[DigitGroup],

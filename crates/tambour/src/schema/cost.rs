@@ -108,7 +108,7 @@ impl SchemaSize {
     }
 
     /// Returns the steps to decide whether `value` is valid under `schema`, whose size this is; `None` if
-    /// more than `most`.
+    /// more than `max_steps`.
     pub(super) fn count_steps(self, schema: &Value, value: &Value, max_steps: u64) -> Option<u64> {
         // Without references, each schema meets each place at most once.
         let mut places = 0u64;
@@ -120,7 +120,7 @@ impl SchemaSize {
         self.estimate_cost(schema, value, max_steps).map(|cost| cost.steps)
     }
 
-    /// Returns the full cost; `None` if it takes more than `most` steps.
+    /// Returns the full cost; `None` if it takes more than `max_steps` steps.
     pub(super) fn estimate_cost(self, schema: &Value, value: &Value, max_steps: u64) -> Option<CheckCost> {
         if self.has_references && self.has_nested_address {
             return None;

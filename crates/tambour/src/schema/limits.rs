@@ -194,7 +194,7 @@ fn has_look_around(pattern: &str) -> bool {
         || pattern.match_indices('\\').any(|(at, _)| is_backreference(at))
 }
 
-/// Returns the place of the first pattern that satisfies `fits`.
+/// Returns the place of the first pattern that satisfies `is_match`.
 fn find_pattern(schema: &Value, is_match: fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     visit_schemas(schema, &mut |pointer, fields| {

@@ -120,7 +120,7 @@ impl Schema {
         limits::PatternCounter::count(&self.value)
     }
 
-    /// Returns the first `most` violations of `value`. A value whose check would take more than two million
+    /// Returns the first `max_mismatches` violations of `value`. A value whose check would take more than two million
     /// steps, some hundredths of a second, is not checked, which is reported as its only violation. If
     /// collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
     /// there is one.
@@ -130,7 +130,7 @@ impl Schema {
         self.check_within(value, max_mismatches, &mut steps_left)
     }
 
-    /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `left`.
+    /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `steps_left`.
     pub(crate) fn check_within(
         &self,
         value: &Value,

@@ -35,7 +35,7 @@ impl<'a> SchemaReferences<'a> {
         SchemaReferences { root, addresses, has_nested_address }
     }
 
-    /// Returns the first reference without a target, or to another document. With `surely`, reports only what
+    /// Returns the first reference without a target, or to another document. With `only_certain`, reports only what
     /// is certain without resolving addresses.
     pub(super) fn find_invalid(&self, only_certain: bool) -> Option<SchemaRejection> {
         let mut found = None;
@@ -213,7 +213,7 @@ pub(super) fn escape_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// Visits each object of a schema that is not data, with its pointer, until `see` returns false.
+/// Visits each object of a schema that is not data, with its pointer, until `visit` returns false.
 pub(super) fn visit_schemas<'a>(
     schema: &'a Value,
     visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,

@@ -27,7 +27,7 @@ pub enum StateCommand {
 /// Bytes counted for each value of a list that is rewritten.
 const VALUE_COST: usize = 32;
 
-/// Resolves a command on a state to at most `most` operations. `room` is the number of bytes of lists that
+/// Resolves a command on a state to at most `limit` operations. `room` is the number of bytes of lists that
 /// may still be rewritten.
 pub(super) fn resolve_command(
     state: &mut Value,

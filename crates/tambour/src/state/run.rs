@@ -349,7 +349,7 @@ impl BlockRun<'_> {
         Ok(found)
     }
 
-    /// Updates the size for a value that replaces `old`. A state already beyond the limits may shrink.
+    /// Updates the size for a value that replaces `old_size`. A state already beyond the limits may shrink.
     fn grow(
         &mut self,
         old_size: Option<ValueSize>,
@@ -414,7 +414,7 @@ impl BlockRun<'_> {
     }
 }
 
-/// Undoes a change and returns true on success. `came` is set if there was a value after the change.
+/// Undoes a change and returns true on success. `is_present` is set if there was a value after the change.
 pub(super) fn undo_change(
     state: &mut Value,
     parts: &[StateKey],

@@ -110,14 +110,14 @@ impl RegisteredTool {
         &self.description[usize::from(language == Language::En)]
     }
 
-    /// Returns the first `most` violations of these arguments (P-016).
+    /// Returns the first `max_mismatches` violations of these arguments (P-016).
     #[must_use]
     pub fn check(&self, args: &Value, max_mismatches: usize) -> Vec<SchemaMismatch> {
         self.schema.check(args, max_mismatches)
     }
 
     /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts the steps from
-    /// `left`.
+    /// `steps_left`.
     pub(crate) fn check_within(
         &self,
         args: &Value,

@@ -53,7 +53,7 @@ fn mark_letters(value: &Value) -> Option<Value> {
         .then(|| mark_values(value))
 }
 
-/// Indents each non-empty line of `text` by `by` spaces. YAML of a mapping or list keeps its value; a literal
+/// Indents each non-empty line of `text` by `width` spaces. YAML of a mapping or list keeps its value; a literal
 /// block by itself may not.
 #[must_use]
 pub fn indent_lines(text: &str, width: usize) -> String {

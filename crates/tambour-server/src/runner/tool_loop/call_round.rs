@@ -87,7 +87,7 @@ impl CallRound<'_> {
         self.record_result(place, Err(error.error(self.language)), metrics);
     }
 
-    /// Refuses all calls: those with an error get it as their result, the others get `why`.
+    /// Refuses all calls: those with an error get it as their result, the others get `call_error`.
     pub(super) fn refuse_all(
         &mut self,
         errors: &[Option<CallError>],

@@ -114,7 +114,7 @@ impl CodeTracker {
         });
     }
 
-    /// Reads bytes without backticks, outside of a backtick run; `ends` is the mask of line feeds.
+    /// Reads bytes without backticks, outside of a backtick run; `line_ends` is the mask of line feeds.
     fn read_lines(&mut self, bytes: &[u8], mut line_ends: u64) {
         let mut at = 0;
         while line_ends != 0 {
@@ -157,7 +157,7 @@ impl CodeTracker {
         })
     }
 
-    /// Main loop; `find` returns the distance from an offset to the next byte that matters.
+    /// Main loop; `find_stop` returns the distance from an offset to the next byte that matters.
     #[inline(always)]
     fn scan_bytes<const STOPS: bool>(
         &mut self,

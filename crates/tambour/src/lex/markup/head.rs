@@ -31,7 +31,7 @@ enum HeadPart {
     Bracket,
     Slash,
     Name,
-    /// Behind the name or an attribute value, and blanks.
+    /// After the name or an attribute value, and blanks.
     Space,
     Attribute,
     AfterAttribute,

@@ -55,7 +55,7 @@ impl TagNames {
         NamePrefix { first: 0, end: self.0.len(), len: 0 }
     }
 
-    /// Narrows `fit` to the names that continue with `c`, in any letter case.
+    /// Narrows `prefix` to the names that continue with `c`, in any letter case.
     pub(super) fn extend_prefix(&self, prefix: NamePrefix, c: char) -> Option<NamePrefix> {
         let lowercase = c.to_ascii_lowercase();
         let NamePrefix { mut first, mut end, len } = prefix;

@@ -311,7 +311,7 @@ impl CandidateShape {
 }
 
 impl<M: ValueMaker> CandidateGroup<M> {
-    /// Adds the next value, of this size; `most` limits all values together.
+    /// Adds the next value, of this size; `maximum` limits all values together.
     fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), maximum: (usize, usize)) {
         self.count += 1;
         if self.count == 1 {

@@ -151,7 +151,7 @@ impl JsonReader {
         ReadFlow::Continue
     }
 
-    /// Repairs an escape that is truncated or has no digits: drops `skip` bytes, or keeps the backslash as
+    /// Repairs an escape that is truncated or has no digits: drops `skip_len` bytes, or keeps the backslash as
     /// text.
     fn repair_escape<S: JsonSink + ?Sized>(
         &mut self,

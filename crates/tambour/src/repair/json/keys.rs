@@ -120,7 +120,7 @@ pub(super) struct KeyIndex {
 }
 
 impl KeyIndex {
-    /// Inserts the key at `at`; returns the earlier one of that name, which it replaces if it `moves`.
+    /// Inserts the key at `at`; returns the earlier one of that name, which it replaces if it `replaces`.
     fn insert<'k>(
         &mut self,
         at: usize,
@@ -158,7 +158,7 @@ impl KeyIndex {
 }
 
 /// Position of the last key called `name` among the `count` keys so far, which `key` returns by position. A
-/// repeated key becomes the next position (`moves`) or keeps its old one.
+/// repeated key becomes the next position (`replaces`) or keeps its old one.
 pub(super) fn find_key<'k>(
     count: usize,
     key: impl Fn(usize) -> &'k str,

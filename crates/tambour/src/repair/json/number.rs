@@ -52,7 +52,7 @@ pub(super) struct ParsedNumber {
     pub(super) is_rounded: bool,
 }
 
-/// Parses a number. With `exact` the source is kept and the value is irrelevant.
+/// Parses a number. With `is_exact` the source is kept and the value is irrelevant.
 pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
