@@ -9,9 +9,9 @@ use tambour::schema::{Schema, SchemaLimits};
 use tambour::texts::list_names;
 
 use super::{Config, ConfigError};
-use crate::app::Settings;
-use crate::reading_defaults::{Contract, ReadingDefaults};
-use crate::skeins;
+use crate::base::settings::Settings;
+use crate::config::reading_defaults::{Contract, ReadingDefaults};
+use crate::run::skeins;
 
 /// Configuration of one alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 mod alias;
 mod check;
 mod mcp;
-mod origins;
 mod price;
 mod read;
+pub(crate) mod reading_defaults;
 mod telemetry;
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
-use crate::descriptors;
+use crate::base::descriptors;
 use crate::tools::ToolLimits;
 use crate::upstream::{ServiceKind, Timeouts};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE_FIELDS;
 pub use mcp::McpConfig;
 pub(crate) use mcp::is_tool_name;
-pub(crate) use origins::ValueOrigins;
+use crate::base::origins::ValueOrigins;
 pub use price::Price;
 pub use telemetry::TelemetryConfig;
 

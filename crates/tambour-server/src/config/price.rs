@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Config, ConfigError};
-use crate::quotas::TokenCounts;
+use crate::run::quotas::TokenCounts;
 
 /// Prices per million tokens of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

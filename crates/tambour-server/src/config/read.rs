@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tambour::texts::explain_parse_error;
 
-use super::origins::{field_at, format_place};
-use super::{Config, ConfigError, RetentionConfig, UPSTREAM_KEY, ValueOrigins};
+use super::{Config, ConfigError, RetentionConfig, UPSTREAM_KEY};
+use crate::base::origins::{ValueOrigins, field_at, format_place};
 use crate::tools::SECRET_ENV_PREFIX;
 
 impl Config {

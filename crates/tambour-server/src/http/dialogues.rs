@@ -20,17 +20,17 @@ use super::idempotency::{repeat_since, reused_key_problem};
 use super::keys::{Caller, invalid_key};
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, deserialize_object, parse_body};
+use crate::base::problem::{Problem, deserialize_object, parse_body};
 use super::repeated_inputs::{EarlierResponse, find_response, idempotency_key};
 use super::request::RequestId;
 use super::versions::{find_owned as document, load_version};
-use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, DialogueOrigin, TurnClaim, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRun};
-use crate::fail;
-use crate::ids;
-use crate::live_run::ReaderGuard;
-use crate::metrics::Metrics;
-use crate::runner::retry_close;
+use crate::run::app::{App, RunningTurn};
+use crate::run::dialogues::{self, DialogueOrigin, TurnClaim, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRun};
+use crate::base::fail;
+use crate::base::ids;
+use crate::run::live_run::ReaderGuard;
+use crate::base::metrics::Metrics;
+use crate::run::runner::retry_close;
 use crate::store::DocumentKind::Script;
 use crate::store::{
     AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RunKind, StoreError,

@@ -18,9 +18,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::keys::{Caller, TOKEN_LIFETIME};
-use super::problem::Problem;
-use crate::app::{App, AppState};
-use crate::ids;
+use crate::base::problem::Problem;
+use crate::run::app::{App, AppState};
+use crate::base::ids;
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
 /// Most bytes of a key.

@@ -14,17 +14,17 @@ use super::events::{self, EventReader};
 use super::idempotency::{read_key as idempotency, repeat_since, reused_key_problem};
 use super::keys::Caller;
 use super::new_message::NewMessage;
-use super::problem::{Problem, parse_body};
+use crate::base::problem::{Problem, parse_body};
 use super::record;
 use super::request::RequestId;
-use crate::app::App;
-use crate::cpu_pool::run_in_place;
-use crate::live_run::ReaderGuard;
-use crate::memory::{self, MemoryHold};
-use crate::message_start::{self, StartedMessage};
-use crate::states;
+use crate::run::app::App;
+use crate::base::cpu_pool::run_in_place;
+use crate::run::live_run::ReaderGuard;
+use crate::base::memory::{self, MemoryHold};
+use crate::run::message_start::{self, StartedMessage};
+use crate::run::states;
 use crate::store::{MessageRow, RunKind};
-use crate::streams::OpenStream;
+use crate::http::streams::OpenStream;
 
 /// `POST /api/v1/messages`
 pub(super) async fn create(

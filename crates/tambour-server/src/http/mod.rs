@@ -19,7 +19,6 @@ pub(crate) mod openapi;
 mod operation_docs;
 mod page;
 mod play;
-pub(crate) mod problem;
 mod prompts;
 mod record;
 mod repeated_inputs;
@@ -33,6 +32,8 @@ mod search;
 mod services;
 mod settings;
 mod states;
+pub(crate) mod streams;
+mod studio;
 mod templates;
 mod tool_answers;
 mod tool_calls;
@@ -46,9 +47,9 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::AppState;
+use crate::run::app::AppState;
 pub(crate) use foreign::RunningThreads;
-use problem::Problem;
+use crate::base::problem::Problem;
 use request_body::BodyLimits;
 
 /// Builds the router of all operations.
@@ -76,7 +77,7 @@ pub(crate) fn build_router(app: AppState) -> Router {
     );
     // The body is read only after the caller is authenticated.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
-        .fallback(crate::studio::serve_file)
+        .fallback(studio::serve_file)
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)

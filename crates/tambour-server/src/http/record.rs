@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::messages::find_owned;
-use super::problem::Problem;
-use crate::app::App;
-use crate::history::PromptRecord;
-use crate::live_run::LiveRun;
+use crate::base::problem::Problem;
+use crate::run::app::App;
+use crate::record::history::PromptRecord;
+use crate::run::live_run::LiveRun;
 use crate::record::{Timings, fold_log};
 use crate::store::{MessageRow, StoreError};
 

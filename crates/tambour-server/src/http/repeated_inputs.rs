@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::idempotency::{MAX_KEY_BYTES, read_key, repeat_since, reused_key_problem};
 use super::keys::Caller;
-use super::problem::Problem;
-use crate::app::App;
+use crate::base::problem::Problem;
+use crate::run::app::App;
 use crate::store::InputResponse;
 
 /// Response to an earlier request.

@@ -13,8 +13,8 @@ use tambour::event::Failure;
 use tambour::texts::{closest_names, list_names};
 
 use super::keys::{Caller, require_admin};
-use super::problem::Problem;
-use crate::app::App;
+use crate::base::problem::Problem;
+use crate::run::app::App;
 use crate::config::{AliasConfig, UpstreamConfig, mask_url};
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 

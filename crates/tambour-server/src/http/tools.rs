@@ -15,10 +15,10 @@ use tambour::schema::Schema;
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::run::app::App;
 use crate::config::is_tool_name;
-use crate::ids;
+use crate::base::ids;
 use crate::mcp::{ListedTool, McpServers, ToolLookup};
 use crate::store::ToolRow;
 use crate::tools::{

@@ -16,8 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::connect::{ConnectionError, McpConnection};
 use super::{ListedTool, ServerBounds, result, tool_list};
 use crate::config::McpConfig;
-use crate::fail;
-use crate::supervise::{RestartBackoff, millis};
+use crate::base::fail;
+use crate::base::restart_backoff::{RestartBackoff, millis};
 use crate::tools::CallError;
 use crate::upstream::redact;
 

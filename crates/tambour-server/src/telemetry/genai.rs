@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tambour::event::FinishReason;
 
 use super::{CallTarget, ToolCallInfo};
-use crate::quotas::TokenCounts;
+use crate::run::quotas::TokenCounts;
 use crate::upstream::{Message, ModelRequest, NativeCall};
 
 /// Conversation or dialogue.

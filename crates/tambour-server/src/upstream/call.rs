@@ -9,7 +9,7 @@ use tambour::event::Failure;
 
 use super::ReplyItem;
 use super::breaker::CircuitBreaker;
-use crate::metrics::UpstreamMetrics;
+use crate::base::metrics::UpstreamMetrics;
 use crate::telemetry::ChatSpan;
 
 /// Upstream call in progress; dropping it records its end.

@@ -36,9 +36,9 @@ use tambour::InputEnd;
 use tambour::event::Failure;
 use tambour::texts::Language;
 
-use crate::app::build_upstreams;
+use crate::run::app::build_upstreams;
 use crate::config::{Config, ConfigError, Price};
-use crate::metrics::{Metrics, UpstreamMetrics};
+use crate::base::metrics::{Metrics, UpstreamMetrics};
 use crate::telemetry::{CallTarget, TraceSpan};
 
 #[cfg(any(feature = "mcp", feature = "otel"))]

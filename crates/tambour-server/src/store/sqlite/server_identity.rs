@@ -3,7 +3,7 @@
 use sqlx::SqlitePool;
 
 use crate::store::ServerIdentity;
-use crate::{fail, ids};
+use crate::base::{fail, ids};
 
 /// Returns `true` if the database has no server yet.
 pub(super) async fn is_new_database(pool: &SqlitePool) -> sqlx::Result<bool> {

@@ -7,9 +7,9 @@ use tambour::encode::responses;
 
 use super::items::{content_text, items_to_messages};
 use super::{ForeignRequest, describe_message, fold_message};
-use crate::app::App;
-use crate::history::{self, PromptRecord};
-use crate::http::problem::Problem;
+use crate::run::app::App;
+use crate::record::history::{self, PromptRecord};
+use crate::base::problem::Problem;
 use crate::http::record;
 use crate::store::MessageRow;
 use crate::upstream::Message;

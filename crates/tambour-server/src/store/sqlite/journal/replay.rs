@@ -20,7 +20,7 @@ use crate::store::sqlite::commit::{
 };
 use crate::store::sqlite::server_identity;
 use crate::store::{Batch, MessageRow, StoreError};
-use crate::{data_folder, fail};
+use crate::base::{data_folder, fail};
 
 /// Bytes of entries per transaction.
 const TRANSACTION_BYTES: usize = 4 << 20;

@@ -1,0 +1,313 @@
+//! Prompts from Skeins: read from a request, combined with imported cards and lorebooks, and rendered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tambour::Options;
+use tambour::limits::ImportLimits;
+use tambour::protocol::ProtocolRegistry;
+use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
+use tambour_prompt::lore::TimedEffects;
+use tambour_prompt::role;
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
+use tambour_prompt::tokens;
+use uuid::Uuid;
+
+use crate::run::app::App;
+use crate::base::cpu_pool::DropFlag;
+use crate::base::problem::Problem;
+use crate::base::ids;
+use crate::config::reading_defaults::Contract;
+use crate::store::ImportKind;
+
+/// Most lorebooks of one prompt.
+const MAX_BOOKS: usize = 20;
+/// Most bytes of all imported files of one prompt.
+const MAX_IMPORT_BYTES: u64 = 64 << 20;
+
+/// Method of counting tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tokenizer {
+    /// The encoding of newer OpenAI models.
+    #[default]
+    O200k,
+    /// The encoding of GPT-4.
+    Cl100k,
+    /// Estimate: four ASCII characters, or one other character, per token.
+    Estimate,
+}
+
+impl Tokenizer {
+    fn count(self, text: &str) -> usize {
+        match self {
+            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
+            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
+            Tokenizer::Estimate => tokens::estimate_tokens(text),
+        }
+    }
+}
+
+/// Sources of a prompt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PromptParts {
+    /// The Skein: an object, or YAML.
+    pub(crate) skein: Option<Value>,
+    /// Id of an imported card.
+    pub(crate) card: Option<String>,
+    /// Ids of imported lorebooks.
+    pub(crate) books: Vec<String>,
+    /// The variables.
+    pub(crate) context: Map<String, Value>,
+    /// State of timed lore entries from earlier turns.
+    pub(crate) timed: TimedEffects,
+}
+
+/// Options of a rendering.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RenderSettings {
+    pub(crate) max_context: Option<usize>,
+    pub(crate) tokenizer: Tokenizer,
+    /// Count tokens even without a limit.
+    pub(crate) count_tokens: bool,
+    /// Count each part separately too.
+    pub(crate) count_parts: bool,
+    /// A missing variable is an error.
+    pub(crate) strict: bool,
+    /// Adds the protocol instructions where no slot asks for them.
+    pub(crate) instructions: bool,
+}
+
+/// Converts an imported file to a Skein.
+pub(crate) fn import_to_skein(imported: &ImportedFile) -> Skein {
+    match imported.kind {
+        ImportedFileKind::Card => from_card(imported),
+        ImportedFileKind::Preset => from_preset(imported),
+        ImportedFileKind::Lorebook => from_book(imported),
+    }
+}
+
+/// Reads a Skein of a request or a file.
+///
+/// # Errors
+/// The value is not a valid Skein.
+pub(crate) fn parse_skein(value: &Value) -> tambour::Result<Skein> {
+    match value.as_str() {
+        Some(text) => Skein::from_yaml("the prompt", text),
+        None => Skein::from_value(value),
+    }
+}
+
+/// Applies the structure of the Skein's protocols and the client's `views` to the options of the reply. The
+/// contract takes precedence. An unreadable Skein changes nothing here.
+///
+/// # Errors
+/// `views` are invalid.
+pub(crate) fn apply_structure(
+    skein: Option<&Value>,
+    views: Option<&[String]>,
+    contract: Option<&Contract>,
+    options: &mut Options,
+) -> tambour::Result<()> {
+    let said = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
+    if let Some(views) = views.filter(|_| !said("filament.views")) {
+        options.set("filament.views", json!(views))?;
+    }
+    let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
+        return Ok(());
+    };
+    if let Ok((Some(expected), _)) =
+        parse_skein(skein).and_then(|skein| skein.expected_structure(&ProtocolRegistry::default()))
+    {
+        options.set("filament.structure", expected.to_json())?;
+    }
+    Ok(())
+}
+
+/// Converts a library error about the client's input to a problem, with its place.
+pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Problem {
+    let problem = Problem::invalid(code, error.to_string());
+    match error.location() {
+        Some(place) => problem
+            .with("line", place.line)
+            .with("column", place.column)
+            .with("excerpt", place.excerpt.as_str()),
+        None => problem,
+    }
+}
+
+/// Renders the prompt on the CPU pool.
+///
+/// # Errors
+/// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
+/// fails.
+pub(crate) async fn render(
+    app: &Arc<App>,
+    owner: &str,
+    parts: PromptParts,
+    how: RenderSettings,
+) -> Result<RenderedPrompt, Problem> {
+    if parts.books.len() > MAX_BOOKS {
+        let detail = format!("`lorebook_ids` has at most {MAX_BOOKS} ids, not {}", parts.books.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    if parts.skein.is_none() && parts.card.is_none() && parts.books.is_empty() {
+        let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
+        return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
+    }
+    let PromptParts { skein, card, books, mut context, timed } = parts;
+    let card = card.map(|id| (ImportKind::Card, id));
+    let named: Vec<_> =
+        card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
+    let mut files = Vec::with_capacity(named.len());
+    let mut bytes = 0;
+    for (kind, id) in named {
+        let row = app.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
+        bytes += row.size;
+        files.push((kind, row));
+    }
+    if bytes > MAX_IMPORT_BYTES {
+        let detail =
+            format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    let mut others = Vec::with_capacity(files.len());
+    for (kind, row) in files {
+        let bytes = app
+            .store
+            .import_bytes(owner, kind, &row.id)
+            .await?
+            .ok_or_else(|| missing_import(kind, &row.id))?;
+        others.push(
+            app.cpu_pool
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
+                .await??,
+        );
+    }
+    if let Err(error) = role::check_roles(&context) {
+        return Err(Problem::invalid("invalid_field", error.to_string()).with("field", "context"));
+    }
+    context.entry("now").or_insert_with(|| ids::now().into());
+    let language = app.settings().texts().language;
+    // Set when this future is dropped, so that a rendering stops once its client has disconnected.
+    let ended = DropFlag::default();
+    let gone = Arc::clone(&ended.0);
+    app.cpu_pool
+        .run(owner, move || {
+            let mut others = others.into_iter();
+            let mut skein = match skein {
+                Some(value) => parse_skein(&value)
+                    .map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?,
+                None => others.next().unwrap_or_default(),
+            };
+            others.for_each(|other| skein.merge_lore(&other));
+            let engine = Engine::new(if how.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
+            let count = |text: &str| how.tokenizer.count(text);
+            let mut options = RenderOptions::default();
+            options.budget = Some(render_budget(&engine, gone));
+            options.engine = Some(&engine);
+            options.language = language;
+            options.adds_instructions = how.instructions;
+            options.counts_parts = how.count_parts;
+            options.max_context = how.max_context;
+            options.timed_effects = timed;
+            options.random_seed = Uuid::new_v4().as_u64_pair().0;
+            // Counting is slow, so it is skipped without a limit.
+            let limited = how.count_tokens
+                || how.max_context.or(skein.max_context).is_some()
+                || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
+            options.count_tokens = if limited { &count } else { &|_| 0 };
+            skein
+                .render(&context.into(), &options)
+                .map_err(|error| input_problem("prompt_not_rendered", &error))
+        })
+        .await?
+}
+
+/// Longest time for rendering the templates of one prompt.
+const RENDER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Returns the budget of a rendering, which ends when the client is gone or after [`RENDER_TIMEOUT`].
+fn render_budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
+    let began = Instant::now();
+    Budget::with_stop(engine.limits(), move || {
+        gone.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
+    })
+}
+
+/// Parses a stored file again.
+///
+/// # Errors
+/// The file is no longer readable.
+pub(crate) fn reparse_import(file: &str, bytes: &[u8]) -> Result<ImportedFile, Problem> {
+    import_file(file, bytes, &ImportLimits::default()).map_err(|error| {
+        tracing::error!(%error, "an imported file cannot be read");
+        let detail = "the stored file cannot be read any more; import it again";
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+    })
+}
+
+/// Problem: the owner has no such card or lorebook.
+pub(crate) fn missing_import(kind: ImportKind, id: &str) -> Problem {
+    Problem::not_found(format!("there is no {} `{id}`", kind.db_name()))
+}
+
+/// Returns a rendered prompt as JSON for the client.
+pub(crate) fn rendered_json(rendered: &RenderedPrompt) -> Value {
+    let mut warnings: Vec<Value> = rendered.warnings.iter().map(|text| json!({"message": text})).collect();
+    warnings.extend(rendered.outcome.warnings.iter().map(|warning| {
+        json!({
+            "code": warning.code,
+            "message": warning.message,
+            "template": warning.template,
+            "line": warning.line,
+            "column": warning.column,
+        })
+    }));
+    if rendered.outcome.more_warnings > 0 {
+        let text = format!("{} more warnings are not listed", rendered.outcome.more_warnings);
+        warnings.push(json!({"message": text}));
+    }
+    json!({
+        "text": rendered.text,
+        "messages": rendered.messages,
+        "tokens": rendered.tokens,
+        "dropped": rendered.dropped_parts,
+        "over": rendered.is_over_limit,
+        "parts": rendered.parts,
+        "lore": rendered.lore_titles,
+        "lore_woken": rendered.active_lore,
+        "lore_dropped": rendered.dropped_lore,
+        "timed": rendered.timed_effects,
+        "expected_structure": rendered.expected_structure.as_ref().map(|expected| expected.to_json()),
+        "warnings": warnings,
+        "effects": rendered.outcome.effects,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rendering_ends_when_nobody_waits_for_it() {
+        let engine = Engine::new(UndefinedMode::Lenient);
+        let long = "{% for a in range(100) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
+        let skein = parse_skein(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
+        let rendered = |skein: &Skein, gone: Arc<AtomicBool>| {
+            let mut options = RenderOptions::default();
+            options.budget = Some(render_budget(&engine, gone));
+            options.engine = Some(&engine);
+            skein.render(&json!({}), &options).map(|rendered| rendered.text.len())
+        };
+        let waiting = DropFlag::default();
+        assert!(rendered(&skein, Arc::clone(&waiting.0)).unwrap() >= 10_000);
+        let gone = Arc::clone(&waiting.0);
+        drop(waiting);
+        assert!(rendered(&skein, gone).is_err());
+    }
+}
