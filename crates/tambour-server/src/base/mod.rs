@@ -13,5 +13,8 @@ pub(crate) mod owner_map;
 pub(crate) mod problem;
 pub(crate) mod restart_backoff;
 pub(crate) mod rotation;
+pub(crate) mod secrets;
 pub(crate) mod self_woken;
 pub(crate) mod settings;
+pub(crate) mod token_counts;
+pub(crate) mod urls;

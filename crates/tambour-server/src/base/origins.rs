@@ -1,4 +1,4 @@
-//! Origins of configuration values, named by errors.
+//! Errors of the configuration, and the origins of its values, which they name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,11 @@ use std::sync::Arc;
 use tambour::error::Location;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Error: the configuration is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
 
 /// Origins of configuration values.
 #[derive(Clone, Default)]
@@ -34,6 +39,14 @@ impl ValueOrigins {
             .into_iter()
             .find_map(|field| self.sources.get(field).cloned())
             .or_else(|| self.place_in_file(field))
+    }
+
+    /// Builds an error about a field, with the origin of its value.
+    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
+        match self.origin_of(field) {
+            Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
+            None => ConfigError(format!("`{field}` {what}")),
+        }
     }
 
     /// Returns the place of a field in the file, or of its nearest parent there.

@@ -17,7 +17,7 @@ use super::page;
 use super::page::QueryParams;
 use crate::base::problem::{Problem, parse_body};
 use crate::run::app::App;
-use crate::config::is_tool_name;
+use crate::tools::is_tool_name;
 use crate::base::ids;
 use crate::mcp::{ListedTool, McpServers, ToolLookup};
 use crate::store::ToolRow;

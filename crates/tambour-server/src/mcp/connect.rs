@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 
 use super::lines::BoundedLines;
 use super::stderr;
-use crate::config::McpConfig;
-use crate::upstream::is_local_host;
+use super::McpConfig;
+use crate::base::urls::is_local_host;
 
 /// Connection to an MCP server.
 pub(super) struct McpConnection {

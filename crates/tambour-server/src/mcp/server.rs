@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connect::{ConnectionError, McpConnection};
 use super::{ListedTool, ServerBounds, result, tool_list};
-use crate::config::McpConfig;
+use super::McpConfig;
 use crate::base::fail;
 use crate::base::restart_backoff::{RestartBackoff, millis};
 use crate::tools::CallError;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ListedTool, ServerBounds};
-use crate::config::McpConfig;
+use super::McpConfig;
 use crate::tools::CallError;
 
 /// Never constructed.

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::ListedTool;
 use super::connect::ConnectionError;
-use crate::config::{McpConfig, is_tool_name};
+use super::McpConfig;
+use crate::tools::is_tool_name;
 use crate::base::ids;
 use crate::tools::{Definition, Executor, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES};
 

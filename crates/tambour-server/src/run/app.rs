@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::base::settings::Settings;
-use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::config::{Config, ConfigError};
 use crate::base::cpu_pool::CpuPool;
 use crate::run::dialogues::{ParsedTemplateCache, TurnClaims};
 use crate::http::RunningThreads;
@@ -23,7 +23,8 @@ use crate::run::live_run::LiveRun;
 use crate::mcp::McpServers;
 use crate::base::memory::MemoryBudget;
 use crate::base::metrics::Metrics;
-use crate::run::quotas::{Quotas, TokenCounts, day};
+use crate::base::token_counts::TokenCounts;
+use crate::run::quotas::{Quotas, day};
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::base::rotation::Rotation;
 use crate::store::{Figures, MessageRow, RunKind, Store, UsageRow};
@@ -31,7 +32,7 @@ use crate::http::streams::StreamRegistry;
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache, WebhookClient};
 use crate::run::turns::TurnQueues;
-use crate::upstream::{HttpService, RecordedReplies, ReplySource, ServiceKind, Upstream};
+use crate::upstream::Upstream;
 
 /// The state as handlers receive it.
 pub(crate) type AppState = Arc<App>;
@@ -111,10 +112,10 @@ impl LoadedConfig {
         before: Option<&LoadedConfig>,
     ) -> Result<LoadedConfig, ConfigError> {
         config.check()?;
-        let upstreams = build_upstreams(&config, metrics)?;
+        let upstreams = config.upstream_section().build_upstreams(&metrics.upstreams)?;
         let webhooks = WebhookClient::new(&config.tools);
         let skeins = config.load_skeins()?;
-        let mcp = McpServers::new(&config, before.map(|before| &before.mcp))?;
+        let mcp = McpServers::new(config.mcp_section(), before.map(|before| &before.mcp))?;
         Ok(LoadedConfig { config, upstreams, webhooks, mcp, skeins, rotation: Rotation::default() })
     }
 
@@ -406,42 +407,5 @@ impl App {
         work: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         self.run_tasks.spawn(work).await.unwrap_or_else(|_| Err(Problem::internal()))
-    }
-}
-
-/// Creates the upstreams of a configuration.
-pub(crate) fn build_upstreams(
-    config: &Config,
-    metrics: &Metrics,
-) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
-    let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made =
-            Upstream::new(name, build_source(name, given, config)?, &metrics.upstreams, given.prices.clone());
-        Ok((name.clone(), Arc::new(made)))
-    };
-    config.upstreams.iter().map(make).collect()
-}
-
-fn build_source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<ReplySource, ConfigError> {
-    let wrong = |field: &str, what: &str| config.field_error(&format!("upstreams.{name}.{field}"), what);
-    match given.kind.as_str() {
-        "demo" => {
-            RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error))
-        }
-        "replay" => {
-            let read = RecordedReplies::load_file(given.url.as_ref()).map(ReplySource::Replay);
-            read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
-        }
-        other => {
-            let Some(kind) = ServiceKind::from_name(other) else {
-                let known = ServiceKind::ALL.map(ServiceKind::name).join(", ");
-                let what = format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
-                return Err(wrong("kind", &what));
-            };
-            let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
-            HttpService::new(kind, url, given.model.clone(), key, config.timeouts)
-                .map(|service| ReplySource::Service(Box::new(service)))
-                .map_err(|error| wrong("url", &format!("cannot be asked over TLS: {error}")))
-        }
     }
 }

@@ -7,9 +7,9 @@ use tambour::texts::format_count;
 
 use jiff::{Timestamp, ToSpan, Unit, tz::TimeZone};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::base::problem::Problem;
+use crate::base::token_counts::TokenCounts;
 use crate::run::keys::Caller;
 
 /// Limits of a key. Absent fields do not limit.
@@ -39,23 +39,6 @@ struct KeyUsage {
     rate_until: Option<Instant>,
     day: String,
     tokens: u64,
-}
-
-/// Token counts of one message, as reported by its upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TokenCounts {
-    pub(crate) input: u64,
-    pub(crate) output: u64,
-}
-
-impl TokenCounts {
-    pub(crate) fn from_usage(usage: &Value) -> TokenCounts {
-        let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64()).unwrap_or(0);
-        TokenCounts {
-            input: count(["prompt_tokens", "input_tokens"]),
-            output: count(["completion_tokens", "output_tokens"]),
-        }
-    }
 }
 
 const MINUTE: Duration = Duration::from_secs(60);

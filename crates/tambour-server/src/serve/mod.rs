@@ -93,7 +93,7 @@ impl Server {
         let metrics = Metrics::new();
         let loaded = LoadedConfig::new(config, &metrics, None)?;
         let config = &loaded.config;
-        let traces = TraceHandle::start(config)?;
+        let traces = TraceHandle::start(&config.telemetry, &config.origins)?;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;

@@ -185,3 +185,9 @@ pub(crate) fn tool_functions(offered: &[OfferedTool], language: Language) -> Vec
 pub(crate) fn tool_registry(offered: &[OfferedTool]) -> ToolRegistry {
     ToolRegistry::new(offered.iter().map(|one| one.tool.clone()))
 }
+
+/// Returns `true` if a name is valid for a tool.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
+}

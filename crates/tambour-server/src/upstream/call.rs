@@ -10,7 +10,7 @@ use tambour::event::Failure;
 use super::ReplyItem;
 use super::breaker::CircuitBreaker;
 use crate::base::metrics::UpstreamMetrics;
-use crate::telemetry::ChatSpan;
+use super::ChatSpan;
 
 /// Upstream call in progress; dropping it records its end.
 pub(super) struct UpstreamCall {

@@ -16,7 +16,7 @@ use super::kind::{ServiceKind, ServiceRequest};
 use super::redact::redact;
 use super::stream::HttpReply;
 use super::{ModelRequest, Timeouts, new_failure, retry};
-use crate::telemetry::CallTarget;
+use super::CallTarget;
 
 /// Configured service.
 pub struct HttpService {

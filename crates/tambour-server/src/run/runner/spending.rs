@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::UpstreamChoice;
-use crate::run::quotas::TokenCounts;
+use crate::base::token_counts::TokenCounts;
 use crate::upstream::{ModelRequest, Upstream};
 
 /// Token counts of a message, in total and by upstream.

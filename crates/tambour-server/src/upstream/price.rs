@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Config, ConfigError};
-use crate::run::quotas::TokenCounts;
+use super::UpstreamSection;
+use crate::base::origins::ConfigError;
+use crate::base::token_counts::TokenCounts;
 
 /// Prices per million tokens of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,19 +40,13 @@ impl Price {
     }
 }
 
-impl Config {
-    /// Checks currency and prices.
+impl UpstreamSection<'_> {
+    /// Checks the prices.
     ///
     /// # Errors
-    /// The currency is not a short word, or a price is negative, not finite or above a million.
-    pub(super) fn check_prices(&self) -> Result<(), ConfigError> {
-        let currency = &self.currency;
-        if !(1..=8).contains(&currency.chars().count())
-            || currency.chars().any(|c| c.is_whitespace() || c.is_control())
-        {
-            return Err(self.field_error("currency", "takes a short word such as `USD`"));
-        }
-        for (name, upstream) in &self.upstreams {
+    /// A price is negative, not finite or above a million.
+    pub(crate) fn check_prices(&self) -> Result<(), ConfigError> {
+        for (name, upstream) in self.upstreams {
             for (model, price) in &upstream.prices {
                 let given = [
                     ("input", Some(price.input)),
@@ -62,7 +57,7 @@ impl Config {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");
                         return Err(
-                            self.field_error(&field, "takes the price of a million tokens, 0 to 1000000")
+                            self.origins.field_error(&field, "takes the price of a million tokens, 0 to 1000000")
                         );
                     }
                 }

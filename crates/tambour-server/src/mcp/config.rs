@@ -6,7 +6,10 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, ConfigError, mask_url};
+use crate::base::origins::{ConfigError, ValueOrigins};
+use crate::base::secrets::key_from_variable;
+use crate::base::urls::mask_url;
+use crate::tools::{ToolLimits, is_tool_name};
 
 /// MCP server: reached over HTTP (`url`), or started as a child process (`command`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,12 +53,6 @@ const ALL_TOOLS: &str = "*";
 const PROTOCOL_HEADERS: [&str; 6] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
 
-/// Returns `true` if a name is valid for a tool.
-pub(crate) fn is_tool_name(name: &str) -> bool {
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
-}
-
 impl McpConfig {
     /// Returns the exposed name of one of the server's tools.
     pub(crate) fn exposed_name(&self, tool: &str) -> String {
@@ -88,7 +85,7 @@ impl McpConfig {
     }
 
     /// Masks possible secrets.
-    pub(super) fn mask(&mut self) {
+    pub(crate) fn mask(&mut self) {
         if let Some(url) = &mut self.url {
             *url = mask_url(url);
         }
@@ -100,20 +97,29 @@ fn list_has(list: &[String], tool: &str) -> bool {
     list.iter().any(|one| one == ALL_TOOLS || one == tool)
 }
 
-impl Config {
+/// MCP servers of a configuration, with what their checks and connections need of it.
+#[derive(Clone, Copy)]
+pub(crate) struct McpSection<'a> {
+    /// MCP servers by name.
+    pub(crate) servers: &'a BTreeMap<String, McpConfig>,
+    pub(crate) tools: &'a ToolLimits,
+    pub(crate) origins: &'a ValueOrigins,
+}
+
+impl McpSection<'_> {
     /// Checks the MCP servers.
     ///
     /// # Errors
     /// A server cannot be reached or started as configured, or exposes no tools.
-    pub(super) fn check_mcp(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_mcp(&self) -> Result<(), ConfigError> {
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
-        for (name, server) in &self.mcp {
+        for (name, server) in self.servers {
             self.check_mcp_server(name, server)?;
             for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
                 let called = server.exposed_name(tool);
                 if let Some(other) = names.insert(called.clone(), name) {
                     let what = format!("has `{called}`, and so has `{other}`; a `prefix` tells them apart");
-                    return Err(self.field_error(&format!("mcp.{name}.tools"), &what));
+                    return Err(self.origins.field_error(&format!("mcp.{name}.tools"), &what));
                 }
             }
         }
@@ -121,14 +127,14 @@ impl Config {
     }
 
     fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
-        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("mcp.{name}.{field}"), what));
+        let wrong = |field: &str, what: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), what));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
             let what = "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
-            return Err(self.field_error(&format!("mcp.{name}"), what));
+            return Err(self.origins.field_error(&format!("mcp.{name}"), what));
         }
         if cfg!(not(feature = "mcp")) {
-            return Err(self.field_error(
+            return Err(self.origins.field_error(
                 &format!("mcp.{name}"),
                 "needs a server that was built with the feature `mcp`",
             ));
@@ -136,7 +142,7 @@ impl Config {
         match (&server.url, &server.command) {
             (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),
             (None, None) => {
-                return Err(self.field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+                return Err(self.origins.field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
             }
             (Some(url), None) => {
                 let shown = mask_url(url);
@@ -228,8 +234,8 @@ impl Config {
     /// # Errors
     /// The variable is not set, or its value is no valid key.
     pub(crate) fn read_mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
-        super::check::key_from_variable(variable).map_err(|error| {
-            self.field_error(
+        key_from_variable(variable).map_err(|error| {
+            self.origins.field_error(
                 &format!("mcp.{name}.key_env"),
                 &format!("names the variable `{variable}`, and {error}"),
             )

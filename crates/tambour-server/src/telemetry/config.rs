@@ -3,7 +3,8 @@
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, ConfigError, mask_url};
+use crate::base::origins::{ConfigError, ValueOrigins};
+use crate::base::urls::mask_url;
 
 /// Tracing to an OpenTelemetry collector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,19 +41,17 @@ impl TelemetryConfig {
     }
 
     /// Masks possible secrets.
-    pub(super) fn mask(&mut self) {
+    pub(crate) fn mask(&mut self) {
         self.otlp_endpoint = self.otlp_endpoint.take().map(|url| mask_url(&url));
     }
-}
 
-impl Config {
     /// Checks the configuration of tracing.
     ///
     /// # Errors
     /// The endpoint is not a base URL, the ratio is out of range, or the server is built without tracing.
-    pub(super) fn check_telemetry(&self) -> Result<(), ConfigError> {
-        let given = &self.telemetry;
-        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("telemetry.{field}"), what));
+    pub(crate) fn check(&self, origins: &ValueOrigins) -> Result<(), ConfigError> {
+        let given = self;
+        let wrong = |field: &str, what: &str| Err(origins.field_error(&format!("telemetry.{field}"), what));
         if !(0.0..=1.0).contains(&given.sample_ratio) {
             return wrong("sample_ratio", &format!("is 0 to 1, not {}", given.sample_ratio));
         }

@@ -7,9 +7,8 @@ use serde_json::Value;
 use tambour::InputEnd;
 use tambour::event::FinishReason;
 
-use super::spans::TraceSpan;
-use super::{CallTarget, genai};
-use crate::upstream::{ModelRequest, ReplyItem};
+use super::{CallTarget, ModelRequest, ReplyItem, genai};
+use crate::telemetry::TraceSpan;
 
 /// Span that ends when it is dropped.
 pub(crate) struct ChatSpan {
