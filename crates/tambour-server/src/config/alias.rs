@@ -11,7 +11,7 @@ use tambour::texts::list_names;
 use super::{Config, ConfigError};
 use crate::base::settings::Settings;
 use crate::config::reading_defaults::{Contract, ReadingDefaults};
-use crate::run::skeins;
+use super::skeins;
 
 /// Configuration of one alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

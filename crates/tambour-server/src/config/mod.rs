@@ -4,6 +4,7 @@ mod alias;
 mod check;
 mod read;
 pub(crate) mod reading_defaults;
+pub(crate) mod skeins;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

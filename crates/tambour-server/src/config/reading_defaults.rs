@@ -9,7 +9,7 @@ use tambour::limits::Limits;
 use tambour::options::Language;
 
 use crate::base::settings::Settings;
-use crate::run::skeins;
+use super::skeins;
 use crate::tools::ToolLimits;
 
 /// Contract that a reply is checked against.

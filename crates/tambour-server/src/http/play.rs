@@ -20,7 +20,7 @@ use super::request::RequestId;
 use crate::run::app::App;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::record::figures::{self, ReplyEnd};
-use crate::run::runner::UpstreamSpending;
+use crate::record::spending::UpstreamSpending;
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
 /// Default and highest number of turns.

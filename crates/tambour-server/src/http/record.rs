@@ -94,7 +94,7 @@ pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, St
     let (status, mut record) = stored_record(app, row).await?;
     if let Some(sent) = record.get_mut("prompt") {
         let kept: PromptRecord = serde_json::from_value(sent.take()).unwrap_or_default();
-        *sent = json!(kept.load_messages(app).await?);
+        *sent = json!(kept.load_messages(&*app.store, &app.reading_defaults()).await?);
     }
     Ok(record_json(row, &status, record))
 }

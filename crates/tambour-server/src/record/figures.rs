@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::run::runner::UpstreamSpending;
+use super::spending::UpstreamSpending;
 use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
 
 /// Result of a reply, with its repairs.

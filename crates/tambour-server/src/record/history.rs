@@ -10,9 +10,9 @@ use tambour::event::{FinishReason, ToolCall};
 use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::{Event, InputEnd, Options, Pipeline, Profile, Sink};
 
-use crate::run::app::App;
-use crate::record::{self, Timings};
-use crate::store::{MessageRow, StoreError, TurnHistory};
+use super::Timings;
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::store::{MessageRow, Store, StoreError, TurnHistory};
 use crate::upstream::{Content, Message};
 
 /// Rewrites the replies of a message in their correct form.
@@ -179,11 +179,15 @@ fn last_user_text(request: &str) -> Option<String> {
 
 impl PromptRecord {
     /// Returns the messages of the prompt; deleted earlier messages are omitted.
-    pub(crate) async fn load_messages(self, app: &App) -> Result<Vec<Message>, StoreError> {
+    pub(crate) async fn load_messages(
+        self,
+        store: &dyn Store,
+        own: &ReadingDefaults,
+    ) -> Result<Vec<Message>, StoreError> {
         let mut turns = Vec::new();
         for id in &self.before {
-            if let Some(kept) = app.store.turn_history(id).await?
-                && let Some((_, said)) = load_turn(app, kept).await?
+            if let Some(kept) = store.turn_history(id).await?
+                && let Some((_, said)) = load_turn(store, own, kept).await?
             {
                 turns.push(said);
             }
@@ -214,17 +218,18 @@ impl PromptRecord {
     }
 }
 
-/// Prepends the earlier messages of the conversation to a prompt, within `max_history`.
+/// Prepends the earlier messages of the conversation to a prompt, up to about `most` bytes of them.
 pub(crate) async fn build_prompt(
-    app: &App,
+    store: &dyn Store,
+    own: &ReadingDefaults,
+    most: usize,
     message: &MessageRow,
     mut sent: PromptRecord,
 ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
-    let most = app.loaded_config().config.max_history;
     let mut turns = Vec::new();
-    for kept in app.store.history_before(message, most).await? {
+    for kept in store.history_before(message, most).await? {
         let id = kept.id.clone();
-        let Some((status, turn)) = load_turn(app, kept).await? else { continue };
+        let Some((status, turn)) = load_turn(store, own, kept).await? else { continue };
         // A failed message without a reply is skipped: the client repeats its question, and one that cannot
         // be answered must not be repeated for ever.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
@@ -245,7 +250,11 @@ pub(crate) async fn build_prompt(
 }
 
 /// Returns the status of a message and what it adds to its conversation.
-async fn load_turn(app: &App, kept: TurnHistory) -> Result<Option<(String, TurnMessages)>, StoreError> {
+async fn load_turn(
+    store: &dyn Store,
+    own: &ReadingDefaults,
+    kept: TurnHistory,
+) -> Result<Option<(String, TurnMessages)>, StoreError> {
     let TurnHistory { id, status, history, source } = kept;
     if let Some(turn) = history {
         return Ok(serde_json::from_str(&turn).ok().map(|said| (status, said)));
@@ -258,8 +267,8 @@ async fn load_turn(app: &App, kept: TurnHistory) -> Result<Option<(String, TurnM
         )));
     }
     // The end may be in the log already while the record is not built yet.
-    let fold = record::fold_log(&*app.store, &id).await?;
-    let (status, record) = fold.into_record(Timings::default(), &request, &app.reading_defaults());
+    let fold = super::fold_log(store, &id).await?;
+    let (status, record) = fold.into_record(Timings::default(), &request, own);
     Ok(Some((status.to_owned(), TurnMessages::new(&request, &record))))
 }
 

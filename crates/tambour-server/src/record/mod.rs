@@ -4,8 +4,13 @@
 pub(crate) mod figures;
 mod fold;
 pub(crate) mod history;
+pub(crate) mod spending;
+pub(crate) mod turn_end;
 
 pub(crate) use fold::{LogFold, fold_log, fold_run_log};
+
+use history::{HistoryWriter, PromptRecord, TurnMessages};
+use spending::UpstreamSpending;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,10 +20,8 @@ use tambour::event::{Failure, ToolCall, ToolResult};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
-use crate::run::dialogues;
-use crate::record::history::{HistoryWriter, PromptRecord, TurnMessages};
 use crate::config::reading_defaults::ReadingDefaults;
-use crate::run::runner::{UpstreamSpending, interrupted_failure};
+use crate::upstream::new_failure;
 use crate::store::{
     Batch, Lease, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome,
 };
@@ -172,6 +175,11 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
     }
 }
 
+/// Returns the failure of messages that were running when the server stopped.
+pub(crate) fn interrupted_failure() -> Failure {
+    new_failure("interrupted", "the server stopped while the message was running", true)
+}
+
 /// Closes messages that were running when the server stopped: adds the missing events and one `error`.
 /// Returns their number.
 pub(crate) async fn recover(store: &dyn Store, own: &ReadingDefaults) -> Result<usize, StoreError> {
@@ -212,7 +220,7 @@ pub(crate) async fn close(
     own: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     if lease.row().kind == RunKind::Turn {
-        return dialogues::close(lease, &failure, &own.options).await;
+        return turn_end::close(lease, &failure, &own.options).await;
     }
     let mut folded = fold_run_log(lease).await?;
     let last = if folded.end_event.is_some() {

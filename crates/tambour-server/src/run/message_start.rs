@@ -228,10 +228,12 @@ impl PendingPrompt {
         app: &App,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
+        let own = app.reading_defaults();
         let (sent, messages) = if self.has_history {
-            history::build_prompt(app, row, self.sent).await?
+            let most = app.loaded_config().config.max_history;
+            history::build_prompt(&*app.store, &own, most, row, self.sent).await?
         } else {
-            let messages = self.sent.clone().load_messages(app).await?;
+            let messages = self.sent.clone().load_messages(&*app.store, &own).await?;
             (self.sent, messages)
         };
         if app.loaded_config().config.log_content {

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::Options;
 use tambour::limits::ImportLimits;
-use tambour::protocol::ProtocolRegistry;
 use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
 use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
@@ -21,7 +19,7 @@ use crate::run::app::App;
 use crate::base::cpu_pool::DropFlag;
 use crate::base::problem::Problem;
 use crate::base::ids;
-use crate::config::reading_defaults::Contract;
+use crate::config::skeins::parse_skein;
 use crate::store::ImportKind;
 
 /// Most lorebooks of one prompt.
@@ -89,43 +87,6 @@ pub(crate) fn import_to_skein(imported: &ImportedFile) -> Skein {
         ImportedFileKind::Preset => from_preset(imported),
         ImportedFileKind::Lorebook => from_book(imported),
     }
-}
-
-/// Reads a Skein of a request or a file.
-///
-/// # Errors
-/// The value is not a valid Skein.
-pub(crate) fn parse_skein(value: &Value) -> tambour::Result<Skein> {
-    match value.as_str() {
-        Some(text) => Skein::from_yaml("the prompt", text),
-        None => Skein::from_value(value),
-    }
-}
-
-/// Applies the structure of the Skein's protocols and the client's `views` to the options of the reply. The
-/// contract takes precedence. An unreadable Skein changes nothing here.
-///
-/// # Errors
-/// `views` are invalid.
-pub(crate) fn apply_structure(
-    skein: Option<&Value>,
-    views: Option<&[String]>,
-    contract: Option<&Contract>,
-    options: &mut Options,
-) -> tambour::Result<()> {
-    let said = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
-    if let Some(views) = views.filter(|_| !said("filament.views")) {
-        options.set("filament.views", json!(views))?;
-    }
-    let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
-        return Ok(());
-    };
-    if let Ok((Some(expected), _)) =
-        parse_skein(skein).and_then(|skein| skein.expected_structure(&ProtocolRegistry::default()))
-    {
-        options.set("filament.structure", expected.to_json())?;
-    }
-    Ok(())
 }
 
 /// Converts a library error about the client's input to a problem, with its place.

@@ -52,7 +52,7 @@ pub(in crate::http) async fn count_tokens(
     let asked = new.to_start_request(&app, &caller, request, None).await?;
     let tools: usize =
         asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
-    let said: usize = asked.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
+    let said: usize = asked.prompt.load_messages(&*app.store, &app.reading_defaults()).await?.iter().map(message_tokens).sum();
     Ok(Json(json!({ "input_tokens": said + tools })))
 }
 

@@ -11,7 +11,7 @@ mod turn_record;
 pub(crate) use templates::{OwnerTemplates, ParsedTemplateCache, hash_text};
 pub(crate) use turn::{TurnClient, TurnInput, interrupted_call, load_machine, log_problem, run_turn};
 pub(crate) use turn_claims::{TurnClaim, TurnClaims, TurnRun};
-pub(crate) use turn_log::{TurnLog, close};
+pub(crate) use turn_log::TurnLog;
 pub(crate) use turn_quota::TurnQuota;
 pub(crate) use turn_record::{
     DialogueOrigin, ForkOrigin, TurnRecord, add_coverage, build_test, for_each_turn,

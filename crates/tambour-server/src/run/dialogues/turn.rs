@@ -26,7 +26,7 @@ use crate::base::ids;
 use crate::run::keys::Caller;
 use crate::run::live_run::LiveRun;
 use crate::base::metrics::Metrics;
-use crate::run::runner::UpstreamSpending;
+use crate::record::spending::UpstreamSpending;
 use crate::store::{
     CallRecord, DialogueProgress, DialogueRow, Figures, InputClaim, StoreError, WriteOutcome,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::dialect::Intent;
-use tambour::event::{Event, EventKind, Extension, Failure, FinishReason, parse_kind};
+use tambour::event::{Event, Extension, Failure, FinishReason};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 use tambour::span::Place;
@@ -16,12 +16,9 @@ use tambour_prompt::dialogue::DialogueTurn;
 use super::turn::CANCELLED;
 use crate::base::problem::Problem;
 use crate::run::live_run::LiveRun;
-use crate::record::FinishError;
-use crate::run::runner::interrupted_failure;
-use crate::store::{Batch, DialogueProgress, Lease, LogEntryKind, MessageOutcome, RunEnd, WriteOutcome};
-
-/// Bytes of a log read at once.
-const READ_BYTES: usize = 1 << 20;
+use crate::record::interrupted_failure;
+use crate::record::turn_end::{outcome, push_event};
+use crate::store::{Batch, DialogueProgress, Lease, RunEnd, WriteOutcome};
 
 /// Sink that writes the events of a turn to its log.
 pub(crate) struct TurnLog {
@@ -271,61 +268,6 @@ impl TurnLog {
             Event::SerpQueries { queries } => sequencer.apply(&Intent::Queries(queries.clone()), out),
             event => out(event.clone()),
         }
-    }
-}
-
-fn push_event(batch: &mut Batch, event: &Event<'_>) {
-    batch.push_event(event.name(), |out| tambour::encode::write_data(event, out));
-}
-
-/// Builds the outcome of a turn.
-fn outcome(size: usize, progress: Option<DialogueProgress>) -> MessageOutcome {
-    let progress = progress.map(Box::new);
-    MessageOutcome { size: size as u64, summary: "{}".to_owned(), progress, ..MessageOutcome::default() }
-}
-
-/// Ends a turn whose log breaks off: open parts are closed, then `error`; nothing if the log has its end. The
-/// dialogue stays as last stored. Returns the status.
-pub(crate) async fn close(
-    lease: &mut dyn Lease,
-    failure: &Failure,
-    options: &Options,
-) -> Result<&'static str, FinishError> {
-    let (mut last, mut size, mut ended) = (0, 0, None);
-    let mut sequencer = Sequencer::new(options);
-    loop {
-        let batches = lease.read(last, READ_BYTES).await?;
-        let Some(read) = batches.last() else { break };
-        last = read.last();
-        for batch in &batches {
-            size += batch.body().len();
-            for entry in batch.entries() {
-                match entry.kind {
-                    LogEntryKind::Event("completed") => ended = Some("completed"),
-                    LogEntryKind::Event("error") => ended = Some("failed"),
-                    LogEntryKind::Event(name) if parse_kind(name) == Some(EventKind::Contract) => {
-                        let data = serde_json::from_str(entry.json).unwrap_or_default();
-                        if let Some(event) = Event::parse(name, &data) {
-                            sequencer.observe(&event);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    let mut batch = Batch::new(last + 1);
-    if ended.is_none() {
-        if sequencer.has_started() {
-            sequencer.finish(&mut |event| push_event(&mut batch, &event));
-        }
-        push_event(&mut batch, &Event::Error(failure.clone()));
-    }
-    let status = ended.unwrap_or("failed");
-    let outcome = outcome(size + batch.body().len(), None);
-    match lease.finish(RunEnd { last: batch, status: status.to_owned(), outcome }).await {
-        WriteOutcome::Stored => Ok(status),
-        written => Err(FinishError::EndUnwritten(written)),
     }
 }
 

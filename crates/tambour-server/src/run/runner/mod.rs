@@ -29,7 +29,7 @@ use crate::run::live_run::LiveRun;
 use crate::base::memory::MemoryPermit;
 use crate::run::message_start::PendingPrompt;
 use crate::base::metrics::Metrics;
-use crate::record::{self, FinishError, RunTotals, Timings};
+use crate::record::{self, FinishError, RunTotals, Timings, interrupted_failure};
 use crate::base::self_woken::SelfWoken;
 use crate::run::states::{self, MessageState};
 use crate::store::{Batch, Lease, MessageRow, StoreError, WriteOutcome};
@@ -38,7 +38,7 @@ use crate::tools::OfferedTool;
 use crate::upstream::{Message, ModelRequest, Upstream, new_failure};
 use attempt::{Attempt, AttemptSettings};
 use best_reply::BestReply;
-pub(crate) use spending::{MessageSpending, UpstreamSpending};
+pub(crate) use spending::MessageSpending;
 pub(crate) use tool_execution::{execute, refusal_of_call};
 use tool_loop::ToolLoop;
 
@@ -439,11 +439,6 @@ async fn wait_stop(app: &App, run: &MessageRun) -> InputEnd {
         () = app.run_abort.cancelled() => return InputEnd::Failed(interrupted_failure()),
     }
     InputEnd::Finished(FinishReason::Cancelled)
-}
-
-/// Returns the failure of messages that were running when the server stopped.
-pub(crate) fn interrupted_failure() -> Failure {
-    new_failure("interrupted", "the server stopped while the message was running", true)
 }
 
 fn millis(since: Instant) -> u64 {

@@ -18,7 +18,7 @@ use crate::upstream::Message;
 pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored_record(app, row).await?;
     let sent: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
-    Ok(PromptRecord { system: None, ..sent }.load_messages(app).await?)
+    Ok(PromptRecord { system: None, ..sent }.load_messages(&*app.store, &app.reading_defaults()).await?)
 }
 
 /// Continues a response with new messages. User text after the last response of a conversation continues that
