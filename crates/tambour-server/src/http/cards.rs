@@ -13,7 +13,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::skeins::{import_to_skein, missing_import, reparse_import};
 use crate::store::{ImportKind, ImportRow};
 

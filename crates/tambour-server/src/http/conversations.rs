@@ -16,7 +16,7 @@ use super::page::QueryParams;
 use crate::base::problem::{Problem, parse_body};
 use super::record;
 use super::search::search;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::ids;
 use crate::store::{ConversationRow, MessageRow, StoreError};
 

@@ -15,7 +15,7 @@ use tambour::{InputEnd, Options, Pipeline, Profile};
 use super::keys::Caller;
 use super::new_message::request_options;
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::cpu_pool::OFFLOAD_BYTES;
 use crate::base::fail;
 use crate::config::reading_defaults::Contract;

@@ -19,7 +19,7 @@ use super::keys::Caller;
 use super::page::{self, QueryParams};
 use crate::base::problem::{Problem, parse_body};
 use super::versions::{check_length, find_owned as document, load_version};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::dialogues::{self, DialogueOrigin, ForkOrigin, OwnerTemplates, TurnRecord};
 use crate::base::ids;
 use crate::run::skeins;

@@ -23,7 +23,7 @@ use super::messages::find_owned;
 use super::new_message::NewMessage;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::ids;
 use crate::run::live_run::{LiveRun, ReaderGuard};
 use crate::base::metrics::Metrics;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::keys::Caller;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::quotas::day;
 use crate::store::{FigureStep, FirstTexts, ReplyCounts, RuleCount, StepFigures, StepRepairs};
 

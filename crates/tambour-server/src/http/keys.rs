@@ -17,7 +17,7 @@ use super::messages::find_owned;
 use super::page;
 use super::page::QueryParams;
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::connection::Connection;
 use crate::base::ids;
 pub(crate) use crate::run::keys::Caller;

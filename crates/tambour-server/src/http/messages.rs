@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use tambour::lex::weight::weigh;
 
 use super::events::{self, EventReader};
-use super::idempotency::{read_key as idempotency, repeat_since, reused_key_problem};
+use super::idempotency::{read_key as idempotency, reused_key_problem};
+use crate::run::request_repeats::repeat_since;
 use super::keys::Caller;
 use super::new_message::NewMessage;
 use crate::base::problem::{Problem, parse_body};
 use super::record;
 use super::request::RequestId;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::cpu_pool::run_in_place;
 use crate::run::live_run::ReaderGuard;
 use crate::base::memory::{self, MemoryHold};

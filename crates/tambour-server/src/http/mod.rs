@@ -1,5 +1,6 @@
 //! HTTP interface: one file per resource. Handlers translate requests and delegate.
 
+pub(crate) mod app;
 mod cards;
 mod conversations;
 mod cors;
@@ -47,7 +48,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
-use crate::run::app::AppState;
+use crate::http::app::AppState;
 pub(crate) use foreign::RunningThreads;
 use crate::base::problem::Problem;
 use request_body::BodyLimits;

@@ -18,7 +18,7 @@ use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
 use crate::base::problem::Problem;
 use super::tools::{ToolChoice, select_tools};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::record::history::PromptRecord;
 use crate::run::message_start::StartRequest;
 use crate::config::reading_defaults::Contract;

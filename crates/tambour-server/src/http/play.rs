@@ -17,7 +17,7 @@ use super::dialogues::{find_owned, run_turn};
 use super::keys::Caller;
 use crate::base::problem::{Problem, parse_body};
 use super::request::RequestId;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::record::figures::{self, ReplyEnd};
 use crate::record::spending::UpstreamSpending;

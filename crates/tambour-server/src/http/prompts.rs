@@ -14,7 +14,7 @@ use tambour_prompt::macros::migrate;
 
 use super::keys::Caller;
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::skeins::{PromptParts, RenderSettings, Tokenizer, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.

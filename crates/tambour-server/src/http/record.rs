@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::keys::Caller;
 use super::messages::find_owned;
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::record::history::PromptRecord;
 use crate::run::live_run::LiveRun;
 use crate::record::{Timings, fold_log};

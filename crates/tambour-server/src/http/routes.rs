@@ -9,7 +9,7 @@ use super::{
     openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_answers,
     tool_calls, tools, usage, versions,
 };
-use crate::run::app::AppState;
+use crate::http::app::AppState;
 
 /// Operation of the interface.
 pub(super) struct ApiOperation {

@@ -21,7 +21,7 @@ use super::versions::{
     DraftQuery, VersionQuery, check_length, check_name, delete, document_json, find_owned, load_version,
     missing_document, store_version,
 };
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::dialogues::OwnerTemplates;
 use crate::base::ids;
 use crate::store::DocumentKind::Script;

@@ -14,7 +14,7 @@ use tambour::texts::{closest_names, list_names};
 
 use super::keys::{Caller, require_admin};
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::urls::mask_url;
 use crate::config::{AliasConfig, UpstreamConfig};
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};

@@ -12,7 +12,7 @@ use super::if_match::{self, ETagHeader, etag};
 use super::keys::{Caller, require_admin};
 use crate::base::problem::{Problem, parse_body};
 use crate::base::settings::{SETTINGS, Settings, VERSION_NAME};
-use crate::run::app::App;
+use crate::http::app::App;
 
 /// `GET /api/v1/settings`
 pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value>) {

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::run::app::App;
 use crate::base::connection::Connection;
-use crate::base::fail;
 use crate::run::keys::Caller;
 use crate::run::live_run::LiveRun;
 
@@ -87,7 +85,7 @@ impl StreamRegistry {
     }
 
     /// Closes streams whose message ended `patience` ago and whose client has read nothing since.
-    fn close_stalled(&self, patience: Duration) {
+    pub(crate) fn close_stalled(&self, patience: Duration) {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         for watched in self.lock().watched.values_mut() {
             let WatchedStream { connection, live_run, ended_ms } = watched;
@@ -132,18 +130,5 @@ impl Drop for OpenStream {
                 open.by_owner.remove(&self.owner);
             }
         }
-    }
-}
-
-/// Closes stalled streams periodically until the server stops.
-pub(crate) async fn watch_streams(app: Arc<App>) {
-    loop {
-        let patience = Duration::from_millis(app.loaded_config().config.reader_idle_ms);
-        tokio::select! {
-            () = tokio::time::sleep((patience / 4).clamp(Duration::from_millis(20), Duration::from_secs(5))) => {}
-            () = app.shutdown.cancelled() => return,
-        }
-        fail::point("watch");
-        app.streams.close_stalled(patience);
     }
 }

@@ -18,7 +18,7 @@ use crate::base::problem::{Problem, parse_body};
 use super::versions::{
     DraftQuery, VersionQuery, check_length, delete, document_json, load_version, store_version,
 };
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::dialogues::OwnerTemplates;
 use crate::store::DocumentKind::Template as Kind;
 

@@ -13,7 +13,7 @@ use tambour::event::ToolError;
 use super::keys::Caller;
 use super::messages::find_owned;
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
 /// Body of `POST /api/v1/messages/{id}/tool_results`.

@@ -14,7 +14,7 @@ use tambour::event::ToolResult;
 use super::keys::Caller;
 use crate::base::problem::{Problem, parse_body};
 use super::tools::select_registered;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::ids;
 use crate::base::metrics::Metrics;

@@ -16,7 +16,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::tools::is_tool_name;
 use crate::base::ids;
 use crate::mcp::{ListedTool, McpServers, ToolLookup};

@@ -11,7 +11,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
-use crate::run::app::App;
+use crate::http::app::App;
 
 /// Query of days and page.
 #[derive(Debug, Deserialize)]

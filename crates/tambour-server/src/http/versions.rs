@@ -14,7 +14,7 @@ use super::if_match::{self, ETagHeader, etag};
 use super::keys::Caller;
 use super::page::{self, QueryParams};
 use crate::base::problem::{Problem, parse_body};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::run::dialogues::hash_text;
 use crate::base::ids;
 use crate::store::{Document, DocumentChange, DocumentKind, DocumentVersion, PutOptions, PutOutcome};

@@ -8,9 +8,9 @@ use serde_json::json;
 use tambour::texts::format_count;
 use tambour_prompt::lore::TimedEffects;
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::record::history::{self, PromptRecord};
-use crate::http::idempotency;
+use crate::run::request_repeats;
 use crate::base::problem::Problem;
 use crate::base::ids;
 use crate::run::keys::Caller;
@@ -73,14 +73,14 @@ pub(crate) struct StartedMessage {
 }
 
 /// Stores a message and starts its run, which continues even if the client disconnects.
-pub(crate) async fn start_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMessage, Problem> {
+pub(crate) async fn start_message(app: &Arc<RunEngine>, asked: StartRequest) -> Result<StartedMessage, Problem> {
     let work = app.clone();
     app.run_to_completion(async move { begin_message(&work, asked).await }).await
 }
 
 /// Reserved quota and running slot of a message; released on drop unless the message has begun.
 struct RunAdmission<'a> {
-    app: &'a App,
+    app: &'a RunEngine,
     caller: &'a Caller,
     live: Arc<LiveRun>,
     has_begun: bool,
@@ -89,7 +89,7 @@ struct RunAdmission<'a> {
 impl<'a> RunAdmission<'a> {
     /// Reserves both, or refuses the message.
     fn reserve(
-        app: &'a App,
+        app: &'a RunEngine,
         caller: &'a Caller,
         conversation: &str,
         live: Arc<LiveRun>,
@@ -117,7 +117,7 @@ impl Drop for RunAdmission<'_> {
     }
 }
 
-async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMessage, Problem> {
+async fn begin_message(app: &Arc<RunEngine>, asked: StartRequest) -> Result<StartedMessage, Problem> {
     let opens_conversation = asked.conversation_id.is_none();
     let row = MessageRow {
         id: ids::new_id("msg"),
@@ -143,7 +143,7 @@ async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMes
         row,
         opens_conversation,
         is_exclusive: !asked.is_queued,
-        repeat_since: idempotency::repeat_since(),
+        repeat_since: request_repeats::repeat_since(),
         replaces,
     };
     let (lease, kept) = match app.store.acquire(new).await? {
@@ -151,7 +151,7 @@ async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMes
         AcquireOutcome::Repeated(row) => {
             return Ok(StartedMessage { row: Arc::new(*row), reader: None, is_repeated: true });
         }
-        AcquireOutcome::InProgress => return Err(idempotency::in_progress_problem()),
+        AcquireOutcome::InProgress => return Err(request_repeats::in_progress_problem()),
         AcquireOutcome::Busy => {
             return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
         }
@@ -215,7 +215,7 @@ async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMes
 
 impl PendingPrompt {
     /// Waits for the turn in the conversation, exclusive of other messages and state changes.
-    pub(crate) async fn wait_turn(&mut self, app: &App, row: &MessageRow) -> OwnedMutexGuard<()> {
+    pub(crate) async fn wait_turn(&mut self, app: &RunEngine, row: &MessageRow) -> OwnedMutexGuard<()> {
         match self.turn.take() {
             Some(turn) => turn,
             None => app.turns.enqueue(&row.conversation_id).wait().await,
@@ -225,7 +225,7 @@ impl PendingPrompt {
     /// Builds the messages for the model and the prompt to log. Called when the message has its turn.
     pub(crate) async fn build(
         self,
-        app: &App,
+        app: &RunEngine,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
         let own = app.reading_defaults();

@@ -15,7 +15,7 @@ use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, fro
 use tambour_prompt::tokens;
 use uuid::Uuid;
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::DropFlag;
 use crate::base::problem::Problem;
 use crate::base::ids;
@@ -107,7 +107,7 @@ pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Probl
 /// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
 /// fails.
 pub(crate) async fn render(
-    app: &Arc<App>,
+    app: &Arc<RunEngine>,
     owner: &str,
     parts: PromptParts,
     how: RenderSettings,

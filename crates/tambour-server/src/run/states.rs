@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tambour::schema::Schema;
 use tambour::state::{AppliedBlock, AttachedState, Operation};
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::{DropFlag, run_in_place};
 use crate::base::problem::Problem;
 use crate::base::ids;
@@ -33,7 +33,7 @@ pub(crate) struct MessageState {
 
 /// Loads the state of the conversation when a message begins. `known`: the conversation existed before it.
 pub(crate) async fn load_message_state(
-    app: &App,
+    app: &RunEngine,
     row: &MessageRow,
     known: bool,
     dialect: &str,
@@ -70,7 +70,7 @@ pub(crate) fn attach_state(state: Value, id: String, schema: Option<&Schema>) ->
 
 /// Returns the compiled schema of a state.
 pub(crate) async fn compile_state_schema(
-    app: &App,
+    app: &RunEngine,
     owner: &str,
     stored: &StateRow,
 ) -> Result<Option<Arc<Schema>>, Problem> {
@@ -82,7 +82,7 @@ pub(crate) async fn compile_state_schema(
 }
 
 /// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
-pub(crate) async fn wait_change_turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
+pub(crate) async fn wait_change_turn(app: &RunEngine, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
     let reached = async {
         app.store.wait_idle(conversation).await;
         app.turns.enqueue(conversation).wait().await
@@ -132,7 +132,7 @@ pub(crate) struct ChangedState {
 
 /// Applies operations to the state of a conversation as a separate update.
 pub(crate) async fn change_state(
-    app: &Arc<App>,
+    app: &Arc<RunEngine>,
     (owner, conversation): (&str, &str),
     operations: Vec<Operation>,
     analysis: String,
@@ -181,6 +181,6 @@ pub(crate) async fn change_state(
 }
 
 /// Returns the state before a message that begins, or `None` if there is none yet.
-pub(crate) async fn state_before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
+pub(crate) async fn state_before(app: &RunEngine, conversation: &str) -> Result<Option<Value>, Problem> {
     Ok(app.store.state(conversation).await?.map(|row| row.state))
 }

@@ -2,6 +2,7 @@
 
 pub mod logs;
 pub(crate) mod reload;
+mod stream_watch;
 mod supervise;
 mod sweep;
 
@@ -16,9 +17,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::base::settings::Settings;
-use crate::run::app::{App, LoadedConfig};
+use crate::http::app::App;
+use crate::run::loaded_config::LoadedConfig;
 use crate::config::{Config, ConfigError};
 use crate::http::build_router;
+use crate::run::engine::RunEngine;
 use crate::run::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
 use crate::base::metrics::Metrics;
 use crate::run::quotas::{self, Quotas};
@@ -28,7 +31,6 @@ use reload::{HangUpSignals, ReloadHandle};
 use crate::store::{SqliteStore, Store, StoreError, StoreOptions, UsageRow};
 use crate::telemetry::TraceHandle;
 use crate::base::{connection, data_folder, descriptors};
-use crate::http::streams;
 
 /// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -124,8 +126,9 @@ impl Server {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
         loaded.mcp.start();
+        let engine = RunEngine::new(loaded, (metrics, traces), store, settings, keys, quotas);
         Ok(Server {
-            app: Arc::new(App::new(loaded, (metrics, traces), store, settings, keys, quotas)),
+            app: Arc::new(App::new(engine)),
             listener,
             address,
             load: None,
@@ -172,7 +175,7 @@ impl Server {
         let reload = self.reload_handle();
         let Server { app, listener, load, mut hang_ups, .. } = self;
         let mut sweep = tokio::spawn(supervise::run_supervised(app.clone(), "sweep", sweep::run));
-        tokio::spawn(supervise::run_supervised(app.clone(), "watch", streams::watch_streams));
+        tokio::spawn(supervise::run_supervised(app.clone(), "watch", stream_watch::watch_streams));
         let service = TowerToHyperService::new(build_router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();

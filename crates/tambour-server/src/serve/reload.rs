@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::base::settings::Settings;
-use crate::run::app::{App, LoadedConfig};
+use crate::http::app::App;
+use crate::run::loaded_config::LoadedConfig;
 use crate::config::{Config, ConfigError};
 
 /// Handle that replaces the configuration of a running server. Running messages keep the one they began with.

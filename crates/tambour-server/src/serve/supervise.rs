@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::restart_backoff::{RestartBackoff, millis};
-use crate::run::app::App;
+use crate::http::app::App;
 
 /// First pause before a restart.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::base::fail;
-use crate::http::idempotency;
+use crate::run::request_repeats;
 use crate::store::{Retention, StoreError};
 use crate::run::turns::QueuePlace;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(app: Arc<App>) {
             Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
         }
         app.claims.drop_expired(None);
-        match app.store.delete_responses(&idempotency::repeat_since()).await {
+        match app.store.delete_responses(&request_repeats::repeat_since()).await {
             Ok(some) => due |= some,
             Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
         }

@@ -12,7 +12,7 @@ use tambour::encode::ai_sdk::AiSdkEncoder;
 use tambour::encode::{Encoder, StreamContext};
 
 use super::{ForeignRequest, describe_message, stream_message, threads};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;

@@ -11,7 +11,7 @@ use tambour::encode::{Encoder, anthropic};
 use tambour_prompt::tokens::estimate_tokens;
 
 use super::{ForeignRequest, failure_response, run_message, stream_message};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
 use crate::base::problem::{Problem, parse_body};

@@ -29,7 +29,7 @@ use super::new_message::{ForeignSettings, NewMessage};
 use crate::base::problem::Problem;
 use super::record;
 use super::tools::ToolChoice;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::config::{AliasConfig, CHOICE_FIELDS};
 use crate::run::live_run::ReaderGuard;
 use crate::run::message_start::{self, StartedMessage};

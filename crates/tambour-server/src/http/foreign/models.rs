@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::base::problem::Problem;
 

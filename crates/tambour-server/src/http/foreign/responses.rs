@@ -15,7 +15,7 @@ use tambour::encode::{Encoder, responses};
 
 use self::items::items_to_messages;
 use super::{ForeignRequest, describe_message, failure_response, fold_message, run_message, stream_message};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;

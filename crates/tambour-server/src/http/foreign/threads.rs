@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::base::problem::Problem;
 use crate::base::ids;

@@ -7,7 +7,7 @@ use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
 use super::NewMessage;
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::record::history::PromptRecord;
 use crate::http::keys::Caller;
 use crate::base::problem::Problem;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tambour_prompt::dialogue::TemplateSource;
 use tambour_prompt::template::{LayeredTemplate, TemplateFiles};
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::problem::Problem;
 use crate::run::prompts;
 use crate::store::DocumentKind;
@@ -56,7 +56,7 @@ impl ParsedTemplateCache {
 
 impl OwnerTemplates {
     /// Loads the templates: a changed file applies from the next turn on (S-104).
-    pub(crate) async fn load(app: &App, owner: &str) -> Result<OwnerTemplates, Problem> {
+    pub(crate) async fn load(app: &RunEngine, owner: &str) -> Result<OwnerTemplates, Problem> {
         let stored_templates =
             app.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();
         let folder = app.loaded_config().config.config_dir.join("prompts");

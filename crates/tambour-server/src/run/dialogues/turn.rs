@@ -17,7 +17,7 @@ use super::templates::OwnerTemplates;
 use super::turn_log::TurnLog;
 use super::turn_quota::TurnQuota;
 use super::turn_record::{self, TurnRecord};
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::fail;
 use crate::record::figures::{self, ReplyEnd};
@@ -63,7 +63,7 @@ pub(super) const CANCELLED: &str = "cancelled";
 
 /// Turn in progress.
 struct RunningDialogue<'a> {
-    app: &'a App,
+    app: &'a RunEngine,
     row: DialogueRow,
     client: TurnClient<'a>,
     /// Tracing span of the turn.
@@ -99,7 +99,7 @@ struct CallOutcome {
 }
 
 /// Loads the machine of a stored dialogue, and its script.
-pub(crate) fn load_machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
+pub(crate) fn load_machine(app: &RunEngine, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
     let damaged = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
         let detail = format!("the {what} of the dialogue cannot be read");
@@ -116,7 +116,7 @@ pub(crate) fn load_machine(app: &App, row: &DialogueRow) -> Result<(Script, Dial
 /// Takes an input and runs until the dialogue waits; without one, continues the input taken before the server
 /// stopped. The caller holds the dialogue's turn.
 pub(crate) async fn run_turn(
-    app: &App,
+    app: &RunEngine,
     row: DialogueRow,
     asking: TurnClient<'_>,
     input: (Option<TurnInput>, TurnQuota),
@@ -137,7 +137,7 @@ pub(crate) async fn run_turn(
 }
 
 async fn drive_turn(
-    app: &App,
+    app: &RunEngine,
     row: DialogueRow,
     (client, span): (TurnClient<'_>, &TraceSpan),
     (input, admission): (Option<TurnInput>, TurnQuota),
@@ -543,7 +543,7 @@ impl RunningDialogue<'_> {
 const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
 /// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
-async fn wait_stop(app: &App, asking: TurnClient<'_>) -> InputEnd {
+async fn wait_stop(app: &RunEngine, asking: TurnClient<'_>) -> InputEnd {
     tokio::select! {
         () = app.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
         () = asking.caller.removal.cancelled() => InputEnd::Failed(key_removed_failure()),

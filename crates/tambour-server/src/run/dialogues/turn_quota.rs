@@ -6,14 +6,14 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::problem::Problem;
 use crate::run::keys::Caller;
 use crate::run::quotas::Limits;
 
 /// Request counted against a key, refunded on drop unless the turn began.
 pub(crate) struct TurnQuota {
-    app: Arc<App>,
+    app: Arc<RunEngine>,
     key: String,
     owner: String,
     limits: Arc<Limits>,
@@ -22,7 +22,7 @@ pub(crate) struct TurnQuota {
 
 impl TurnQuota {
     /// Counts a request, or refuses it.
-    pub(crate) fn reserve(app: &Arc<App>, caller: &Caller) -> Result<TurnQuota, Problem> {
+    pub(crate) fn reserve(app: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
         app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
         let Caller { key, owner, limits, .. } = caller.clone();
         Ok(TurnQuota { app: app.clone(), key, owner, limits, is_spent: false })

@@ -13,7 +13,7 @@ use tambour_prompt::dialogue::script_test::{
 use tambour_prompt::dialogue::{Coverage, CoveredCall, DialogueTurn};
 
 use super::turn::TurnInput;
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::ids;
 use crate::store::{DialogueRow, StoreError};
 
@@ -148,7 +148,7 @@ enum RecordKind {
 
 /// Calls `see` for each record of a dialogue with its number, oldest first, until it breaks.
 async fn for_each_record<T: DeserializeOwned>(
-    app: &App,
+    app: &RunEngine,
     dialogue: &str,
     kind: RecordKind,
     mut see: impl FnMut(i64, T) -> ControlFlow<()> + Send,
@@ -173,7 +173,7 @@ async fn for_each_record<T: DeserializeOwned>(
 
 /// Calls `see` for each turn of a dialogue with its number, oldest first, until it breaks.
 pub(crate) async fn for_each_turn(
-    app: &App,
+    app: &RunEngine,
     dialogue: &str,
     see: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
@@ -181,7 +181,7 @@ pub(crate) async fn for_each_turn(
 }
 
 /// Returns the last turn of a dialogue.
-pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
+pub(super) async fn load_last_turn(app: &RunEngine, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
     let see = |_, turn| {
         last = Some(turn);
@@ -193,7 +193,7 @@ pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<T
 
 /// Calls `see` for each call record of a dialogue, oldest first.
 async fn for_each_call(
-    app: &App,
+    app: &RunEngine,
     dialogue: &str,
     mut see: impl FnMut(Value) + Send,
 ) -> Result<(), StoreError> {
@@ -206,7 +206,7 @@ async fn for_each_call(
 
 /// Adds the steps that a dialogue reached to the coverage of its session.
 pub(crate) async fn add_coverage(
-    app: &App,
+    app: &RunEngine,
     row: &DialogueRow,
     coverage: &mut Coverage,
 ) -> Result<(), StoreError> {
@@ -239,7 +239,7 @@ fn covered_call(record: &Value) -> Option<CoveredCall> {
 }
 
 /// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
-pub(crate) async fn build_test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
+pub(crate) async fn build_test(app: &RunEngine, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
     let see = |call: Value| {
         if let (Some(turn), Some(reply)) = (call["turn"].as_str(), test_reply(&call)) {

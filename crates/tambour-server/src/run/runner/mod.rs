@@ -21,7 +21,7 @@ use tambour::{InputEnd, Options};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::app::App;
+use crate::run::engine::RunEngine;
 use crate::base::cpu_pool;
 use crate::base::fail;
 use crate::record::history::{HistoryWriter, PromptRecord};
@@ -126,7 +126,7 @@ pub(crate) struct ToolOffer {
 /// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
 /// for every large value that it moves.
 pub(crate) async fn run_message(
-    app: Arc<App>,
+    app: Arc<RunEngine>,
     run: Box<MessageRun>,
     lease: Box<dyn Lease>,
     choices: Vec<UpstreamChoice>,
@@ -179,7 +179,7 @@ pub(crate) async fn run_message(
 
 /// Guard that unregisters a message, whatever happens to its run.
 struct RunGuard {
-    app: Arc<App>,
+    app: Arc<RunEngine>,
     live: Arc<LiveRun>,
 }
 
@@ -193,7 +193,7 @@ impl Drop for RunGuard {
 
 /// Finishes a message with its outcome: with the `last` entries, or with closing events if reading panicked.
 async fn finish_run(
-    app: &App,
+    app: &RunEngine,
     run: &MessageRun,
     mut log: RunLog,
     last: Option<Result<Batch, WriteOutcome>>,
@@ -223,7 +223,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Claims a message or turn that its run left without an end, and closes it, retrying until that succeeds or
 /// the server stops.
-pub(crate) async fn retry_close(app: &App, id: &str) {
+pub(crate) async fn retry_close(app: &RunEngine, id: &str) {
     let mut wait = Duration::from_millis(50);
     loop {
         let closing = AssertUnwindSafe(Box::pin(close_message(app, id))).catch_unwind();
@@ -241,7 +241,7 @@ pub(crate) async fn retry_close(app: &App, id: &str) {
     }
 }
 
-async fn close_message(app: &App, id: &str) -> Result<(), FinishError> {
+async fn close_message(app: &RunEngine, id: &str) -> Result<(), FinishError> {
     let Some(mut lease) = app.store.claim(id).await? else { return Ok(()) };
     let failure = new_failure("internal_error", "the server failed while it ended the message", true);
     match record::close(&mut *lease, failure, RunTotals::default(), &app.reading_defaults()).await {
@@ -253,7 +253,7 @@ async fn close_message(app: &App, id: &str) -> Result<(), FinishError> {
 /// Asks the model, and again for a re-ask or with tool results. Returns the last entries, which are not on
 /// the log yet; `Err` if the log cannot be written any more.
 async fn read_replies(
-    app: &Arc<App>,
+    app: &Arc<RunEngine>,
     run: &MessageRun,
     choices: &[UpstreamChoice],
     prompt: PendingPrompt,
@@ -364,7 +364,7 @@ async fn read_replies(
 }
 
 /// Finishes a reply in the pipeline.
-async fn finish_reply(app: &App, run: &MessageRun, attempt: &mut Attempt, end: &InputEnd, usage: &Value) {
+async fn finish_reply(app: &RunEngine, run: &MessageRun, attempt: &mut Attempt, end: &InputEnd, usage: &Value) {
     if attempt.has_schema() {
         // A schema check may take long: it takes a turn of its owner, and other tasks of this thread move
         // elsewhere.
@@ -378,7 +378,7 @@ async fn finish_reply(app: &App, run: &MessageRun, attempt: &mut Attempt, end: &
 /// Waits for the message's turn; returns the prompt, the messages and the state of the conversation where
 /// replies may change it. `Err` is the end of a message that is not sent.
 async fn wait_turn(
-    app: &App,
+    app: &RunEngine,
     run: &MessageRun,
     mut prompt: PendingPrompt,
     dialect: &str,
@@ -431,7 +431,7 @@ impl RunLog {
 
 /// Waits until the run should stop, and returns its end: cancelled, key removed, no reader for the grace
 /// time, or the server stops.
-async fn wait_stop(app: &App, run: &MessageRun) -> InputEnd {
+async fn wait_stop(app: &RunEngine, run: &MessageRun) -> InputEnd {
     tokio::select! {
         () = run.live_run.cancel.cancelled() => {}
         () = run.key_removal.cancelled() => tracing::info!(message_id = run.live_run.id, "its key was removed"),

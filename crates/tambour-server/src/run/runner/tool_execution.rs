@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::run::app::LoadedConfig;
+use crate::run::loaded_config::LoadedConfig;
 use crate::telemetry::TraceSpan;
 use crate::tools::{CallError, Executor, OfferedTool, WebhookRequest};
 

@@ -21,7 +21,8 @@ use self::call_round::CallRound;
 use super::attempt::Attempt;
 use super::call_repeats::CallRepeats;
 use super::{MessageRun, RunLog, ToolOffer, UpstreamChoice, execute, interrupted_failure, refusal_of_call};
-use crate::run::app::{App, LoadedConfig};
+use crate::run::engine::RunEngine;
+use crate::run::loaded_config::LoadedConfig;
 use crate::base::fail;
 use crate::record::history::HistoryWriter;
 use crate::base::metrics::Metrics;
@@ -58,7 +59,7 @@ const MAX_CALLS: usize = 128;
 
 /// Tool calls of one message.
 pub(super) struct ToolLoop<'a> {
-    app: &'a Arc<App>,
+    app: &'a Arc<RunEngine>,
     run: &'a MessageRun,
     offer: &'a ToolOffer,
     desk: Arc<AnswerDesk>,
@@ -71,7 +72,7 @@ pub(super) struct ToolLoop<'a> {
 
 impl<'a> ToolLoop<'a> {
     pub(super) fn new(
-        app: &'a Arc<App>,
+        app: &'a Arc<RunEngine>,
         run: &'a MessageRun,
         offer: &'a ToolOffer,
         choice: &UpstreamChoice,

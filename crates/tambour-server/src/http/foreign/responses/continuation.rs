@@ -7,7 +7,7 @@ use tambour::encode::responses;
 
 use super::items::{content_text, items_to_messages};
 use super::{ForeignRequest, describe_message, fold_message};
-use crate::run::app::App;
+use crate::http::app::App;
 use crate::record::history::{self, PromptRecord};
 use crate::base::problem::Problem;
 use crate::http::record;
