@@ -11,8 +11,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::base::fail;
-use crate::base::problem::Problem;
 use crate::base::owner_map::OwnerMap;
+use crate::base::problem::Problem;
 
 /// Size in bytes from which a request's work is done in the pool; smaller work is faster than handing it
 /// over.

@@ -12,8 +12,8 @@ use tambour::lex::weight::JsonWeight;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::base::problem::Problem;
 use crate::base::owner_map::OwnerMap;
+use crate::base::problem::Problem;
 
 /// Bytes per semaphore permit.
 const PERMIT_BYTES: usize = 1 << 10;

@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
 use crate::base::descriptors;
+use crate::base::metrics::Metrics;
+pub use crate::base::origins::ConfigError;
+use crate::base::origins::ValueOrigins;
+use crate::base::urls::mask_url;
+pub use crate::mcp::McpConfig;
+use crate::mcp::McpSection;
+pub use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolLimits;
+pub use crate::upstream::{Price, UpstreamConfig};
 use crate::upstream::{ServiceKind, Timeouts, UPSTREAM_KEY, Upstream, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE_FIELDS;
-use crate::base::metrics::Metrics;
-use crate::base::origins::ValueOrigins;
-use crate::base::urls::mask_url;
-use crate::mcp::McpSection;
-pub use crate::base::origins::ConfigError;
-pub use crate::mcp::McpConfig;
-pub use crate::telemetry::TelemetryConfig;
-pub use crate::upstream::{Price, UpstreamConfig};
 
 /// Configuration of the server. The defaults work without a file.
 #[derive(Clone, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use tambour::Options;
 use tambour::limits::Limits;
 use tambour::options::Language;
 
-use crate::base::settings::Settings;
 use super::skeins;
+use crate::base::settings::Settings;
 use crate::tools::ToolLimits;
 
 /// Contract that a reply is checked against.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::RunningThreads;
 use super::idempotency::SecretResponses;
 use super::streams::StreamRegistry;
-use crate::run::dialogues::TurnClaims;
+use super::turn_claims::TurnClaims;
 use crate::run::engine::RunEngine;
 
 /// The state as handlers receive it.

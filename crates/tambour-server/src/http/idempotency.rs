@@ -17,10 +17,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::keys::{Caller, TOKEN_LIFETIME};
+use crate::base::ids;
 use crate::base::problem::Problem;
 use crate::http::app::{App, AppState};
 use crate::run::request_repeats::{RETENTION_HOURS, in_progress_problem, repeat_since};
-use crate::base::ids;
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
 /// Most bytes of a key.

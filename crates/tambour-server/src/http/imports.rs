@@ -19,10 +19,10 @@ use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
 
 use super::cards::id_field;
 use super::keys::Caller;
-use crate::base::problem::{Problem, parse_body};
-use crate::http::app::App;
 use crate::base::cpu_pool::DropFlag;
 use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::run::skeins::import_to_skein;
 use crate::store::{ImportKind, ImportQuota, ImportRow};
 

@@ -16,14 +16,14 @@ use super::conversations::serde_with_null;
 use super::messages::find_owned;
 use super::page;
 use super::page::QueryParams;
-use crate::base::problem::{Problem, parse_body};
-use crate::http::app::App;
 use crate::base::connection::Connection;
 use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 pub(crate) use crate::run::keys::Caller;
 pub(super) use crate::run::keys::TOKEN_LIFETIME;
 use crate::run::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
-use crate::base::metrics::Metrics;
 use crate::run::quotas::Limits;
 use crate::store::KeyRow;
 

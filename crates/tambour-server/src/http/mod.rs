@@ -39,6 +39,7 @@ mod templates;
 mod tool_answers;
 mod tool_calls;
 mod tools;
+mod turn_claims;
 mod usage;
 mod versions;
 
@@ -48,9 +49,9 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
+use crate::base::problem::Problem;
 use crate::http::app::AppState;
 pub(crate) use foreign::RunningThreads;
-use crate::base::problem::Problem;
 use request_body::BodyLimits;
 
 /// Builds the router of all operations.

@@ -12,8 +12,8 @@ use super::messages::find_owned;
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::record::history::PromptRecord;
-use crate::run::live_run::LiveRun;
 use crate::record::{Timings, fold_log};
+use crate::run::live_run::LiveRun;
 use crate::store::{MessageRow, StoreError};
 
 /// Returns the record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, the

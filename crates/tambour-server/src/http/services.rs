@@ -14,9 +14,9 @@ use tambour::texts::{closest_names, list_names};
 
 use super::keys::{Caller, require_admin};
 use crate::base::problem::Problem;
-use crate::http::app::App;
 use crate::base::urls::mask_url;
 use crate::config::{AliasConfig, UpstreamConfig};
+use crate::http::app::App;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
 /// Longest time of an upstream test.

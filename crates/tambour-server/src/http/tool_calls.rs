@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tambour::event::ToolResult;
 
 use super::keys::Caller;
-use crate::base::problem::{Problem, parse_body};
 use super::tools::select_registered;
-use crate::http::app::App;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::run::runner;
 use crate::telemetry::TraceSpan;
 use crate::tools::{Executor, WebhookRequest};

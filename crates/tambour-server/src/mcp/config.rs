@@ -127,7 +127,8 @@ impl McpSection<'_> {
     }
 
     fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
-        let wrong = |field: &str, what: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), what));
+        let wrong =
+            |field: &str, what: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), what));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
             let what = "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
@@ -142,7 +143,9 @@ impl McpSection<'_> {
         match (&server.url, &server.command) {
             (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),
             (None, None) => {
-                return Err(self.origins.field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+                return Err(self
+                    .origins
+                    .field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
             }
             (Some(url), None) => {
                 let shown = mask_url(url);

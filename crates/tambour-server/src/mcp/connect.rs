@@ -17,9 +17,9 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
+use super::McpConfig;
 use super::lines::BoundedLines;
 use super::stderr;
-use super::McpConfig;
 use crate::base::urls::is_local_host;
 
 /// Connection to an MCP server.

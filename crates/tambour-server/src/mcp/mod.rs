@@ -74,7 +74,10 @@ impl McpServers {
     ///
     /// # Errors
     /// The key of a server cannot be read.
-    pub(crate) fn new(config: McpSection<'_>, before: Option<&McpServers>) -> Result<McpServers, ConfigError> {
+    pub(crate) fn new(
+        config: McpSection<'_>,
+        before: Option<&McpServers>,
+    ) -> Result<McpServers, ConfigError> {
         let make = |(name, given): (&String, &McpConfig)| {
             let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
             let bounds = ServerBounds {

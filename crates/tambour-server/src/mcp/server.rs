@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::McpConfig;
 use super::connect::{ConnectionError, McpConnection};
 use super::{ListedTool, ServerBounds, result, tool_list};
-use super::McpConfig;
 use crate::base::fail;
 use crate::base::restart_backoff::{RestartBackoff, millis};
 use crate::tools::CallError;

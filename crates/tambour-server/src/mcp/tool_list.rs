@@ -6,10 +6,10 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use super::ListedTool;
-use super::connect::ConnectionError;
 use super::McpConfig;
-use crate::tools::is_tool_name;
+use super::connect::ConnectionError;
 use crate::base::ids;
+use crate::tools::is_tool_name;
 use crate::tools::{Definition, Executor, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES};
 
 /// Most pages of a list.

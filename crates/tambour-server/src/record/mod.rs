@@ -21,11 +21,11 @@ use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
 use crate::config::reading_defaults::ReadingDefaults;
-use crate::upstream::new_failure;
 use crate::store::{
     Batch, Lease, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome,
 };
 use crate::tools::{self, CallError};
+use crate::upstream::new_failure;
 
 /// Durations of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

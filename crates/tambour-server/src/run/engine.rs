@@ -8,23 +8,23 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::base::settings::Settings;
 use crate::base::cpu_pool::CpuPool;
-use crate::run::dialogues::ParsedTemplateCache;
+use crate::base::memory::MemoryBudget;
+use crate::base::metrics::Metrics;
 use crate::base::problem::Problem;
+use crate::base::settings::Settings;
+use crate::base::token_counts::TokenCounts;
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::run::dialogues::ParsedTemplateCache;
 use crate::run::keys::KeyRegistry;
 use crate::run::live_run::LiveRun;
 use crate::run::loaded_config::LoadedConfig;
-use crate::run::run_registry::RunRegistry;
-use crate::base::memory::MemoryBudget;
-use crate::base::metrics::Metrics;
-use crate::base::token_counts::TokenCounts;
 use crate::run::quotas::{Quotas, day};
-use crate::config::reading_defaults::ReadingDefaults;
+use crate::run::run_registry::RunRegistry;
+use crate::run::turns::TurnQueues;
 use crate::store::{Figures, MessageRow, Store, UsageRow};
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache};
-use crate::run::turns::TurnQueues;
 
 /// State that runs share.
 pub(crate) struct RunEngine {

@@ -8,14 +8,14 @@ use serde_json::json;
 use tambour::texts::format_count;
 use tambour_prompt::lore::TimedEffects;
 
-use crate::run::engine::RunEngine;
-use crate::record::history::{self, PromptRecord};
-use crate::run::request_repeats;
-use crate::base::problem::Problem;
 use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::Problem;
+use crate::record::history::{self, PromptRecord};
+use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::live_run::{LiveRun, ReaderGuard};
-use crate::base::metrics::Metrics;
+use crate::run::request_repeats;
 use crate::run::runner::{self, MessageRun, ToolOffer, UpstreamChoice};
 use crate::store::{AcquireOutcome, MessageRow, NewRun, StoreError, WriteOutcome};
 use crate::upstream::Message;
@@ -73,7 +73,10 @@ pub(crate) struct StartedMessage {
 }
 
 /// Stores a message and starts its run, which continues even if the client disconnects.
-pub(crate) async fn start_message(app: &Arc<RunEngine>, asked: StartRequest) -> Result<StartedMessage, Problem> {
+pub(crate) async fn start_message(
+    app: &Arc<RunEngine>,
+    asked: StartRequest,
+) -> Result<StartedMessage, Problem> {
     let work = app.clone();
     app.run_to_completion(async move { begin_message(&work, asked).await }).await
 }

@@ -15,11 +15,11 @@ use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, fro
 use tambour_prompt::tokens;
 use uuid::Uuid;
 
-use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::DropFlag;
-use crate::base::problem::Problem;
 use crate::base::ids;
+use crate::base::problem::Problem;
 use crate::config::skeins::parse_skein;
+use crate::run::engine::RunEngine;
 use crate::store::ImportKind;
 
 /// Most lorebooks of one prompt.

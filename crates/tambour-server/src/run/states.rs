@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 use tambour::schema::Schema;
 use tambour::state::{AppliedBlock, AttachedState, Operation};
 
-use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::{DropFlag, run_in_place};
-use crate::base::problem::Problem;
 use crate::base::ids;
+use crate::base::problem::Problem;
+use crate::run::engine::RunEngine;
 use crate::store::{MessageRow, ROUTE_UPDATE, StateRow, StoreError, StoredUpdate};
 use tokio::sync::OwnedMutexGuard;
 
@@ -82,7 +82,10 @@ pub(crate) async fn compile_state_schema(
 }
 
 /// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
-pub(crate) async fn wait_change_turn(app: &RunEngine, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
+pub(crate) async fn wait_change_turn(
+    app: &RunEngine,
+    conversation: &str,
+) -> Result<OwnedMutexGuard<()>, Problem> {
     let reached = async {
         app.store.wait_idle(conversation).await;
         app.turns.enqueue(conversation).wait().await

@@ -16,21 +16,21 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
-use crate::http::app::App;
-use crate::run::loaded_config::LoadedConfig;
+use crate::base::{connection, data_folder, descriptors};
+use crate::config::reading_defaults::ReadingDefaults;
 use crate::config::{Config, ConfigError};
+use crate::http::app::App;
 use crate::http::build_router;
+use crate::record;
 use crate::run::engine::RunEngine;
 use crate::run::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
-use crate::base::metrics::Metrics;
+use crate::run::loaded_config::LoadedConfig;
 use crate::run::quotas::{self, Quotas};
-use crate::config::reading_defaults::ReadingDefaults;
-use crate::record;
-use reload::{HangUpSignals, ReloadHandle};
 use crate::store::{SqliteStore, Store, StoreError, StoreOptions, UsageRow};
 use crate::telemetry::TraceHandle;
-use crate::base::{connection, data_folder, descriptors};
+use reload::{HangUpSignals, ReloadHandle};
 
 /// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::base::settings::Settings;
+use crate::config::{Config, ConfigError};
 use crate::http::app::App;
 use crate::run::loaded_config::LoadedConfig;
-use crate::config::{Config, ConfigError};
 
 /// Handle that replaces the configuration of a running server. Running messages keep the one they began with.
 #[derive(Clone)]

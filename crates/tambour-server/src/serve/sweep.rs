@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::http::app::App;
 use crate::base::fail;
+use crate::http::app::App;
 use crate::run::request_repeats;
-use crate::store::{Retention, StoreError};
 use crate::run::turns::QueuePlace;
+use crate::store::{Retention, StoreError};
 
 /// Interval between retention sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);

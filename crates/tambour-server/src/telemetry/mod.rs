@@ -17,8 +17,8 @@ use spans as chosen;
 use stub as chosen;
 
 pub use chosen::TraceSpan;
-pub use config::TelemetryConfig;
 pub(crate) use chosen::{ParentSpan, TraceHandle};
+pub use config::TelemetryConfig;
 
 /// Tool call, as described to a span.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]

@@ -13,8 +13,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use serde_json::Value;
 
-use super::{ToolCallInfo, collector, genai};
 use super::TelemetryConfig;
+use super::{ToolCallInfo, collector, genai};
 use crate::base::origins::{ConfigError, ValueOrigins};
 
 /// Creates spans if tracing is configured. Clones share it.
@@ -54,7 +54,10 @@ impl TraceHandle {
     ///
     /// # Errors
     /// The client of the collector cannot be created.
-    pub(crate) fn start(config: &TelemetryConfig, origins: &ValueOrigins) -> Result<TraceHandle, ConfigError> {
+    pub(crate) fn start(
+        config: &TelemetryConfig,
+        origins: &ValueOrigins,
+    ) -> Result<TraceHandle, ConfigError> {
         let Some(endpoint) = config.endpoint() else { return Ok(TraceHandle::default()) };
         let provider = collector::build_provider(endpoint, config).map_err(|error| {
             origins.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}"))

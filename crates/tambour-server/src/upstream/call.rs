@@ -7,10 +7,10 @@ use axum::http::HeaderMap;
 use tambour::InputEnd;
 use tambour::event::Failure;
 
+use super::ChatSpan;
 use super::ReplyItem;
 use super::breaker::CircuitBreaker;
 use crate::base::metrics::UpstreamMetrics;
-use super::ChatSpan;
 
 /// Upstream call in progress; dropping it records its end.
 pub(super) struct UpstreamCall {

@@ -23,8 +23,8 @@ use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
 use tower::Service;
 
-use crate::base::urls::is_local_host;
 use super::proxy::{ProxiedStream, ProxyConnector};
+use crate::base::urls::is_local_host;
 
 /// Read buffer of an HTTP/1 connection in bytes, including the response head.
 const READ_BUFFER_BYTES: usize = 32 << 10;

@@ -55,15 +55,15 @@ impl UpstreamSection<'_> {
         metrics: &UpstreamMetrics,
     ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
         let make = |(name, given): (&String, &UpstreamConfig)| {
-            let made =
-                Upstream::new(name, self.build_source(name, given)?, metrics, given.prices.clone());
+            let made = Upstream::new(name, self.build_source(name, given)?, metrics, given.prices.clone());
             Ok((name.clone(), Arc::new(made)))
         };
         self.upstreams.iter().map(make).collect()
     }
 
     fn build_source(&self, name: &str, given: &UpstreamConfig) -> Result<ReplySource, ConfigError> {
-        let wrong = |field: &str, what: &str| self.origins.field_error(&format!("upstreams.{name}.{field}"), what);
+        let wrong =
+            |field: &str, what: &str| self.origins.field_error(&format!("upstreams.{name}.{field}"), what);
         match given.kind.as_str() {
             "demo" => {
                 RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error))
@@ -75,7 +75,8 @@ impl UpstreamSection<'_> {
             other => {
                 let Some(kind) = ServiceKind::from_name(other) else {
                     let known = ServiceKind::ALL.map(ServiceKind::name).join(", ");
-                    let what = format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
+                    let what =
+                        format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
                     return Err(wrong("kind", &what));
                 };
                 let (url, key) = (self.base_url(name, kind, given)?, self.upstream_key(name, given)?);
@@ -118,11 +119,7 @@ impl UpstreamSection<'_> {
     ///
     /// # Errors
     /// The variable is not set, the file cannot be read, or the value is no valid key.
-    fn upstream_key(
-        &self,
-        name: &str,
-        given: &UpstreamConfig,
-    ) -> Result<Option<String>, ConfigError> {
+    fn upstream_key(&self, name: &str, given: &UpstreamConfig) -> Result<Option<String>, ConfigError> {
         let field = |which: &str| format!("upstreams.{name}.{which}");
         let (field, from, key) = match (&given.key_env, &given.key_file) {
             (_, Some(path)) => {

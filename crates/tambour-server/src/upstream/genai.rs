@@ -7,7 +7,10 @@ use tambour::event::FinishReason;
 
 use super::{CallTarget, Message, ModelRequest, NativeCall};
 use crate::base::token_counts::TokenCounts;
-use crate::telemetry::genai::{ADDRESS, FIRST, INPUT_MESSAGES, INPUT_TOKENS, MAX_TOKENS, MODEL, OPERATION, OUTPUT, OUTPUT_MESSAGES, OUTPUT_TOKENS, PORT, PROVIDER, REASONS, SEED, STOP, TEMPERATURE, TOP_P, text_attribute};
+use crate::telemetry::genai::{
+    ADDRESS, FIRST, INPUT_MESSAGES, INPUT_TOKENS, MAX_TOKENS, MODEL, OPERATION, OUTPUT, OUTPUT_MESSAGES,
+    OUTPUT_TOKENS, PORT, PROVIDER, REASONS, SEED, STOP, TEMPERATURE, TOP_P, text_attribute,
+};
 
 /// Reply of a model, if texts are traced.
 #[derive(Default)]

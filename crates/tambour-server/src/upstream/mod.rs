@@ -10,8 +10,7 @@ mod call;
 #[cfg(feature = "otel")]
 mod chat_span;
 #[cfg(not(feature = "otel"))]
-#[path = "chat_span_stub.rs"]
-mod chat_span;
+mod chat_span_stub;
 mod chat_turns;
 mod client;
 mod config;
@@ -48,15 +47,18 @@ use tambour::texts::Language;
 use crate::base::metrics::UpstreamMetrics;
 use crate::telemetry::TraceSpan;
 
+#[cfg(feature = "otel")]
 pub(crate) use chat_span::ChatSpan;
+#[cfg(not(feature = "otel"))]
+pub(crate) use chat_span_stub::ChatSpan;
 pub use config::UpstreamConfig;
 pub(crate) use config::{UPSTREAM_KEY, UpstreamSection};
 pub use decode::ResponseDecoder;
 pub use kind::ServiceKind;
 pub use message::{CallExtras, Content, Function, Message, NativeCall};
+pub use price::Price;
 #[cfg(feature = "mcp")]
 pub(crate) use redact::redact;
-pub use price::Price;
 pub use replay::RecordedReplies;
 pub use service::HttpService;
 

@@ -56,9 +56,9 @@ impl UpstreamSection<'_> {
                 for (part, value) in given {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");
-                        return Err(
-                            self.origins.field_error(&field, "takes the price of a million tokens, 0 to 1000000")
-                        );
+                        return Err(self
+                            .origins
+                            .field_error(&field, "takes the price of a million tokens, 0 to 1000000"));
                     }
                 }
             }

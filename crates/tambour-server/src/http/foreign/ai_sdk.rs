@@ -12,11 +12,11 @@ use tambour::encode::ai_sdk::AiSdkEncoder;
 use tambour::encode::{Encoder, StreamContext};
 
 use super::{ForeignRequest, describe_message, stream_message, threads};
+use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;
-use crate::base::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 use crate::run::states;
 

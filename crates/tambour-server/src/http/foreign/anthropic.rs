@@ -11,10 +11,10 @@ use tambour::encode::{Encoder, anthropic};
 use tambour_prompt::tokens::estimate_tokens;
 
 use super::{ForeignRequest, failure_response, run_message, stream_message};
+use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
-use crate::base::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 use crate::upstream::{Content, Message};
 
@@ -52,7 +52,13 @@ pub(in crate::http) async fn count_tokens(
     let asked = new.to_start_request(&app, &caller, request, None).await?;
     let tools: usize =
         asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
-    let said: usize = asked.prompt.load_messages(&*app.store, &app.reading_defaults()).await?.iter().map(message_tokens).sum();
+    let said: usize = asked
+        .prompt
+        .load_messages(&*app.store, &app.reading_defaults())
+        .await?
+        .iter()
+        .map(message_tokens)
+        .sum();
     Ok(Json(json!({ "input_tokens": said + tools })))
 }
 

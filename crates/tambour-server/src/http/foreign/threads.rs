@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use crate::base::ids;
+use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::base::problem::Problem;
-use crate::base::ids;
 use crate::run::live_run::LiveRun;
 use crate::store::ConversationRow;
 

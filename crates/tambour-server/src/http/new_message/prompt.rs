@@ -7,10 +7,10 @@ use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
 use super::NewMessage;
-use crate::http::app::App;
-use crate::record::history::PromptRecord;
-use crate::http::keys::Caller;
 use crate::base::problem::Problem;
+use crate::http::app::App;
+use crate::http::keys::Caller;
+use crate::record::history::PromptRecord;
 use crate::run::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 

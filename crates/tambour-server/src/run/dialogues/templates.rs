@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use tambour_prompt::dialogue::TemplateSource;
 use tambour_prompt::template::{LayeredTemplate, TemplateFiles};
 
-use crate::run::engine::RunEngine;
 use crate::base::problem::Problem;
+use crate::run::engine::RunEngine;
 use crate::run::prompts;
 use crate::store::DocumentKind;
 

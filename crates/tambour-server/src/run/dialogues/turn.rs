@@ -17,16 +17,16 @@ use super::templates::OwnerTemplates;
 use super::turn_log::TurnLog;
 use super::turn_quota::TurnQuota;
 use super::turn_record::{self, TurnRecord};
-use crate::run::engine::RunEngine;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::fail;
-use crate::record::figures::{self, ReplyEnd};
-use crate::base::problem::Problem;
 use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::Problem;
+use crate::record::figures::{self, ReplyEnd};
+use crate::record::spending::UpstreamSpending;
+use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::live_run::LiveRun;
-use crate::base::metrics::Metrics;
-use crate::record::spending::UpstreamSpending;
 use crate::store::{
     CallRecord, DialogueProgress, DialogueRow, Figures, InputClaim, StoreError, WriteOutcome,
 };

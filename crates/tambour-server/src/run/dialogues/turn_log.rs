@@ -15,9 +15,9 @@ use tambour_prompt::dialogue::DialogueTurn;
 
 use super::turn::CANCELLED;
 use crate::base::problem::Problem;
-use crate::run::live_run::LiveRun;
 use crate::record::interrupted_failure;
 use crate::record::turn_end::{outcome, push_event};
+use crate::run::live_run::LiveRun;
 use crate::store::{Batch, DialogueProgress, Lease, RunEnd, WriteOutcome};
 
 /// Sink that writes the events of a turn to its log.

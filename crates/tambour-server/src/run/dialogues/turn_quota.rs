@@ -6,8 +6,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::run::engine::RunEngine;
 use crate::base::problem::Problem;
+use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::quotas::Limits;
 

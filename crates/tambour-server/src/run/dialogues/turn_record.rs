@@ -13,8 +13,8 @@ use tambour_prompt::dialogue::script_test::{
 use tambour_prompt::dialogue::{Coverage, CoveredCall, DialogueTurn};
 
 use super::turn::TurnInput;
-use crate::run::engine::RunEngine;
 use crate::base::ids;
+use crate::run::engine::RunEngine;
 use crate::store::{DialogueRow, StoreError};
 
 /// Record of one turn.
@@ -181,7 +181,10 @@ pub(crate) async fn for_each_turn(
 }
 
 /// Returns the last turn of a dialogue.
-pub(super) async fn load_last_turn(app: &RunEngine, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
+pub(super) async fn load_last_turn(
+    app: &RunEngine,
+    dialogue: &str,
+) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
     let see = |_, turn| {
         last = Some(turn);

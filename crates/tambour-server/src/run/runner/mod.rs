@@ -21,16 +21,16 @@ use tambour::{InputEnd, Options};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::engine::RunEngine;
 use crate::base::cpu_pool;
 use crate::base::fail;
-use crate::record::history::{HistoryWriter, PromptRecord};
-use crate::run::live_run::LiveRun;
 use crate::base::memory::MemoryPermit;
-use crate::run::message_start::PendingPrompt;
 use crate::base::metrics::Metrics;
-use crate::record::{self, FinishError, RunTotals, Timings, interrupted_failure};
 use crate::base::self_woken::SelfWoken;
+use crate::record::history::{HistoryWriter, PromptRecord};
+use crate::record::{self, FinishError, RunTotals, Timings, interrupted_failure};
+use crate::run::engine::RunEngine;
+use crate::run::live_run::LiveRun;
+use crate::run::message_start::PendingPrompt;
 use crate::run::states::{self, MessageState};
 use crate::store::{Batch, Lease, MessageRow, StoreError, WriteOutcome};
 use crate::telemetry::TraceSpan;
@@ -364,7 +364,13 @@ async fn read_replies(
 }
 
 /// Finishes a reply in the pipeline.
-async fn finish_reply(app: &RunEngine, run: &MessageRun, attempt: &mut Attempt, end: &InputEnd, usage: &Value) {
+async fn finish_reply(
+    app: &RunEngine,
+    run: &MessageRun,
+    attempt: &mut Attempt,
+    end: &InputEnd,
+    usage: &Value,
+) {
     if attempt.has_schema() {
         // A schema check may take long: it takes a turn of its owner, and other tasks of this thread move
         // elsewhere.

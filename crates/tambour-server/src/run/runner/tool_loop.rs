@@ -21,11 +21,11 @@ use self::call_round::CallRound;
 use super::attempt::Attempt;
 use super::call_repeats::CallRepeats;
 use super::{MessageRun, RunLog, ToolOffer, UpstreamChoice, execute, interrupted_failure, refusal_of_call};
+use crate::base::fail;
+use crate::base::metrics::Metrics;
+use crate::record::history::HistoryWriter;
 use crate::run::engine::RunEngine;
 use crate::run::loaded_config::LoadedConfig;
-use crate::base::fail;
-use crate::record::history::HistoryWriter;
-use crate::base::metrics::Metrics;
 use crate::store::WriteOutcome;
 use crate::telemetry::{ToolCallInfo, TraceSpan};
 use crate::tools::{

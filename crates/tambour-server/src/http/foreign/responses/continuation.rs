@@ -7,10 +7,10 @@ use tambour::encode::responses;
 
 use super::items::{content_text, items_to_messages};
 use super::{ForeignRequest, describe_message, fold_message};
-use crate::http::app::App;
-use crate::record::history::{self, PromptRecord};
 use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::http::record;
+use crate::record::history::{self, PromptRecord};
 use crate::store::MessageRow;
 use crate::upstream::Message;
 
