@@ -1,4 +1,4 @@
-//! What every other module may use: it knows no store, upstream, configuration or route.
+//! Vocabulary of all other modules; knows no upstream, section of the configuration, run or route.
 
 pub(crate) mod connection;
 pub(crate) mod cpu_pool;

@@ -12,7 +12,8 @@ use crate::run::engine::RunEngine;
 /// The state as handlers receive it.
 pub(crate) type AppState = Arc<App>;
 
-/// What requests share: the engine of the runs, to which it dereferences, and what only clients see.
+/// State that requests share: the engine of the runs, to which it dereferences, and claims, threads and streams of
+/// clients.
 pub(crate) struct App {
     engine: Arc<RunEngine>,
     /// Idempotency keys of requests in progress.

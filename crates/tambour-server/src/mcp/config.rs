@@ -97,7 +97,7 @@ fn list_has(list: &[String], tool: &str) -> bool {
     list.iter().any(|one| one == ALL_TOOLS || one == tool)
 }
 
-/// MCP servers of a configuration, with what their checks and connections need of it.
+/// MCP servers of a configuration, with the limits and origins that their checks and connections need.
 #[derive(Clone, Copy)]
 pub(crate) struct McpSection<'a> {
     /// MCP servers by name.

@@ -1,4 +1,4 @@
-//! End of a turn: what is stored with it, and the end of one whose log breaks off.
+//! Ends of turns: the outcome that is stored, and the closing events of a log that breaks off.
 
 use tambour::Options;
 use tambour::event::{Event, EventKind, Failure, parse_kind};

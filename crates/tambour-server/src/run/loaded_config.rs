@@ -1,4 +1,4 @@
-//! The configuration in use, with what is made of it.
+//! Loaded configuration, with upstreams, MCP servers and Skeins made of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -39,7 +39,7 @@ pub struct UpstreamConfig {
     pub prices: BTreeMap<String, Price>,
 }
 
-/// Upstreams of a configuration, with what their checks and connections need of it.
+/// Upstreams of a configuration, with the timeouts and origins that their checks and connections need.
 #[derive(Clone, Copy)]
 pub(crate) struct UpstreamSection<'a> {
     /// Upstreams by name.

@@ -5,19 +5,8 @@ use std::path::Path;
 use tambour_fixtures::layers::{LayerRules, declared_modules};
 
 /// Modules from bottom to top: each may use those before it.
-const ORDER: &[&str] = &[
-    "base",
-    "store",
-    "telemetry",
-    "upstream",
-    "tools",
-    "mcp",
-    "config",
-    "record",
-    "run",
-    "http",
-    "serve",
-];
+const ORDER: &[&str] =
+    &["base", "store", "telemetry", "upstream", "tools", "mcp", "config", "record", "run", "http", "serve"];
 
 /// Modules of one layer, which know nothing of each other.
 const STRANGERS: &[&[&str]] = &[&["store", "telemetry", "upstream", "tools"], &["store", "mcp"]];
