@@ -68,7 +68,7 @@ async fn the_first_example() {
 fn names_in_the_page_of_operations_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-    let (page, metrics) = (read("../../docs/operations.md"), read("src/metrics.rs"));
+    let (page, metrics) = (read("../../docs/operations.md"), read("src/base/metrics.rs"));
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut names = 0;
     for rest in page.split("tambour_").skip(1) {
@@ -81,17 +81,17 @@ fn names_in_the_page_of_operations_exist() {
     }
     assert!(names > 8, "{names}");
     let logged = [
-        "drive/mod.rs",
-        "drive/given_up.rs",
-        "serve.rs",
-        "supervise.rs",
-        "ask.rs",
+        "run/runner/mod.rs",
+        "run/runner/fallback.rs",
+        "serve/mod.rs",
+        "serve/supervise.rs",
+        "run/message_start.rs",
         "store/sqlite/commit.rs",
         "telemetry/collector.rs",
         "upstream/call.rs",
         "http/events.rs",
         "http/request.rs",
-        "mcp/offered.rs",
+        "mcp/tool_list.rs",
         "mcp/server.rs",
         "mcp/stderr.rs",
     ];
