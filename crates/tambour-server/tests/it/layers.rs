@@ -41,10 +41,10 @@ fn every_module_has_its_place() {
 fn finds_edges_against_the_order() {
     let complaints = |path, source| LAYERS.check_source(path, source).len();
     assert_eq!(complaints("run/states.rs", "use crate::base::ids;\nuse crate::store::Store;\n"), 0);
-    assert_eq!(complaints("run/runner/mod.rs", "use super::super::live_run::LiveRun;\n"), 0);
+    assert_eq!(complaints("run/runner/mod.rs", "use super::live_run::LiveRun;\n"), 0);
     assert_eq!(complaints("run/engine.rs", "use crate::http::streams::StreamRegistry;\n"), 1);
     assert_eq!(complaints("base/problem.rs", "use crate::{base::ids, store::StoreError};\n"), 1);
-    assert_eq!(complaints("store/sqlite/mod.rs", "use super::super::super::tools::Definition;\n"), 1);
+    assert_eq!(complaints("store/sqlite/mod.rs", "use super::super::tools::Definition;\n"), 1);
     assert_eq!(complaints("mcp/config.rs", "use crate::tools::ToolLimits;\n"), 0);
     assert_eq!(complaints("mcp/mod.rs", "use crate::config::Config;\n"), 1);
     assert_eq!(complaints("upstream/call.rs", "use crate::telemetry::TraceSpan;\n"), 0);
