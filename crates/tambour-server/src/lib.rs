@@ -1,50 +1,24 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
-mod app;
+mod base;
 pub mod config;
-mod connection;
-mod cpu_pool;
-mod data_folder;
-mod descriptors;
-mod dialogues;
-#[doc(hidden)]
-pub mod fail;
-mod figures;
-mod history;
 mod http;
-mod ids;
-mod keys;
-mod live_run;
-pub mod logs;
 pub mod mcp;
-mod memory;
-mod message_start;
-mod metrics;
-mod owner_map;
-pub mod prompts;
-mod quotas;
-mod reading_defaults;
 mod record;
-mod reload;
-mod rotation;
-mod runner;
-mod self_woken;
+mod run;
 mod serve;
-mod skeins;
-mod states;
 pub mod store;
-mod streams;
-mod studio;
-mod supervise;
-mod sweep;
 mod telemetry;
 mod tools;
-mod turns;
 pub mod upstream;
 
+#[doc(hidden)]
+pub use base::fail;
 pub use config::{Config, ConfigError};
 pub use http::openapi::description as openapi;
-pub use reload::ReloadHandle;
+pub use run::prompts;
+pub use serve::logs;
+pub use serve::reload::ReloadHandle;
 pub use serve::{Server, ServerFailed, StartError};
 pub use telemetry::TraceSpan;
 pub use tools::ToolLimits;

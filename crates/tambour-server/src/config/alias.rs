@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use tambour::schema::{Schema, SchemaLimits};
 use tambour::texts::list_names;
 
+use super::skeins;
 use super::{Config, ConfigError};
-use crate::app::Settings;
-use crate::reading_defaults::{Contract, ReadingDefaults};
-use crate::skeins;
+use crate::base::settings::Settings;
+use crate::config::reading_defaults::{Contract, ReadingDefaults};
 
 /// Configuration of one alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

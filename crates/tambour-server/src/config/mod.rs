@@ -2,29 +2,31 @@
 
 mod alias;
 mod check;
-mod mcp;
-mod origins;
-mod price;
 mod read;
-mod telemetry;
+pub(crate) mod reading_defaults;
+pub(crate) mod skeins;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
-use crate::descriptors;
+use crate::base::descriptors;
+use crate::base::metrics::Metrics;
+pub use crate::base::origins::ConfigError;
+use crate::base::origins::ValueOrigins;
+use crate::base::urls::mask_url;
+pub use crate::mcp::McpConfig;
+use crate::mcp::McpSection;
+pub use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolLimits;
-use crate::upstream::{ServiceKind, Timeouts};
+pub use crate::upstream::{Price, UpstreamConfig};
+use crate::upstream::{ServiceKind, Timeouts, UPSTREAM_KEY, Upstream, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE_FIELDS;
-pub use mcp::McpConfig;
-pub(crate) use mcp::is_tool_name;
-pub(crate) use origins::ValueOrigins;
-pub use price::Price;
-pub use telemetry::TelemetryConfig;
 
 /// Configuration of the server. The defaults work without a file.
 #[derive(Clone, Serialize, Deserialize)]
@@ -106,9 +108,6 @@ pub struct Config {
     pub(crate) origins: ValueOrigins,
 }
 
-/// Environment variable with the optional key of `--upstream`.
-pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
-
 /// Retention of messages: unlimited unless set.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -119,29 +118,6 @@ pub struct RetentionConfig {
     /// Most bytes of all messages of an owner; the oldest are deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-}
-
-/// Configuration of one upstream.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UpstreamConfig {
-    /// `openai`, `anthropic`, `gemini`, `ollama`, `replay` or `demo`.
-    pub kind: String,
-    /// Base URL, or the file of the recordings.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub url: String,
-    /// Default model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Environment variable with the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_env: Option<String>,
-    /// File with the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_file: Option<PathBuf>,
-    /// Prices by model; `*` applies to all others.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub prices: BTreeMap<String, Price>,
 }
 
 impl Default for Config {
@@ -192,11 +168,6 @@ impl Default for Config {
         }
     }
 }
-
-/// Error: the configuration is invalid.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(pub String);
 
 impl Config {
     /// Returns the file of the database.
@@ -252,6 +223,16 @@ impl Config {
         self.default_upstream.as_deref().or_else(|| self.upstreams.keys().next().map(String::as_str))
     }
 
+    /// Returns the part that upstreams read.
+    pub(crate) fn upstream_section(&self) -> UpstreamSection<'_> {
+        UpstreamSection { upstreams: &self.upstreams, timeouts: &self.timeouts, origins: &self.origins }
+    }
+
+    /// Returns the part that MCP servers read.
+    pub(crate) fn mcp_section(&self) -> McpSection<'_> {
+        McpSection { servers: &self.mcp, tools: &self.tools, origins: &self.origins }
+    }
+
     /// Returns the configuration as TOML with secrets masked.
     #[must_use]
     pub fn to_masked_toml(&self) -> String {
@@ -274,12 +255,14 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// Masks password and query of a URL.
-pub(crate) fn mask_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let address =
-        address.rsplit_once('@').map_or_else(|| address.to_owned(), |(_, host)| format!("***@{host}"));
-    let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
-    format!("{scheme}://{address}{path}")
+impl Upstream {
+    /// Creates the default upstream of a configuration, for callers without a server.
+    ///
+    /// # Errors
+    /// There is no default upstream, or it cannot be used.
+    pub fn from_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
+        let mut all = config.upstream_section().build_upstreams(&Metrics::new().upstreams)?;
+        let name = config.default_upstream().unwrap_or_default();
+        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
+    }
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tambour::texts::explain_parse_error;
 
-use super::origins::{field_at, format_place};
-use super::{Config, ConfigError, RetentionConfig, UPSTREAM_KEY, ValueOrigins};
+use super::{Config, ConfigError, RetentionConfig};
+use crate::base::origins::{ValueOrigins, field_at, format_place};
 use crate::tools::SECRET_ENV_PREFIX;
+use crate::upstream::UPSTREAM_KEY;
 
 impl Config {
     /// Loads the configuration from `file` (or `tambour.toml`, if it exists) and the environment.

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::Problem;
-use crate::app::App;
-use crate::skeins::{import_to_skein, missing_import, reparse_import};
+use crate::base::problem::Problem;
+use crate::http::app::App;
+use crate::run::skeins::{import_to_skein, missing_import, reparse_import};
 use crate::store::{ImportKind, ImportRow};
 
 /// Query of a card or lorebook.

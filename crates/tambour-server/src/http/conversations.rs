@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
 use super::record;
 use super::search::search;
-use crate::app::App;
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow, StoreError};
 
 /// Approximate bytes of a page of messages.

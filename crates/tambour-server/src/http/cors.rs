@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::AppState;
+use crate::http::app::AppState;
 
 const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// Allowed request headers; more if a browser asks for them, since a configured origin is trusted.

@@ -14,11 +14,11 @@ use tambour::{InputEnd, Options, Pipeline, Profile};
 
 use super::keys::Caller;
 use super::new_message::request_options;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::cpu_pool::OFFLOAD_BYTES;
-use crate::fail;
-use crate::reading_defaults::Contract;
+use crate::base::cpu_pool::OFFLOAD_BYTES;
+use crate::base::fail;
+use crate::base::problem::{Problem, parse_body};
+use crate::config::reading_defaults::Contract;
+use crate::http::app::App;
 
 /// Body of `POST /api/v1/decode`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

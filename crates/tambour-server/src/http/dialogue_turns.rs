@@ -17,12 +17,12 @@ use tambour_prompt::script::load;
 use super::dialogues::{dialogue_json, find_owned};
 use super::keys::Caller;
 use super::page::{self, QueryParams};
-use super::problem::{Problem, parse_body};
 use super::versions::{check_length, find_owned as document, load_version};
-use crate::app::App;
-use crate::dialogues::{self, DialogueOrigin, ForkOrigin, OwnerTemplates, TurnRecord};
-use crate::ids;
-use crate::skeins;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::dialogues::{self, DialogueOrigin, ForkOrigin, OwnerTemplates, TurnRecord};
+use crate::run::skeins;
 use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
 

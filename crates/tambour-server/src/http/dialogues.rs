@@ -16,21 +16,24 @@ use tambour_prompt::script::load;
 use tokio::sync::oneshot;
 
 use super::events::{self, EventReader, TurnEvents};
-use super::idempotency::{repeat_since, reused_key_problem};
+use super::idempotency::reused_key_problem;
 use super::keys::{Caller, invalid_key};
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, deserialize_object, parse_body};
 use super::repeated_inputs::{EarlierResponse, find_response, idempotency_key};
 use super::request::RequestId;
+use super::turn_claims::{TurnClaim, TurnRun};
 use super::versions::{find_owned as document, load_version};
-use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, DialogueOrigin, TurnClaim, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRun};
-use crate::fail;
-use crate::ids;
-use crate::live_run::ReaderGuard;
-use crate::metrics::Metrics;
-use crate::runner::retry_close;
+use crate::base::fail;
+use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::{Problem, deserialize_object, parse_body};
+use crate::http::app::App;
+use crate::run::dialogues::{self, DialogueOrigin, TurnClient, TurnInput, TurnLog, TurnQuota};
+use crate::run::live_run::ReaderGuard;
+use crate::run::request_repeats::repeat_since;
+use crate::run::run_registry::RunningTurn;
+use crate::run::runner::retry_close;
 use crate::store::DocumentKind::Script;
 use crate::store::{
     AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RunKind, StoreError,

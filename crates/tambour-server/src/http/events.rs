@@ -22,16 +22,16 @@ use super::keys::Caller;
 use super::messages::find_owned;
 use super::new_message::NewMessage;
 use super::page::QueryParams;
-use super::problem::Problem;
-use crate::app::App;
-use crate::ids;
-use crate::live_run::{LiveRun, ReaderGuard};
-use crate::metrics::Metrics;
+use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::Problem;
+use crate::base::self_woken::SelfWoken;
+use crate::http::app::App;
+use crate::http::streams::{OpenStream, StreamLimit};
 use crate::record;
-use crate::self_woken::SelfWoken;
+use crate::run::live_run::{LiveRun, ReaderGuard};
 use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
-use crate::streams::{OpenStream, StreamLimit};
 use crate::upstream::new_failure;
 
 /// Approximate bytes of frames built at once; more only when the client has read these.

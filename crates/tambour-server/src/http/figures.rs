@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::page::QueryParams;
-use super::problem::Problem;
-use crate::app::App;
-use crate::quotas::day;
+use crate::base::problem::Problem;
+use crate::http::app::App;
+use crate::run::quotas::day;
 use crate::store::{FigureStep, FirstTexts, ReplyCounts, RuleCount, StepFigures, StepRepairs};
 
 /// Default number of days, the last one being today.

@@ -13,20 +13,18 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::keys::{Caller, TOKEN_LIFETIME};
-use super::problem::Problem;
-use crate::app::{App, AppState};
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::Problem;
+use crate::http::app::{App, AppState};
+use crate::run::request_repeats::{RETENTION_HOURS, in_progress_problem, repeat_since};
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
 /// Most bytes of a key.
 pub(super) const MAX_KEY_BYTES: usize = 255;
-/// Hours for which a response is returned again.
-pub(crate) const RETENTION_HOURS: i64 = 24;
 /// Most responses of one owner in memory; the oldest are dropped first.
 const MAX_IN_MEMORY: usize = 1000;
 
@@ -89,20 +87,9 @@ pub(super) async fn claim(
     Ok(app.claims.find(&hold.key).map_or(Ok(hold), Err))
 }
 
-/// Problem: the same request is in progress.
-pub(crate) fn in_progress_problem() -> Problem {
-    Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
-}
-
 /// Problem: the key was used for another request.
 pub(super) fn reused_key_problem() -> Problem {
     Problem::invalid("idempotency_key_reused", "this `Idempotency-Key` was sent with another request")
-}
-
-/// Returns the RFC 3339 time before which responses are not returned again.
-pub(crate) fn repeat_since() -> String {
-    let day = SignedDuration::from_hours(RETENTION_HOURS);
-    Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
 /// Returns the stored response of a repeated request, and stores that of a new one. A failed request has

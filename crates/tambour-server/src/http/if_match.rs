@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::AppendHeaders;
 use serde_json::Value;
 
-use super::problem::Problem;
+use crate::base::problem::Problem;
 
 /// `ETag` header of the stored version.
 pub(super) type ETagHeader = AppendHeaders<[(HeaderName, HeaderValue); 1]>;

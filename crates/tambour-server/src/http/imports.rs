@@ -19,11 +19,11 @@ use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
 
 use super::cards::id_field;
 use super::keys::Caller;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::cpu_pool::DropFlag;
-use crate::ids;
-use crate::skeins::import_to_skein;
+use crate::base::cpu_pool::DropFlag;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::skeins::import_to_skein;
 use crate::store::{ImportKind, ImportQuota, ImportRow};
 
 /// Path of the operation, whose bodies may be longer than others.

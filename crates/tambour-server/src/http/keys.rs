@@ -16,15 +16,15 @@ use super::conversations::serde_with_null;
 use super::messages::find_owned;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::connection::Connection;
-use crate::ids;
-pub(crate) use crate::keys::Caller;
-pub(super) use crate::keys::TOKEN_LIFETIME;
-use crate::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
-use crate::metrics::Metrics;
-use crate::quotas::Limits;
+use crate::base::connection::Connection;
+use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+pub(crate) use crate::run::keys::Caller;
+pub(super) use crate::run::keys::TOKEN_LIFETIME;
+use crate::run::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
+use crate::run::quotas::Limits;
 use crate::store::KeyRow;
 
 /// Admits requests with a key, and local ones while no key exists.

@@ -11,20 +11,21 @@ use serde_json::{Value, json};
 use tambour::lex::weight::weigh;
 
 use super::events::{self, EventReader};
-use super::idempotency::{read_key as idempotency, repeat_since, reused_key_problem};
+use super::idempotency::{read_key as idempotency, reused_key_problem};
 use super::keys::Caller;
 use super::new_message::NewMessage;
-use super::problem::{Problem, parse_body};
 use super::record;
 use super::request::RequestId;
-use crate::app::App;
-use crate::cpu_pool::run_in_place;
-use crate::live_run::ReaderGuard;
-use crate::memory::{self, MemoryHold};
-use crate::message_start::{self, StartedMessage};
-use crate::states;
+use crate::base::cpu_pool::run_in_place;
+use crate::base::memory::{self, MemoryHold};
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::http::streams::OpenStream;
+use crate::run::live_run::ReaderGuard;
+use crate::run::message_start::{self, StartedMessage};
+use crate::run::request_repeats::repeat_since;
+use crate::run::states;
 use crate::store::{MessageRow, RunKind};
-use crate::streams::OpenStream;
 
 /// `POST /api/v1/messages`
 pub(super) async fn create(

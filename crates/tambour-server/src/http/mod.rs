@@ -1,5 +1,6 @@
 //! HTTP interface: one file per resource. Handlers translate requests and delegate.
 
+pub(crate) mod app;
 mod cards;
 mod conversations;
 mod cors;
@@ -19,7 +20,6 @@ pub(crate) mod openapi;
 mod operation_docs;
 mod page;
 mod play;
-pub(crate) mod problem;
 mod prompts;
 mod record;
 mod repeated_inputs;
@@ -33,10 +33,13 @@ mod search;
 mod services;
 mod settings;
 mod states;
+pub(crate) mod streams;
+mod studio;
 mod templates;
 mod tool_answers;
 mod tool_calls;
 mod tools;
+mod turn_claims;
 mod usage;
 mod versions;
 
@@ -46,9 +49,9 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::AppState;
+use crate::base::problem::Problem;
+use crate::http::app::AppState;
 pub(crate) use foreign::RunningThreads;
-use problem::Problem;
 use request_body::BodyLimits;
 
 /// Builds the router of all operations.
@@ -76,7 +79,7 @@ pub(crate) fn build_router(app: AppState) -> Router {
     );
     // The body is read only after the caller is authenticated.
     open.merge(api.layer(body_reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
-        .fallback(crate::studio::serve_file)
+        .fallback(studio::serve_file)
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)

@@ -16,14 +16,14 @@ use tambour_prompt::lore::TimedEffects;
 use self::prompt::{given_prompt, rendered_prompt, system_prompt};
 use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
-use super::problem::Problem;
 use super::tools::{ToolChoice, select_tools};
-use crate::app::App;
-use crate::history::PromptRecord;
-use crate::message_start::StartRequest;
-use crate::reading_defaults::Contract;
-use crate::runner::{ToolOffer, UpstreamChoice};
-use crate::skeins;
+use crate::base::problem::Problem;
+use crate::config::reading_defaults::Contract;
+use crate::config::skeins::apply_structure;
+use crate::http::app::App;
+use crate::record::history::PromptRecord;
+use crate::run::message_start::StartRequest;
+use crate::run::runner::{ToolOffer, UpstreamChoice};
 use crate::store::MessageRow;
 use crate::tools::{self, MAX_DEFINITION_BYTES, OfferedTool};
 use crate::upstream::{Message, ModelRequest};
@@ -268,7 +268,7 @@ impl NewMessage {
     /// Applies the reply structure of its prompt, where the contract does not set one.
     fn apply_structure(&self, options: &mut Options) -> Result<(), Problem> {
         let contract = self.contract.as_ref();
-        skeins::apply_structure(self.skein.as_ref(), self.views.as_deref(), contract, options)
+        apply_structure(self.skein.as_ref(), self.views.as_deref(), contract, options)
             .map_err(|error| Problem::invalid("invalid_field", error.to_string()).with("field", "views"))
     }
 

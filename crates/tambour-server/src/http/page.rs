@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::problem::Problem;
+use crate::base::problem::Problem;
 
 /// Default rows of a page.
 const DEFAULT_LIMIT: u32 = 50;

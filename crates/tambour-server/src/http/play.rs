@@ -15,12 +15,12 @@ use tambour_prompt::dialogue::{DialogueStatus, DialogueTurn, Line};
 use super::dialogue_turns::coverage_of;
 use super::dialogues::{find_owned, run_turn};
 use super::keys::Caller;
-use super::problem::{Problem, parse_body};
 use super::request::RequestId;
-use crate::app::App;
-use crate::dialogues::{self, TurnInput, TurnQuota};
-use crate::figures::{self, ReplyEnd};
-use crate::runner::UpstreamSpending;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::record::figures::{self, ReplyEnd};
+use crate::record::spending::UpstreamSpending;
+use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
 /// Default and highest number of turns.

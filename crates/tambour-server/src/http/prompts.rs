@@ -13,9 +13,9 @@ use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::macros::migrate;
 
 use super::keys::Caller;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::skeins::{PromptParts, RenderSettings, Tokenizer, render, rendered_json};
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::skeins::{PromptParts, RenderSettings, Tokenizer, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

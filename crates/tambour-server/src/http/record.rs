@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::messages::find_owned;
-use super::problem::Problem;
-use crate::app::App;
-use crate::history::PromptRecord;
-use crate::live_run::LiveRun;
+use crate::base::problem::Problem;
+use crate::http::app::App;
+use crate::record::history::PromptRecord;
 use crate::record::{Timings, fold_log};
+use crate::run::live_run::LiveRun;
 use crate::store::{MessageRow, StoreError};
 
 /// Returns the record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, the
@@ -94,7 +94,7 @@ pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, St
     let (status, mut record) = stored_record(app, row).await?;
     if let Some(prompt) = record.get_mut("prompt") {
         let prompt_record: PromptRecord = serde_json::from_value(prompt.take()).unwrap_or_default();
-        *prompt = json!(prompt_record.load_messages(app).await?);
+        *prompt = json!(prompt_record.load_messages(&*app.store, &app.reading_defaults()).await?);
     }
     Ok(record_json(row, &status, record))
 }

@@ -4,10 +4,11 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::idempotency::{MAX_KEY_BYTES, read_key, repeat_since, reused_key_problem};
+use super::idempotency::{MAX_KEY_BYTES, read_key, reused_key_problem};
 use super::keys::Caller;
-use super::problem::Problem;
-use crate::app::App;
+use crate::base::problem::Problem;
+use crate::http::app::App;
+use crate::run::request_repeats::repeat_since;
 use crate::store::InputResponse;
 
 /// Response to an earlier request.

@@ -9,8 +9,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::problem::Problem;
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::Problem;
 
 /// Id of a request; the client's if it sent a valid one.
 #[derive(Clone, Debug, PartialEq, Eq)]

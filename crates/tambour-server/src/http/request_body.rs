@@ -15,13 +15,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::imports::PATH;
 use super::keys::{Caller, check_admitted};
-use super::problem::Problem;
 use super::request::too_large_problem;
 use super::states::OPERATIONS_SUFFIX;
-use crate::app::App;
-use crate::connection::Connection;
-use crate::cpu_pool::{OFFLOAD_BYTES, run_in_place};
-use crate::memory::{self, MemoryHold, MemoryPermit};
+use crate::base::connection::Connection;
+use crate::base::cpu_pool::{OFFLOAD_BYTES, run_in_place};
+use crate::base::memory::{self, MemoryHold, MemoryPermit};
+use crate::base::problem::Problem;
+use crate::http::app::App;
 
 /// Size limits of bodies.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use super::{
     openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_answers,
     tool_calls, tools, usage, versions,
 };
-use crate::app::AppState;
+use crate::http::app::AppState;
 
 /// Operation of the interface.
 pub(super) struct ApiOperation {
@@ -184,5 +184,5 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     get "/openapi.json" "This description" None, "200" Json("Object"), openapi::document;
     get "/docs" "This description to read" None, "200" Text(HTML), openapi::page;
     get "/docs.js" "The script of that page" None, "200" Text(SCRIPT), openapi::script;
-    get "/" "The studio" None, "200" Text(HTML), crate::studio::serve_home;
+    get "/" "The studio" None, "200" Text(HTML), crate::http::studio::serve_home;
 };

@@ -5,7 +5,7 @@ use axum::extract::Path;
 use serde_json::{Value, json};
 use tambour_prompt::catalogue::{self, CatalogueEntry};
 
-use super::problem::Problem;
+use crate::base::problem::Problem;
 
 /// `GET /api/v1/rules`: all rules without examples.
 pub(super) async fn list() -> Json<Value> {

@@ -5,7 +5,7 @@ mod events;
 use serde_json::{Value, json};
 
 use self::events::{events, metadata};
-use crate::app::{SETTINGS, VERSION_NAME};
+use crate::base::settings::{SETTINGS, VERSION_NAME};
 
 /// Returns the schema of an object; fields whose names end with `?` are optional.
 fn object_schema(fields: &[(&str, Value)]) -> Value {

@@ -16,14 +16,14 @@ use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
 use super::versions::{
     DraftQuery, VersionQuery, check_length, check_name, delete, document_json, find_owned, load_version,
     missing_document, store_version,
 };
-use crate::app::App;
-use crate::dialogues::OwnerTemplates;
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::dialogues::OwnerTemplates;
 use crate::store::DocumentKind::Script;
 
 /// Body of `POST /api/v1/scripts` and `PUT /api/v1/scripts/{id}`.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::conversations::conversation_json;
 use super::page;
-use super::problem::Problem;
-use crate::app::App;
-use crate::cpu_pool::run_in_place;
+use crate::base::cpu_pool::run_in_place;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow};
 use crate::upstream::Message;
 

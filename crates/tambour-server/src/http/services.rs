@@ -13,9 +13,10 @@ use tambour::event::Failure;
 use tambour::texts::{closest_names, list_names};
 
 use super::keys::{Caller, require_admin};
-use super::problem::Problem;
-use crate::app::App;
-use crate::config::{AliasConfig, UpstreamConfig, mask_url};
+use crate::base::problem::Problem;
+use crate::base::urls::mask_url;
+use crate::config::{AliasConfig, UpstreamConfig};
+use crate::http::app::App;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
 /// Longest time of an upstream test.

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::if_match::{self, ETagHeader, etag};
 use super::keys::{Caller, require_admin};
-use super::problem::{Problem, parse_body};
-use crate::app::{App, SETTINGS, Settings, VERSION_NAME};
+use crate::base::problem::{Problem, parse_body};
+use crate::base::settings::{SETTINGS, Settings, VERSION_NAME};
+use crate::http::app::App;
 
 /// `GET /api/v1/settings`
 pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value>) {
@@ -101,8 +102,8 @@ pub(super) async fn change(
         changes.push((VERSION_NAME.to_owned(), json!(now + 1)));
         if let Err(error) = work.store.put_settings(&changes).await {
             // The outcome of the write is unknown, so the stored values are loaded.
-            if let Ok(settings_now) = Settings::load(&*work.store).await {
-                work.replace_settings(settings_now);
+            if let Ok(stored) = work.store.settings().await {
+                work.replace_settings(Settings::from_stored(stored));
             }
             return Err(error.into());
         }

@@ -21,10 +21,10 @@ use super::if_match::{self, ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::cpu_pool::run_in_place;
-use crate::states::{self, ChangedState, wait_change_turn};
+use crate::base::cpu_pool::run_in_place;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::states::{self, ChangedState, wait_change_turn};
 use crate::store::{StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
 
 /// Most mismatches with the schema that are reported.

@@ -14,12 +14,12 @@ use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
 use super::versions::{
     DraftQuery, VersionQuery, check_length, delete, document_json, load_version, store_version,
 };
-use crate::app::App;
-use crate::dialogues::OwnerTemplates;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::dialogues::OwnerTemplates;
 use crate::store::DocumentKind::Template as Kind;
 
 /// Body of `PUT /api/v1/templates/{id}`.

@@ -12,8 +12,8 @@ use tambour::event::ToolError;
 
 use super::keys::Caller;
 use super::messages::find_owned;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
 /// Body of `POST /api/v1/messages/{id}/tool_results`.

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tambour::event::ToolResult;
 
 use super::keys::Caller;
-use super::problem::{Problem, parse_body};
 use super::tools::select_registered;
-use crate::app::App;
-use crate::cpu_pool::run_in_place;
-use crate::ids;
-use crate::metrics::Metrics;
-use crate::runner;
+use crate::base::cpu_pool::run_in_place;
+use crate::base::ids;
+use crate::base::metrics::Metrics;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::runner;
 use crate::telemetry::TraceSpan;
 use crate::tools::{Executor, WebhookRequest};
 

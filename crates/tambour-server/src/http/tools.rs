@@ -15,12 +15,12 @@ use tambour::schema::Schema;
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::config::is_tool_name;
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::mcp::{ListedTool, McpServers, ToolLookup};
 use crate::store::ToolRow;
+use crate::tools::is_tool_name;
 use crate::tools::{
     Definition, Executor, HiddenText, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, OfferedTool,
     SECRET_ENV_PREFIX, ToolLimits, WebhookGuard, secret_from_env,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
-use super::problem::Problem;
-use crate::app::App;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 
 /// Query of days and page.
 #[derive(Debug, Deserialize)]

@@ -13,10 +13,10 @@ use similar::TextDiff;
 use super::if_match::{self, ETagHeader, etag};
 use super::keys::Caller;
 use super::page::{self, QueryParams};
-use super::problem::{Problem, parse_body};
-use crate::app::App;
-use crate::dialogues::hash_text;
-use crate::ids;
+use crate::base::ids;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
+use crate::run::dialogues::hash_text;
 use crate::store::{Document, DocumentChange, DocumentKind, DocumentVersion, PutOptions, PutOutcome};
 
 /// Most documents of one kind per owner.

@@ -17,10 +17,10 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
+use super::McpConfig;
 use super::lines::BoundedLines;
 use super::stderr;
-use crate::config::McpConfig;
-use crate::upstream::is_local_host;
+use crate::base::urls::is_local_host;
 
 /// Connection to an MCP server.
 pub(super) struct McpConnection {

@@ -1,5 +1,6 @@
 //! Tools of MCP servers: the servers, their exposed tools, and calls to them.
 
+mod config;
 #[cfg(feature = "mcp")]
 mod connect;
 #[cfg(feature = "mcp")]
@@ -21,8 +22,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::config::{Config, ConfigError, McpConfig};
+use crate::base::origins::ConfigError;
 use crate::tools::{CallError, Definition};
+pub use config::McpConfig;
+pub(crate) use config::McpSection;
 #[cfg(feature = "mcp")]
 use server::McpServer;
 #[cfg(not(feature = "mcp"))]
@@ -71,7 +74,10 @@ impl McpServers {
     ///
     /// # Errors
     /// The key of a server cannot be read.
-    pub(crate) fn new(config: &Config, before: Option<&McpServers>) -> Result<McpServers, ConfigError> {
+    pub(crate) fn new(
+        config: McpSection<'_>,
+        before: Option<&McpServers>,
+    ) -> Result<McpServers, ConfigError> {
         let build = |(name, settings): (&String, &McpConfig)| {
             let ms = settings.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
             let bounds = ServerBounds {
@@ -92,7 +98,7 @@ impl McpServers {
             };
             Ok((name.clone(), server))
         };
-        let by_name = config.mcp.iter().map(build).collect::<Result<_, _>>()?;
+        let by_name = config.servers.iter().map(build).collect::<Result<_, _>>()?;
         Ok(McpServers { by_name })
     }
 

@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::McpConfig;
 use super::connect::{ConnectionError, McpConnection};
 use super::{ListedTool, ServerBounds, result, tool_list};
-use crate::config::McpConfig;
-use crate::fail;
-use crate::supervise::{RestartBackoff, millis};
+use crate::base::fail;
+use crate::base::restart_backoff::{RestartBackoff, millis};
 use crate::tools::CallError;
 use crate::upstream::redact;
 

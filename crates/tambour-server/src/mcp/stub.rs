@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::McpConfig;
 use super::{ListedTool, ServerBounds};
-use crate::config::McpConfig;
 use crate::tools::CallError;
 
 /// Never constructed.

@@ -6,9 +6,10 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use super::ListedTool;
+use super::McpConfig;
 use super::connect::ConnectionError;
-use crate::config::{McpConfig, is_tool_name};
-use crate::ids;
+use crate::base::ids;
+use crate::tools::is_tool_name;
 use crate::tools::{Definition, Executor, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES};
 
 /// Most pages of a list.

@@ -11,8 +11,8 @@ use super::{
     ATTEMPT_ENTRY, PROMPT_ENTRY, ROUND_ENTRY, STATE_ENTRY, StateEntry, Timings, ToolResultsEntry,
     UPSTREAM_ENTRY,
 };
-use crate::history::HistoryWriter;
-use crate::reading_defaults::ReadingDefaults;
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::record::history::HistoryWriter;
 use crate::store::batch::LOST_ENTRY;
 use crate::store::{Batch, Lease, LogEntryKind, Store, StoreError, StoredUpdate};
 

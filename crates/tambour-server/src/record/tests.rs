@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tambour::limits::Limits;
 
 use super::*;
-use crate::app::Settings;
+use crate::base::settings::Settings;
 use crate::tools::ToolLimits;
 
 fn reading_defaults() -> ReadingDefaults {

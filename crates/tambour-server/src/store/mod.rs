@@ -25,7 +25,9 @@ mod states;
 mod tools;
 
 use async_trait::async_trait;
+use axum::http::StatusCode;
 
+use crate::base::problem::Problem;
 pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
 pub use conversations::{ConversationRow, Conversations};
@@ -83,6 +85,14 @@ pub enum StoreError {
     /// The writer has stopped because the server is stopping.
     #[error("the store has been closed")]
     Closed,
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        tracing::error!(%error, "the store failed");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer")
+            .retry_after(1)
+    }
 }
 
 /// Error of a database driver.

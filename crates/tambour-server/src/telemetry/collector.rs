@@ -12,8 +12,8 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tokio::runtime::Handle;
 
-use crate::config::TelemetryConfig;
-use crate::upstream::is_local_host;
+use super::TelemetryConfig;
+use crate::base::urls::is_local_host;
 
 /// Timeout of a batch, and of the last ones at shutdown.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

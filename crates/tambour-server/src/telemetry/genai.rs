@@ -1,141 +1,50 @@
 //! Attribute names and values of the OpenTelemetry convention for model and tool calls. The convention is
-//! still changing; a new version of it affects this file only.
+//! still changing; a new version of it affects this file and
+//! `upstream/genai.rs`.
 
-use opentelemetry::{Array, KeyValue, StringValue, Value as Attribute};
-use reqwest::Url;
-use serde_json::{Value, json};
-use tambour::event::FinishReason;
+use opentelemetry::KeyValue;
+use serde_json::Value;
 
-use super::{CallTarget, ToolCallInfo};
-use crate::quotas::TokenCounts;
-use crate::upstream::{Message, ModelRequest, NativeCall};
+use super::ToolCallInfo;
 
 /// Conversation or dialogue.
-pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
+pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
 /// Failure code.
-pub(super) const ERROR: &str = "error.type";
-const OPERATION: &str = "gen_ai.operation.name";
-const PROVIDER: &str = "gen_ai.provider.name";
-const MODEL: &str = "gen_ai.request.model";
-const TEMPERATURE: &str = "gen_ai.request.temperature";
-const TOP_P: &str = "gen_ai.request.top_p";
-const MAX_TOKENS: &str = "gen_ai.request.max_tokens";
-const SEED: &str = "gen_ai.request.seed";
-const STOP: &str = "gen_ai.request.stop_sequences";
-const OUTPUT: &str = "gen_ai.output.type";
-const REASONS: &str = "gen_ai.response.finish_reasons";
-const FIRST: &str = "gen_ai.response.time_to_first_chunk";
-const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+pub(crate) const ERROR: &str = "error.type";
+pub(crate) const OPERATION: &str = "gen_ai.operation.name";
+pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
+pub(crate) const MODEL: &str = "gen_ai.request.model";
+pub(crate) const TEMPERATURE: &str = "gen_ai.request.temperature";
+pub(crate) const TOP_P: &str = "gen_ai.request.top_p";
+pub(crate) const MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+pub(crate) const SEED: &str = "gen_ai.request.seed";
+pub(crate) const STOP: &str = "gen_ai.request.stop_sequences";
+pub(crate) const OUTPUT: &str = "gen_ai.output.type";
+pub(crate) const REASONS: &str = "gen_ai.response.finish_reasons";
+pub(crate) const FIRST: &str = "gen_ai.response.time_to_first_chunk";
+pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 const TOOL: &str = "gen_ai.tool.name";
 const TOOL_CALL: &str = "gen_ai.tool.call.id";
 const TOOL_TYPE: &str = "gen_ai.tool.type";
 const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 const RESULT: &str = "gen_ai.tool.call.result";
-const ADDRESS: &str = "server.address";
-const PORT: &str = "server.port";
+pub(crate) const ADDRESS: &str = "server.address";
+pub(crate) const PORT: &str = "server.port";
 /// Most bytes of one text attribute; longer ones are omitted and marked.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Name of an omitted attribute.
 const OMITTED: &str = "tambour.content_omitted";
 
-/// Reply of a model, if texts are traced.
-#[derive(Default)]
-pub(super) struct CollectedReply {
-    pub(super) text: String,
-    pub(super) reasoning: String,
-    pub(super) calls: Vec<NativeCall>,
-}
-
-/// Returns the span name of a model call.
-pub(super) fn chat_name(model_name: &CallTarget<'_>) -> String {
-    model_name.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
-}
-
-/// Returns the attributes of a model call that are known before the response.
-pub(super) fn chat_attributes(
-    target: &CallTarget<'_>,
-    request: &ModelRequest,
-    content: bool,
-) -> Vec<KeyValue> {
-    let provider = match target.provider {
-        "gemini" => "gcp.gemini",
-        other => other,
-    };
-    let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.to_owned())];
-    all.extend(target.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
-    if let Some(url) = target.base.and_then(|base| Url::parse(base).ok()) {
-        all.extend(url.host_str().map(|host| KeyValue::new(ADDRESS, host.to_owned())));
-        all.extend(url.port_or_known_default().map(|port| KeyValue::new(PORT, i64::from(port))));
-    }
-    all.extend(request.temperature.map(|value| KeyValue::new(TEMPERATURE, value)));
-    all.extend(request.top_p.map(|value| KeyValue::new(TOP_P, value)));
-    all.extend(request.max_tokens.map(|value| KeyValue::new(MAX_TOKENS, i64::from(value))));
-    all.extend(request.seed.map(|value| KeyValue::new(SEED, value)));
-    let stops: Vec<StringValue> = match &request.stop {
-        Some(Value::String(stop)) => vec![stop.clone().into()],
-        Some(Value::Array(stops)) => {
-            stops.iter().filter_map(Value::as_str).map(|stop| stop.to_owned().into()).collect()
-        }
-        _ => Vec::new(),
-    };
-    if !stops.is_empty() {
-        all.push(KeyValue::new(STOP, Attribute::Array(Array::String(stops))));
-    }
-    if request.response_format.as_ref().is_some_and(|format| format["type"] != "text") {
-        all.push(KeyValue::new(OUTPUT, "json"));
-    }
-    if content {
-        let messages: Vec<Value> = request.messages.iter().map(message_json).collect();
-        all.push(text_attribute(INPUT_MESSAGES, &json!(messages)));
-    }
-    all
-}
-
-/// Returns the attributes of an ended model call.
-pub(super) fn chat_end_attributes(
-    usage: Option<&Value>,
-    first_text: Option<f64>,
-    finish: Option<FinishReason>,
-    collected_reply: Option<&CollectedReply>,
-) -> Vec<KeyValue> {
-    let mut all = Vec::new();
-    if let Some(usage) = usage {
-        let TokenCounts { input, output } = TokenCounts::from_usage(usage);
-        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        all.push(KeyValue::new(INPUT_TOKENS, count(input)));
-        all.push(KeyValue::new(OUTPUT_TOKENS, count(output)));
-    }
-    all.extend(first_text.map(|seconds| KeyValue::new(FIRST, seconds)));
-    let reason = finish.map(|reason| json!(reason).as_str().unwrap_or_default().to_owned());
-    if let Some(reason) = &reason {
-        all.push(KeyValue::new(REASONS, Attribute::Array(Array::String(vec![reason.clone().into()]))));
-    }
-    if let Some(collected_reply) = collected_reply {
-        let mut parts = Vec::new();
-        if !collected_reply.reasoning.is_empty() {
-            parts.push(json!({"type": "reasoning", "content": collected_reply.reasoning}));
-        }
-        if !collected_reply.text.is_empty() {
-            parts.push(json!({"type": "text", "content": collected_reply.text}));
-        }
-        parts.extend(collected_reply.calls.iter().map(call_json));
-        let reply =
-            json!([{"role": "assistant", "parts": parts, "finish_reason": reason.unwrap_or_default()}]);
-        all.push(text_attribute(OUTPUT_MESSAGES, &reply));
-    }
-    all
-}
-
 /// Returns the span name of a tool call.
-pub(super) fn tool_name(tool: &ToolCallInfo<'_>) -> String {
+pub(crate) fn tool_name(tool: &ToolCallInfo<'_>) -> String {
     format!("execute_tool {}", tool.name)
 }
 
 /// Returns the attributes of a tool call that are known before its result.
-pub(super) fn tool_attributes(tool: &ToolCallInfo<'_>, content: bool) -> Vec<KeyValue> {
+pub(crate) fn tool_attributes(tool: &ToolCallInfo<'_>, content: bool) -> Vec<KeyValue> {
     let mut all = vec![
         KeyValue::new(OPERATION, "execute_tool"),
         KeyValue::new(TOOL, tool.name.to_owned()),
@@ -149,31 +58,12 @@ pub(super) fn tool_attributes(tool: &ToolCallInfo<'_>, content: bool) -> Vec<Key
 }
 
 /// Returns the attribute of a tool's result.
-pub(super) fn result_attribute(result: &Value) -> KeyValue {
+pub(crate) fn result_attribute(result: &Value) -> KeyValue {
     text_attribute(RESULT, result)
 }
 
 /// Returns a JSON text attribute.
-fn text_attribute(name: &'static str, value: &Value) -> KeyValue {
+pub(crate) fn text_attribute(name: &'static str, value: &Value) -> KeyValue {
     let text = value.to_string();
     if text.len() > MAX_TEXT_BYTES { KeyValue::new(OMITTED, name) } else { KeyValue::new(name, text) }
-}
-
-/// Converts a message to the convention's form.
-fn message_json(reply_parts: &Message) -> Value {
-    let text = reply_parts.text();
-    let mut parts = Vec::new();
-    if let Some(id) = &reply_parts.tool_call_id {
-        parts.push(json!({"type": "tool_call_response", "id": id, "response": text}));
-    } else if !text.is_empty() {
-        parts.push(json!({"type": "text", "content": text}));
-    }
-    parts.extend(reply_parts.tool_calls.iter().map(call_json));
-    json!({"role": reply_parts.role, "parts": parts})
-}
-
-fn call_json(call: &NativeCall) -> Value {
-    let arguments: Value = serde_json::from_str(&call.function.arguments)
-        .unwrap_or_else(|_| Value::String(call.function.arguments.clone()));
-    json!({"type": "tool_call", "id": call.id, "name": call.function.name, "arguments": arguments})
 }

@@ -2,37 +2,23 @@
 //! model and tool calls. Off unless `telemetry.otlp_endpoint` is set, and without the feature `otel`.
 
 #[cfg(feature = "otel")]
-mod chat;
-#[cfg(feature = "otel")]
 mod collector;
+mod config;
 #[cfg(feature = "otel")]
-mod genai;
+pub(crate) mod genai;
 #[cfg(feature = "otel")]
 mod spans;
 #[cfg(not(feature = "otel"))]
 mod stub;
 
 #[cfg(feature = "otel")]
-pub(crate) use chat::ChatSpan;
-#[cfg(feature = "otel")]
 use spans as chosen;
 #[cfg(not(feature = "otel"))]
 use stub as chosen;
-#[cfg(not(feature = "otel"))]
-pub(crate) use stub::ChatSpan;
 
 pub use chosen::TraceSpan;
 pub(crate) use chosen::{ParentSpan, TraceHandle};
-
-/// Target of a model call.
-#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
-pub(crate) struct CallTarget<'a> {
-    /// Kind of the service, such as `openai`.
-    pub(crate) provider: &'a str,
-    /// Base URL, if it has one.
-    pub(crate) base: Option<&'a str>,
-    pub(crate) model: Option<&'a str>,
-}
+pub use config::TelemetryConfig;
 
 /// Tool call, as described to a span.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]

@@ -13,8 +13,9 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use serde_json::Value;
 
+use super::TelemetryConfig;
 use super::{ToolCallInfo, collector, genai};
-use crate::config::{Config, ConfigError};
+use crate::base::origins::{ConfigError, ValueOrigins};
 
 /// Creates spans if tracing is configured. Clones share it.
 #[derive(Clone, Default)]
@@ -53,13 +54,16 @@ impl TraceHandle {
     ///
     /// # Errors
     /// The client of the collector cannot be created.
-    pub(crate) fn start(config: &Config) -> Result<TraceHandle, ConfigError> {
-        let Some(endpoint) = config.telemetry.endpoint() else { return Ok(TraceHandle::default()) };
-        let provider = collector::build_provider(endpoint, &config.telemetry).map_err(|error| {
-            config.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}"))
+    pub(crate) fn start(
+        config: &TelemetryConfig,
+        origins: &ValueOrigins,
+    ) -> Result<TraceHandle, ConfigError> {
+        let Some(endpoint) = config.endpoint() else { return Ok(TraceHandle::default()) };
+        let provider = collector::build_provider(endpoint, config).map_err(|error| {
+            origins.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}"))
         })?;
         let tracer = provider.tracer("tambour");
-        Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, content: config.telemetry.content }))))
+        Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, content: config.content }))))
     }
 
     /// Reads the caller's span from the request headers.
@@ -135,7 +139,7 @@ fn start_span(traces: &Arc<SpanFactory>, parent: &Context, span: SpanBuilder) ->
 
 impl TraceSpan {
     /// Starts a child span for a call to another service.
-    pub(super) fn start_client(&self, name: String, attributes: Vec<KeyValue>) -> TraceSpan {
+    pub(crate) fn start_client(&self, name: String, attributes: Vec<KeyValue>) -> TraceSpan {
         self.start_child(SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(attributes))
     }
 
@@ -152,11 +156,11 @@ impl TraceSpan {
     }
 
     /// Returns whether texts are traced; `None` if nothing is.
-    pub(super) fn traces_content(&self) -> Option<bool> {
+    pub(crate) fn traces_content(&self) -> Option<bool> {
         self.0.as_ref().map(|open_span| open_span.traces.content && open_span.context.span().is_recording())
     }
 
-    pub(super) fn set_attributes(&self, attributes: impl IntoIterator<Item = KeyValue>) {
+    pub(crate) fn set_attributes(&self, attributes: impl IntoIterator<Item = KeyValue>) {
         if let Some(open_span) = &self.0 {
             open_span.context.span().set_attributes(attributes);
         }

@@ -3,9 +3,8 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::{CallTarget, ToolCallInfo};
-use crate::config::{Config, ConfigError};
-use crate::upstream::{ModelRequest, ReplyItem};
+use super::{TelemetryConfig, ToolCallInfo};
+use crate::base::origins::{ConfigError, ValueOrigins};
 
 /// Tracer stub.
 #[derive(Clone, Default)]
@@ -19,11 +18,8 @@ pub struct TraceSpan(());
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParentSpan(());
 
-/// Never constructed.
-pub(crate) enum ChatSpan {}
-
 impl TraceHandle {
-    pub(crate) fn start(_: &Config) -> Result<TraceHandle, ConfigError> {
+    pub(crate) fn start(_: &TelemetryConfig, _: &ValueOrigins) -> Result<TraceHandle, ConfigError> {
         Ok(TraceHandle(()))
     }
 
@@ -43,10 +39,6 @@ impl TraceHandle {
 }
 
 impl TraceSpan {
-    pub(crate) fn start_chat(&self, _: &CallTarget<'_>, _: &ModelRequest) -> Option<Box<ChatSpan>> {
-        None
-    }
-
     pub(crate) fn start_tool(&self, _: &ToolCallInfo<'_>) -> TraceSpan {
         TraceSpan(())
     }
@@ -58,18 +50,4 @@ impl TraceSpan {
     pub(crate) fn fail(&self, _: &str) {}
 
     pub(crate) fn end(&self, _: &str) {}
-}
-
-impl ChatSpan {
-    pub(crate) fn inject_headers(&self, _: &mut HeaderMap) {
-        match *self {}
-    }
-
-    pub(crate) fn record_items(&mut self, _: &[ReplyItem]) {
-        match *self {}
-    }
-
-    pub(crate) fn record_failure(&mut self, _: &str, _: bool) {
-        match *self {}
-    }
 }

@@ -185,3 +185,9 @@ pub(crate) fn tool_functions(tools: &[OfferedTool], language: Language) -> Vec<V
 pub(crate) fn tool_registry(tools: &[OfferedTool]) -> ToolRegistry {
     ToolRegistry::new(tools.iter().map(|selected| selected.tool.clone()))
 }
+
+/// Returns `true` if a name is valid for a tool.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
+}

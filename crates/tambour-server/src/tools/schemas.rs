@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 use tambour::schema::{Schema, SchemaLimits, SchemaRejection};
 
 use super::{MAX_DEFINITION_BYTES, ToolLimits};
-use crate::cpu_pool::CpuPool;
-use crate::fail;
-use crate::http::problem::Problem;
+use crate::base::cpu_pool::CpuPool;
+use crate::base::fail;
+use crate::base::problem::Problem;
 
 /// Approximate bytes of the cache.
 const CACHE_BYTES: u64 = 64 << 20;

@@ -7,10 +7,10 @@ use axum::http::HeaderMap;
 use tambour::InputEnd;
 use tambour::event::Failure;
 
+use super::ChatSpan;
 use super::ReplyItem;
 use super::breaker::CircuitBreaker;
-use crate::metrics::UpstreamMetrics;
-use crate::telemetry::ChatSpan;
+use crate::base::metrics::UpstreamMetrics;
 
 /// Upstream call in progress; dropping it records its end.
 pub(super) struct UpstreamCall {

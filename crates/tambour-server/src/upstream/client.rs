@@ -24,6 +24,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tower::Service;
 
 use super::proxy::{ProxiedStream, ProxyConnector};
+use crate::base::urls::is_local_host;
 
 /// Read buffer of an HTTP/1 connection in bytes, including the response head.
 const READ_BUFFER_BYTES: usize = 32 << 10;
@@ -185,12 +186,6 @@ fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
     // A URL with a user name has a host, so these do not fail.
     let _ = (url.set_username(""), url.set_password(None));
     (bare(url.as_str()), login)
-}
-
-/// Returns `true` if a host is this machine.
-pub(crate) fn is_local_host(host: &str) -> bool {
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

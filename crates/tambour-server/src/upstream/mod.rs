@@ -7,16 +7,24 @@
 mod anthropic;
 mod breaker;
 mod call;
+#[cfg(feature = "otel")]
+mod chat_span;
+#[cfg(not(feature = "otel"))]
+mod chat_span_stub;
 mod chat_turns;
 mod client;
+mod config;
 mod decode;
 mod fields;
 mod gemini;
+#[cfg(feature = "otel")]
+mod genai;
 mod kind;
 mod lines;
 mod message;
 mod ollama;
 mod openai;
+mod price;
 mod proxy;
 mod redact;
 mod replay;
@@ -36,16 +44,19 @@ use tambour::InputEnd;
 use tambour::event::Failure;
 use tambour::texts::Language;
 
-use crate::app::build_upstreams;
-use crate::config::{Config, ConfigError, Price};
-use crate::metrics::{Metrics, UpstreamMetrics};
-use crate::telemetry::{CallTarget, TraceSpan};
+use crate::base::metrics::UpstreamMetrics;
+use crate::telemetry::TraceSpan;
 
-#[cfg(any(feature = "mcp", feature = "otel"))]
-pub(crate) use client::is_local_host;
+#[cfg(feature = "otel")]
+pub(crate) use chat_span::ChatSpan;
+#[cfg(not(feature = "otel"))]
+pub(crate) use chat_span_stub::ChatSpan;
+pub use config::UpstreamConfig;
+pub(crate) use config::{UPSTREAM_KEY, UpstreamSection};
 pub use decode::ResponseDecoder;
 pub use kind::ServiceKind;
 pub use message::{CallExtras, Content, Function, Message, NativeCall};
+pub use price::Price;
 #[cfg(feature = "mcp")]
 pub(crate) use redact::redact;
 pub use replay::RecordedReplies;
@@ -160,6 +171,16 @@ impl Timeouts {
     }
 }
 
+/// Target of a model call.
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+pub(crate) struct CallTarget<'a> {
+    /// Kind of the service, such as `openai`.
+    pub(crate) provider: &'a str,
+    /// Base URL, if it has one.
+    pub(crate) base: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+}
+
 /// Item of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyItem {
@@ -197,16 +218,6 @@ impl Upstream {
         prices: BTreeMap<String, Price>,
     ) -> Upstream {
         Upstream { name: name.into(), source, metrics: calls.clone(), breaker: Arc::default(), prices }
-    }
-
-    /// Creates the default upstream of a configuration, for callers without a server.
-    ///
-    /// # Errors
-    /// There is no default upstream, or it cannot be used.
-    pub fn from_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
-        let mut all = build_upstreams(config, &Metrics::new())?;
-        let name = config.default_upstream().unwrap_or_default();
-        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 
     /// Returns its name.

@@ -11,12 +11,12 @@ use serde_json::Value;
 use tambour::event::{Failure, UpstreamRefusal};
 use tokio::time::Instant;
 
+use super::CallTarget;
 use super::client::{ConnectError, ServiceClient};
 use super::kind::{ServiceKind, ServiceRequest};
 use super::redact::redact;
 use super::stream::HttpReply;
 use super::{ModelRequest, Timeouts, new_failure, retry};
-use crate::telemetry::CallTarget;
 
 /// Configured service.
 pub struct HttpService {

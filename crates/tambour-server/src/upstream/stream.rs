@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::decode::ResponseDecoder;
 use super::kind::ServiceKind;
 use super::{ModelRequest, ReplyItem, Timeouts, new_failure};
-use crate::self_woken::SelfWoken;
+use crate::base::self_woken::SelfWoken;
 
 /// Bytes of the response allowed per byte of the reply: a frame of a few letters has hundreds of bytes of
 /// JSON around them.

@@ -31,6 +31,7 @@ mod journal;
 mod keys;
 mod kinds;
 mod kinds_asked;
+mod layers;
 mod listings;
 mod load;
 mod mcp;

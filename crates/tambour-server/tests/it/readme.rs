@@ -68,7 +68,7 @@ async fn the_first_example() {
 fn names_in_the_page_of_operations_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read_file = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-    let (page, metrics) = (read_file("../../docs/operations.md"), read_file("src/metrics.rs"));
+    let (page, metrics) = (read_file("../../docs/operations.md"), read_file("src/base/metrics.rs"));
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut names = 0;
     for rest in page.split("tambour_").skip(1) {

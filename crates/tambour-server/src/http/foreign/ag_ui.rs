@@ -15,11 +15,11 @@ use tambour::encode::ag_ui::{AgUiEncoder, RunContext};
 use tambour::state::{self, AppliedBlock, Op, OpResult, Operation, StatePath, StateStep};
 
 use super::{ForeignRequest, stream_message, threads};
-use crate::app::App;
+use crate::base::problem::{Problem, in_place_if_long, parse_body};
+use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::http::problem::{Problem, in_place_if_long, parse_body};
 use crate::http::request::RequestId;
-use crate::states::{self, ChangedState};
+use crate::run::states::{self, ChangedState};
 
 /// Kind of this protocol's conversations.
 const THREAD_KIND: &str = "thread";

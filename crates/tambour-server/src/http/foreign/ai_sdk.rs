@@ -12,13 +12,13 @@ use tambour::encode::ai_sdk::AiSdkEncoder;
 use tambour::encode::{Encoder, StreamContext};
 
 use super::{ForeignRequest, describe_message, stream_message, threads};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;
-use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
-use crate::states;
+use crate::run::states;
 
 /// Kind of this protocol's conversations.
 const CHAT_KIND: &str = "chat";

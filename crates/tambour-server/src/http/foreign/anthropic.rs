@@ -11,10 +11,10 @@ use tambour::encode::{Encoder, anthropic};
 use tambour_prompt::tokens::estimate_tokens;
 
 use super::{ForeignRequest, failure_response, run_message, stream_message};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
-use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 use crate::upstream::{Content, Message};
 
@@ -52,8 +52,14 @@ pub(in crate::http) async fn count_tokens(
     let start_request = new.to_start_request(&app, &caller, request, None).await?;
     let tools: usize =
         start_request.candidates[0].request.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
-    let token_count: usize = start_request.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
-    Ok(Json(json!({ "input_tokens": token_count + tools })))
+    let token_count: usize = start_request
+        .prompt
+        .load_messages(&*app.store, &app.reading_defaults())
+        .await?
+        .iter()
+        .map(message_tokens)
+        .sum();
+    Ok(Json(json ! ( { "input_tokens" : token_count + tools } )))
 }
 
 /// Tokens added around each message.

@@ -11,10 +11,10 @@ use tambour::encode::Encoder;
 use tambour::encode::chat::{self, ChatEncoder, ChatOptions};
 
 use super::{ForeignRequest, chat_messages, failure_response, run_message, stream_message};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
-use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 
 /// `POST /v1/chat/completions`

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::problem::Problem;
+use crate::base::problem::Problem;
 
 /// Converts messages of the chat completions interface.
 pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {

@@ -26,13 +26,13 @@ use tambour::event::Failure;
 use super::events::{self, EventReader};
 use super::keys::Caller;
 use super::new_message::{ForeignSettings, NewMessage};
-use super::problem::Problem;
 use super::record;
 use super::tools::ToolChoice;
-use crate::app::App;
+use crate::base::problem::Problem;
 use crate::config::{AliasConfig, CHOICE_FIELDS};
-use crate::live_run::ReaderGuard;
-use crate::message_start::{self, StartedMessage};
+use crate::http::app::App;
+use crate::run::live_run::ReaderGuard;
+use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
 /// Request being converted to a message.
@@ -263,7 +263,8 @@ impl ForeignRequest {
         self.set(if stream { "stream" } else { "wait" }, true);
         let parse = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
             fields.extend(tambour_fields.clone());
-            let mut new: NewMessage = super::problem::parse_body(&Value::Object(fields).to_string().into())?;
+            let mut new: NewMessage =
+                crate::base::problem::parse_body(&Value::Object(fields).to_string().into())?;
             new.foreign = Some(self.foreign.clone());
             Ok(new)
         };

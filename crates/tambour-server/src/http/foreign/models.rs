@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::http::problem::Problem;
 
 /// `GET /v1/models`: aliases, then each upstream with its default model.
 pub(in crate::http) async fn list(

@@ -15,16 +15,16 @@ use tambour::encode::{Encoder, responses};
 
 use self::items::items_to_messages;
 use super::{ForeignRequest, describe_message, failure_response, fold_message, run_message, stream_message};
-use crate::app::App;
+use crate::base::problem::{Problem, parse_body};
+use crate::http::app::App;
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;
 use crate::http::new_message::NewMessage;
 use crate::http::page::QueryParams;
-use crate::http::problem::{Problem, parse_body};
 use crate::http::record;
 use crate::http::request::RequestId;
-use crate::message_start::{self, StartedMessage};
+use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
 /// Prefix of a response's id before that of its message.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
+use crate::base::ids;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::http::problem::Problem;
-use crate::ids;
-use crate::live_run::LiveRun;
+use crate::run::live_run::LiveRun;
 use crate::store::ConversationRow;
 
 /// Most bytes of a name.

@@ -7,11 +7,11 @@ use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
 use super::NewMessage;
-use crate::app::App;
-use crate::history::PromptRecord;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::http::problem::Problem;
-use crate::skeins::{self, PromptParts, RenderSettings};
+use crate::record::history::PromptRecord;
+use crate::run::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 
 /// Returns the given messages or text as a prompt.

@@ -8,7 +8,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use super::figures;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{Admin, KeyRow, StoreError, UsageRow};
 
 #[async_trait]

@@ -16,7 +16,7 @@ use super::messages::kind_name;
 use super::states::insert_updates;
 use super::tail::{DrainedEntries, LogTail};
 use super::writer::WriterTask;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{MessageOutcome, MessageRow};
 
 /// Bytes written after which another connection runs a checkpoint.

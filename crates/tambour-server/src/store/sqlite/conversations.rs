@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{ConversationRow, Conversations, RowPage, StoreError};
 
 #[async_trait]

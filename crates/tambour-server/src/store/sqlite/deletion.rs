@@ -15,7 +15,7 @@ use super::commit::{begin_transaction, end_transaction};
 use super::responses::delete_responses_naming;
 use super::states::forget_messages;
 use super::writer::WriterTask;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{Deletion, Retention, StoreError};
 
 /// Expired messages listed at a time.

@@ -9,7 +9,7 @@ use super::commit::{begin_transaction, end_transaction};
 use super::documents::keep_version;
 use super::figures::add_figures;
 use super::responses::delete_responses_naming;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{
     CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
     InputResponse, Retention, RowPage, StoreError,

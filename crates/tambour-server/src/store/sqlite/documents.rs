@@ -6,7 +6,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
-use crate::fail;
+use crate::base::fail;
 use crate::store::{
     Document, DocumentChange, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome, StoreError,
 };

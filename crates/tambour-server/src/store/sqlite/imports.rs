@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use super::responses::delete_responses_naming;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
 
 const SELECT_ROW: &str =

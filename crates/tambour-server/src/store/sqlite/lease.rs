@@ -11,7 +11,7 @@ use super::journal::{JournalRecord, LogEnd, Segment};
 use super::tail::{LogTail, TailAppend};
 use super::writer::WriterTask;
 use super::{SqliteStore, StoreState};
-use crate::fail;
+use crate::base::fail;
 use crate::store::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
 /// Lease held by this process.

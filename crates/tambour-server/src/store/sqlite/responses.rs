@@ -6,7 +6,7 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
-use crate::fail;
+use crate::base::fail;
 use crate::store::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse};
 
 #[async_trait]

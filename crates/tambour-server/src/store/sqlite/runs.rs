@@ -12,7 +12,7 @@ use super::lease::SqliteLease;
 use super::states::undo_from;
 use super::tail::LogTail;
 use super::writer::WriterTask;
-use crate::fail;
+use crate::base::fail;
 use crate::store::{
     AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
     Store, StoreError, WriteOutcome,

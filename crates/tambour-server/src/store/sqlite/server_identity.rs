@@ -2,8 +2,8 @@
 
 use sqlx::SqlitePool;
 
+use crate::base::{fail, ids};
 use crate::store::ServerIdentity;
-use crate::{fail, ids};
 
 /// Returns `true` if the database has no server yet.
 pub(super) async fn is_new_database(pool: &SqlitePool) -> sqlx::Result<bool> {

@@ -12,7 +12,7 @@ use tambour::state::AppliedBlock;
 
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
-use crate::fail;
+use crate::base::fail;
 use crate::store::states::empty_state;
 use crate::store::{
     MessageRow, StatePoint, StateRollback, StateRow, StateUpdateRow, StateUpdates, States, StoreError,

@@ -7,10 +7,10 @@ use tambour::encode::responses;
 
 use super::items::{content_text, items_to_messages};
 use super::{ForeignRequest, describe_message, fold_message};
-use crate::app::App;
-use crate::history::{self, PromptRecord};
-use crate::http::problem::Problem;
+use crate::base::problem::Problem;
+use crate::http::app::App;
 use crate::http::record;
+use crate::record::history::{self, PromptRecord};
 use crate::store::MessageRow;
 use crate::upstream::Message;
 
@@ -18,7 +18,9 @@ use crate::upstream::Message;
 pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored_record(app, row).await?;
     let prompt_record: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
-    Ok(PromptRecord { system: None, ..prompt_record }.load_messages(app).await?)
+    Ok(PromptRecord { system: None, ..prompt_record }
+        .load_messages(&*app.store, &app.reading_defaults())
+        .await?)
 }
 
 /// Continues a response with new messages. User text after the last response of a conversation continues that

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::http::problem::Problem;
+use crate::base::problem::Problem;
 use crate::upstream::{Content, Message};
 
 /// Converts input items to messages of the chat completions interface.

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{data_folder, fail};
+use crate::base::{data_folder, fail};
 pub(super) use extent::{ExtentMark, SegmentExtents};
 pub use loss::{DamagedFile, JournalLoss, JournalReport, ShortFile};
 pub(super) use record::{EntryRange, JournalRecord, LogEnd};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{data_folder, fail};
+use crate::base::{data_folder, fail};
 
 /// Bytes that must be free for a new message. On a full disk the end of a file may still fit a small record,
 /// and a message would begin whose end cannot be stored.

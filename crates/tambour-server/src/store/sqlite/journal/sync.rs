@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Segment;
-use crate::fail;
+use crate::base::fail;
 use crate::store::sqlite::tail::{LogPosition, LogTail};
 
 /// Handle of the thread that syncs.

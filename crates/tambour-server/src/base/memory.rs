@@ -1,0 +1,221 @@
+//! Memory budget of requests: each is weighed before it is parsed, and waits until there is room.
+//!
+//!
+//! Large and small requests have separate pools, so that small ones never wait for large ones. One owner may
+//! use half of a pool at most.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tambour::lex::weight::JsonWeight;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::base::owner_map::OwnerMap;
+use crate::base::problem::Problem;
+
+/// Bytes per semaphore permit.
+const PERMIT_BYTES: usize = 1 << 10;
+/// Longest wait of a request for memory.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+/// Seconds after which a refused request may be repeated.
+const RETRY_SECONDS: u64 = 5;
+/// Bytes of memory that the values of any body may take.
+const BASE_BYTES: usize = 4 << 20;
+/// Further bytes of memory allowed per byte of the body: enough for short fields.
+const BYTES_PER_BODY_BYTE: usize = 24;
+/// Most copies of a request's values that exist at once.
+const MAX_COPIES: usize = 4;
+/// Copies of the non-text part that a running message keeps.
+const KEPT_COPIES: usize = 3;
+/// Pools for requests being processed: the largest request of each, and its size in bytes.
+const WORK_POOLS: [(usize, usize); 3] = [(128 << 10, 64 << 20), (4 << 20, 96 << 20), (usize::MAX, 192 << 20)];
+/// Size of the pool for incoming bodies.
+const BODY_POOL_BYTES: usize = 128 << 20;
+/// Size of the pool for the requests that running messages keep.
+const RUN_POOL_BYTES: usize = 256 << 20;
+
+/// Memory pools of the server.
+pub(crate) struct MemoryBudget {
+    work: [MemoryPool; 3],
+    bodies: MemoryPool,
+    runs: MemoryPool,
+}
+
+/// Memory pool shared by all owners.
+struct MemoryPool {
+    total: Arc<Semaphore>,
+    /// Most units of one owner.
+    owner_units: usize,
+    shares: OwnerMap<Semaphore>,
+}
+
+/// Reservation in a pool, released on drop.
+#[derive(Debug)]
+pub(crate) struct MemoryPermit {
+    _all: OwnedSemaphorePermit,
+    _own: OwnedSemaphorePermit,
+    /// Keeps the owner's share alive, so that it is not created anew meanwhile.
+    _share: Arc<Semaphore>,
+}
+
+/// Reservation of a request while it is processed; any holder may release it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryHold {
+    permits: Arc<Mutex<Vec<MemoryPermit>>>,
+    kept_bytes: usize,
+}
+
+impl MemoryHold {
+    /// Creates the reservation of a request of this weight.
+    pub(crate) fn new(weight: &JsonWeight, reserved: impl IntoIterator<Item = MemoryPermit>) -> MemoryHold {
+        let kept_bytes = weight.text + KEPT_COPIES * (weight.bytes - weight.text);
+        MemoryHold { permits: Arc::new(Mutex::new(reserved.into_iter().collect())), kept_bytes }
+    }
+
+    /// Returns the bytes that a message keeps of the request while it runs.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
+    /// Releases the reservation: the values are dropped, or counted elsewhere.
+    pub(crate) fn release(&self) {
+        self.permits.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Returns the bytes that a request of this weight takes while it is processed.
+pub(crate) fn work_bytes(weight: usize) -> usize {
+    MAX_COPIES.saturating_mul(weight)
+}
+
+/// Returns the most bytes of memory that the values of a body of `bytes` may take.
+pub(crate) fn max_value_bytes(bytes: usize, max_request: usize) -> usize {
+    (BASE_BYTES + bytes.saturating_mul(BYTES_PER_BODY_BYTE)).min(max_request.saturating_mul(4).max(16 << 20))
+}
+
+impl Default for MemoryBudget {
+    fn default() -> MemoryBudget {
+        MemoryBudget {
+            work: WORK_POOLS.map(|(_, size)| MemoryPool::new(size)),
+            bodies: MemoryPool::new(BODY_POOL_BYTES),
+            runs: MemoryPool::new(RUN_POOL_BYTES),
+        }
+    }
+}
+
+impl MemoryBudget {
+    /// Reserves memory for a request that takes `bytes` while it is processed.
+    ///
+    /// # Errors
+    /// No memory became free in time.
+    pub(crate) async fn reserve_work(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
+        let room = WORK_POOLS
+            .iter()
+            .zip(&self.work)
+            .find(|((max_bytes, _), _)| bytes <= *max_bytes)
+            .map(|(_, room)| room);
+        room.ok_or_else(Problem::internal)?.acquire(owner, bytes).await
+    }
+
+    /// Reserves memory for an incoming body.
+    ///
+    /// # Errors
+    /// No memory became free in time.
+    pub(crate) async fn reserve_body(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
+        self.bodies.acquire(owner, bytes).await
+    }
+
+    /// Reserves memory for the part that a running message keeps.
+    ///
+    /// # Errors
+    /// The owner's share or the pool is used up.
+    pub(crate) fn reserve_run(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
+        self.runs.try_acquire(owner, bytes).ok_or_else(|| {
+            let detail = format!(
+                "the messages of this key that are running keep as much of their requests as they may ({} MiB); wait until one has \
+                 ended",
+                (RUN_POOL_BYTES / 2) >> 20
+            );
+            Problem::too_many("too_many_running", detail)
+        })
+    }
+}
+
+impl MemoryPool {
+    fn new(bytes: usize) -> MemoryPool {
+        let units = bytes / PERMIT_BYTES;
+        MemoryPool {
+            total: Arc::new(Semaphore::new(units)),
+            owner_units: units / 2,
+            shares: OwnerMap::default(),
+        }
+    }
+
+    /// Converts bytes to units, capped at one owner's share, so that larger requests run alone.
+    fn units(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(PERMIT_BYTES).clamp(1, self.owner_units)).unwrap_or(u32::MAX)
+    }
+
+    async fn acquire(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
+        let (units, share) = (self.units(bytes), self.share(owner));
+        let permits = async {
+            let own_permit = share.clone().acquire_many_owned(units).await.ok()?;
+            let all = self.total.clone().acquire_many_owned(units).await.ok()?;
+            Some(MemoryPermit { _all: all, _own: own_permit, _share: share.clone() })
+        };
+        // The semaphores are never closed.
+        timeout(MAX_WAIT, permits).await.ok().flatten().ok_or_else(|| {
+            let detail = format!(
+                "other requests take the memory that this one needs, {bytes} bytes; send fewer large ones at a time, and this one again \
+                 later"
+            );
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(RETRY_SECONDS)
+        })
+    }
+
+    fn try_acquire(&self, owner: &str, bytes: usize) -> Option<MemoryPermit> {
+        let (units, share) = (self.units(bytes), self.share(owner));
+        let own_permit = share.clone().try_acquire_many_owned(units).ok()?;
+        let all = self.total.clone().try_acquire_many_owned(units).ok()?;
+        Some(MemoryPermit { _all: all, _own: own_permit, _share: share })
+    }
+
+    fn share(&self, owner: &str) -> Arc<Semaphore> {
+        self.shares.get(owner, || Semaphore::new(self.owner_units))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_owner_has_half_and_small_requests_wait_for_no_large_ones() {
+        let memory = MemoryBudget::default();
+        let large = memory.reserve_work("a", 80 << 20).now_or_never().unwrap().unwrap();
+        assert!(memory.reserve_work("a", 80 << 20).now_or_never().is_none());
+        assert!(memory.reserve_work("a", 3 << 20).now_or_never().is_some());
+        assert!(memory.reserve_work("a", 1).now_or_never().is_some());
+        let other = memory.reserve_work("b", 80 << 20).now_or_never().unwrap().unwrap();
+        assert!(memory.reserve_work("c", 80 << 20).now_or_never().is_none());
+        drop(large);
+        let hold = MemoryHold::new(&JsonWeight::default(), [other]);
+        assert!(memory.reserve_work("c", usize::MAX - 1).now_or_never().is_some());
+        hold.release();
+        assert!(memory.reserve_work("b", 80 << 20).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn runs_that_keep_too_much_are_refused() {
+        let memory = MemoryBudget::default();
+        let first = memory.reserve_run("a", 120 << 20).unwrap();
+        assert_eq!(memory.reserve_run("a", 9 << 20).unwrap_err().code(), "too_many_running");
+        assert!(memory.reserve_run("b", 9 << 20).is_ok());
+        drop(first);
+        assert!(memory.reserve_run("a", 9 << 20).is_ok());
+    }
+}

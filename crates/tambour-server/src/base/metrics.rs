@@ -1,0 +1,234 @@
+//! Counters of the server, in OpenMetrics text for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Metrics of the server.
+pub(crate) struct Metrics {
+    /// Messages begun.
+    pub messages: Counter,
+    /// Messages that ended with `error`.
+    pub failed_messages: Counter,
+    /// Requests refused for lack of a key.
+    pub unauthorized: Counter,
+    /// Requests refused since too many were running or open.
+    pub limited_requests: Counter,
+    /// Event streams opened.
+    pub streams: Counter,
+    /// Tool calls begun.
+    pub tool_calls: Counter,
+    /// Tool calls without a result.
+    pub tool_failures: Counter,
+    /// Messages ended because of repeated or too many tool calls.
+    pub tool_loops: Counter,
+    /// Messages that wait for a confirmation or a client's result.
+    pub tool_waits: AtomicU64,
+    /// Rounds of dialogues that took longer than 3 s.
+    pub slow_rounds: Counter,
+    /// Cache hits of dialogue templates.
+    pub template_hits: Counter,
+    /// Dialogue templates parsed.
+    pub template_misses: Counter,
+    /// Journal records that could not be read at the start.
+    damaged_records: Counter,
+    /// Messages lost or truncated with them, as far as known.
+    lost_messages: Counter,
+    /// Calls to upstreams.
+    pub upstreams: UpstreamMetrics,
+    commits: Family<CommitLabels, Histogram, HistogramBounds>,
+    panics: Family<TaskLabels, Counter>,
+    running_messages: Gauge,
+    open_streams: Gauge,
+    waiting_messages: Gauge,
+    registry: Registry,
+}
+
+/// Metrics of calls to upstreams. Clones share them.
+#[derive(Clone)]
+pub(crate) struct UpstreamMetrics {
+    failures: Family<FailureLabels, Counter>,
+    first_text: Family<CallLabels, Histogram, HistogramBounds>,
+    duration: Family<CallLabels, Histogram, HistogramBounds>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    upstream: Arc<str>,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    upstream: Arc<str>,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CommitLabels {
+    of: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
+}
+
+/// Bucket bounds of a histogram, in seconds.
+#[derive(Clone)]
+struct HistogramBounds(&'static [f64]);
+
+impl MetricConstructor<Histogram> for HistogramBounds {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// Bounds for calls to models.
+const MODEL_BOUNDS: HistogramBounds =
+    HistogramBounds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
+/// Bounds for writes to disk.
+const DISK_BOUNDS: HistogramBounds =
+    HistogramBounds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
+
+impl UpstreamMetrics {
+    /// Counts a failed attempt.
+    pub(crate) fn count_failure(&self, upstream: &Arc<str>, code: &str) {
+        self.failures
+            .get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() })
+            .inc();
+    }
+
+    /// Records the end of a call: its duration and the time to its first text, if any.
+    pub(crate) fn observe_call(
+        &self,
+        upstream: &Arc<str>,
+        outcome: &'static str,
+        first_text: Option<Duration>,
+        duration: Duration,
+    ) {
+        let labels = CallLabels { upstream: upstream.clone(), outcome };
+        if let Some(first_text) = first_text {
+            self.first_text.get_or_create(&labels).observe(first_text.as_secs_f64());
+        }
+        self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("tambour");
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let mut metrics = Metrics {
+            messages: counter("messages", "Messages begun"),
+            failed_messages: counter("messages_failed", "Messages that ended with an error"),
+            unauthorized: counter("unauthorized", "Requests refused for lack of a key"),
+            limited_requests: counter("limited", "Requests refused since too many were running or open"),
+            streams: counter("streams", "Event streams opened"),
+            tool_calls: counter("tool_calls", "Calls of tools that began to run"),
+            tool_failures: counter("tool_failures", "Calls of tools that gave no result"),
+            tool_loops: counter(
+                "tool_loops",
+                "Messages that ended since their tool calls went on without end",
+            ),
+            tool_waits: AtomicU64::default(),
+            slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
+            template_hits: counter("template_hits", "Templates of dialogues that had been read before"),
+            template_misses: counter("template_misses", "Templates of dialogues that were read"),
+            damaged_records: counter(
+                "journal_damaged_records",
+                "Records of the journal that could not be read at the start",
+            ),
+            lost_messages: counter(
+                "journal_lost_messages",
+                "Messages that are gone or cut off with a part of the journal, at the start",
+            ),
+            upstreams: UpstreamMetrics {
+                failures: Family::default(),
+                first_text: Family::new_with_constructor(MODEL_BOUNDS),
+                duration: Family::new_with_constructor(MODEL_BOUNDS),
+            },
+            commits: Family::new_with_constructor(DISK_BOUNDS),
+            panics: Family::default(),
+            running_messages: Gauge::default(),
+            open_streams: Gauge::default(),
+            waiting_messages: Gauge::default(),
+            registry: Registry::default(),
+        };
+        for (name, help, gauge) in [
+            (
+                "running",
+                "Messages and turns of dialogues that run or wait in line",
+                &metrics.running_messages,
+            ),
+            ("streams_open", "Event streams open", &metrics.open_streams),
+            (
+                "tool_waits",
+                "Messages that wait for a confirmation or a client's result",
+                &metrics.waiting_messages,
+            ),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
+        let failed_help = "Attempts of upstreams that failed, before or after the first text";
+        registry.register("upstream_failures", failed_help, failures.clone());
+        let first = "From the call of an upstream to its first text, attempts before included";
+        registry.register("upstream_first_text_seconds", first, first_text.clone());
+        registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
+        let panics_help = "Panics of tasks that run as long as the server, which are begun again";
+        registry.register("task_panics", panics_help, metrics.panics.clone());
+        registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
+        metrics.registry = registry;
+        metrics
+    }
+
+    /// Renders all metrics as text.
+    #[must_use]
+    pub(crate) fn render(&self, running: usize, open: usize) -> String {
+        let wait_count = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        for (gauge, value) in [
+            (&self.running_messages, running),
+            (&self.open_streams, open),
+            (&self.waiting_messages, wait_count),
+        ] {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    /// Adds the journal damage found at the start.
+    pub(crate) fn count_damage(&self, records: u64, lost_messages: u64) {
+        self.damaged_records.inc_by(records);
+        self.lost_messages.inc_by(lost_messages);
+    }
+
+    /// Increments a counter.
+    pub(crate) fn increment(counter: &Counter) {
+        counter.inc();
+    }
+
+    /// Counts a panic of a task.
+    pub(crate) fn count_panic(&self, task: &'static str) {
+        self.panics.get_or_create(&TaskLabels { task }).inc();
+    }
+
+    /// Records the time from a write to its commit.
+    pub(crate) fn observe_commit(&self, kind: &'static str, took: Duration) {
+        self.commits.get_or_create(&CommitLabels { of: kind }).observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,20 @@
+//! Vocabulary of all other modules; knows no upstream, section of the configuration, run or route.
+
+pub(crate) mod connection;
+pub(crate) mod cpu_pool;
+pub(crate) mod data_folder;
+pub(crate) mod descriptors;
+pub mod fail;
+pub(crate) mod ids;
+pub(crate) mod memory;
+pub(crate) mod metrics;
+pub(crate) mod origins;
+pub(crate) mod owner_map;
+pub(crate) mod problem;
+pub(crate) mod restart_backoff;
+pub(crate) mod rotation;
+pub(crate) mod secrets;
+pub(crate) mod self_woken;
+pub(crate) mod settings;
+pub(crate) mod token_counts;
+pub(crate) mod urls;

@@ -1,0 +1,106 @@
+//! Errors of the configuration, and the origins of its values, which they name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tambour::error::Location;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Error: the configuration is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+/// Origins of configuration values.
+#[derive(Clone, Default)]
+pub(crate) struct ValueOrigins {
+    file: Option<(PathBuf, Arc<str>)>,
+    /// Flags and variables by dotted field.
+    sources: BTreeMap<String, String>,
+}
+
+impl ValueOrigins {
+    pub(crate) fn from_file(path: &Path, text: &str) -> ValueOrigins {
+        ValueOrigins { file: Some((path.to_owned(), text.into())), sources: BTreeMap::new() }
+    }
+
+    pub(crate) fn note_source(&mut self, field: &str, source: &str) {
+        self.sources.insert(field.to_owned(), source.to_owned());
+    }
+
+    /// Returns the flag or variable that set a field or its parent; otherwise its place in the file; `None`
+    /// for defaults and values set by code.
+    pub(crate) fn origin_of(&self, field: &str) -> Option<String> {
+        let preceding_tables = std::iter::successors(Some(field), |field| {
+            field.rsplit_once('.').map(|(preceding_tables, _)| preceding_tables)
+        });
+        preceding_tables
+            .into_iter()
+            .find_map(|field| self.sources.get(field).cloned())
+            .or_else(|| self.place_in_file(field))
+    }
+
+    /// Builds an error about a field, with the origin of its value.
+    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
+        match self.origin_of(field) {
+            Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
+            None => ConfigError(format!("`{field}` {what}")),
+        }
+    }
+
+    /// Returns the place of a field in the file, or of its nearest parent there.
+    pub(crate) fn place_in_file(&self, field: &str) -> Option<String> {
+        let (path, text) = self.file.as_ref()?;
+        let table = DeTable::parse(text).ok()?;
+        Some(format_place(path, text, field_offset(table.get_ref(), field)?))
+    }
+}
+
+/// Returns the byte offset of a field, or of the last part of its path that exists.
+fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
+    let mut table = Some(table);
+    let mut start = None;
+    for part in field.split('.') {
+        let Some((key, value)) = table.and_then(|table| find_entry(table, part)) else { break };
+        start = Some(key.span().start);
+        table = value.get_ref().as_table();
+    }
+    start
+}
+
+/// Returns the field whose value contains this byte offset.
+pub(crate) fn field_at(text: &str, at: usize) -> Option<String> {
+    let document = DeTable::parse(text).ok()?;
+    let mut table = Some(document.get_ref());
+    let mut path: Vec<&str> = Vec::new();
+    while let Some((key, value)) =
+        table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at)))
+    {
+        path.push(key.get_ref());
+        table = value.get_ref().as_table();
+    }
+    (!path.is_empty()).then(|| path.join("."))
+}
+
+/// Returns `true` if a value contains this byte offset. The parts of a table need not be contiguous.
+fn contains_offset(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
+    match value.get_ref().as_table() {
+        Some(table) => table.values().any(|value| contains_offset(value, at)),
+        None => value.span().contains(&at),
+    }
+}
+
+fn find_entry<'t, 'i>(
+    table: &'t DeTable<'i>,
+    name: &str,
+) -> Option<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
+    table.iter().find(|(key, _)| key.get_ref() == name)
+}
+
+/// Formats `FILE:LINE:COLUMN`.
+pub(crate) fn format_place(path: &Path, text: &str, at: usize) -> String {
+    let Location { line, column, .. } = Location::from_offset(text, at);
+    format!("{}:{line}:{column}", path.display())
+}

@@ -1,0 +1,21 @@
+//! Keys from variables and files.
+
+use std::path::Path;
+
+/// Reads a key from an environment variable.
+pub(crate) fn key_from_variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| parse_key(&key))
+}
+
+/// Trims and validates a key.
+pub(crate) fn parse_key(key: &str) -> Result<String, String> {
+    match key.trim() {
+        "" => Err("it is empty".to_owned()),
+        key if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
+        _ => Err("what it holds is no key: a key is one word of ASCII".to_owned()),
+    }
+}
+
+pub(crate) fn read_key_file(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
+}

@@ -1,0 +1,108 @@
+//! Options for reading replies: the server's defaults, overridden by the request.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tambour::Options;
+use tambour::limits::Limits;
+use tambour::options::Language;
+
+use super::skeins;
+use crate::base::settings::Settings;
+use crate::tools::ToolLimits;
+
+/// Contract that a reply is checked against.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contract {
+    /// `strict` or `lenient`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<String>,
+    /// Options by their public names, such as `plain.reasoning`.
+    #[serde(default)]
+    pub(crate) options: BTreeMap<String, Value>,
+}
+
+/// The server's defaults for reading any reply.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadingDefaults {
+    /// Limits and texts.
+    pub(crate) options: Options,
+    /// Largest part of a tool result that the model is shown, in bytes.
+    pub(crate) max_shown_bytes: usize,
+}
+
+impl ReadingDefaults {
+    pub(crate) fn new(limits: &Limits, tools: &ToolLimits, settings: &Settings) -> ReadingDefaults {
+        let mut options = Options::default();
+        options.limits = limits.clone();
+        settings.apply(&mut options);
+        ReadingDefaults { options, max_shown_bytes: tools.max_shown }
+    }
+
+    /// Returns the options of a request: the defaults, overridden by its contract.
+    ///
+    /// # Errors
+    /// An unknown option, an invalid value, or an option that only the server sets.
+    pub(crate) fn options_for(&self, contract: Option<&Contract>) -> Result<Options, String> {
+        let mut options = self.options.clone();
+        let Some(contract) = contract else { return Ok(options) };
+        let profile = contract.profile.iter().map(|profile| ("profile", Value::from(profile.as_str())));
+        let set = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        for (name, value) in profile.chain(set) {
+            if name.starts_with("limits.") {
+                return Err("limits are the server's, not a request's".to_owned());
+            }
+            if name == "tools" {
+                return Err("tools are given by `tools` of the request, not as an option".to_owned());
+            }
+            // The operator's texts are in the language of the settings, so a request for that language keeps
+            // them.
+            if name == "text_language" && value.as_str() == Some(language_code(self.options.texts.language)) {
+                continue;
+            }
+            options.set(name, value).map_err(|error| error.to_string())?;
+        }
+        Ok(options)
+    }
+
+    /// Returns dialect and options of a stored request. Options that are no longer valid fall back to the
+    /// defaults.
+    pub(crate) fn stored_options(&self, request: &str) -> (String, Options) {
+        let request: Value = serde_json::from_str(request).unwrap_or_default();
+        let contract: Option<Contract> =
+            serde_json::from_value(request["contract"].clone()).unwrap_or_default();
+        let mut options = self.options_for(contract.as_ref()).unwrap_or_else(|_| self.options.clone());
+        let views: Option<Vec<String>> = serde_json::from_value(request["views"].clone()).unwrap_or_default();
+        let skein = request.get("skein").filter(|skein| !skein.is_null());
+        // Its structure was valid when the request was accepted; errors are ignored here.
+        let _ = skeins::apply_structure(skein, views.as_deref(), contract.as_ref(), &mut options);
+        options.tool_loop = request["tools"].is_array();
+        options.has_own_examples |= request["instructions"] == true;
+        (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)
+    }
+}
+
+/// Returns the JSON Schema of the options that a request may set.
+pub(crate) fn options_schema() -> Value {
+    let is_allowed = |name: &str| !name.starts_with("limits.") && name != "tools";
+    let properties: Map<String, Value> = tambour::settings::all_settings()
+        .filter(|(_, setting)| is_allowed(setting.name))
+        .map(|(_, setting)| (setting.name.to_owned(), setting.schema()))
+        .collect();
+    json!({
+        "type": "object",
+        "description": "Options by their public names, such as `plain.reasoning`.",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the public code of a language.
+pub(crate) fn language_code(language: Language) -> &'static str {
+    match language {
+        Language::Zh => "zh",
+        Language::En => "en",
+    }
+}

@@ -1,0 +1,170 @@
+//! Serves the studio: the web application in `studio/`, embedded as built before this program. Its files are
+//! public; the data they show comes from the API, which requires a key.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rust_embed::{Embed, EmbeddedFile};
+use uuid::Uuid;
+
+use crate::base::problem::Problem;
+
+#[derive(Embed)]
+#[folder = "../../studio/dist"]
+#[allow_missing = true]
+struct StudioFiles;
+
+/// The page, served at every address within the studio.
+const INDEX_PAGE: &str = "index.html";
+/// Folder of files whose name changes with their content.
+const HASHED_FOLDER: &str = "assets/";
+/// Placeholder in the page for the nonce of a response.
+const NONCE: &str = "__CSP_NONCE__";
+
+/// Path prefixes that are never pages of the studio.
+const API_PREFIXES: [&str; 3] = ["/api/", "/v1/", "/ag-ui"];
+
+/// Looks up a file by name.
+type FindFile = fn(&str) -> Option<EmbeddedFile>;
+
+/// Answers requests that match no route: a file of the studio, its page for a browser, or 404.
+pub(crate) async fn serve_file(request: axum::extract::Request) -> Response {
+    respond(StudioFiles::get, request.method(), request.uri().path(), request.headers())
+}
+
+/// `GET /`: the studio, or instructions to build it.
+pub(crate) async fn serve_home() -> Response {
+    page_response(StudioFiles::get).unwrap_or_else(unbuilt_page)
+}
+
+fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> Response {
+    let missing_page = || Problem::not_found("there is no such page").into_response();
+    if !matches!(*method, Method::GET | Method::HEAD)
+        || API_PREFIXES.iter().any(|start| path.starts_with(start))
+    {
+        return missing_page();
+    }
+    let name = path.trim_start_matches('/');
+    let is_hidden = name.split('/').any(|part| part.starts_with('.'));
+    if name != INDEX_PAGE
+        && !is_hidden
+        && !name.ends_with(".gz")
+        && let Some(found) = find(name)
+    {
+        return file_response(find, name, found, headers);
+    }
+    if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
+        return missing_page();
+    }
+    page_response(find).unwrap_or_else(missing_page)
+}
+
+/// Returns the page with a fresh nonce. Every response has its own, so it must not be cached.
+fn page_response(find: FindFile) -> Option<Response> {
+    let index = find(INDEX_PAGE)?;
+    let nonce = Uuid::new_v4().simple().to_string();
+    let page = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
+    let mut response = ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let policy = content_policy(&nonce).try_into().expect("a nonce is hexadecimal");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    Some(response)
+}
+
+/// Builds the Content-Security-Policy: resources come from this server only. Style attributes are allowed,
+/// since replies may colour their text and such attributes load nothing.
+fn content_policy(nonce: &str) -> String {
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        &format!("style-src 'self' 'nonce-{nonce}'"),
+        "style-src-attr 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "media-src 'self' blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "worker-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+    .join("; ")
+}
+
+fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Response {
+    let tag: String = found.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("W/\"{tag}\"");
+    let is_compressed =
+        accepts(headers, &header::ACCEPT_ENCODING, "gzip").then(|| find(&format!("{name}.gz"))).flatten();
+    let known_tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut response = if known_tags
+        .flat_map(|tags| tags.split(','))
+        .any(|known_tags| matches!(known_tags.trim(), "*") || known_tags.trim() == tag)
+    {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let mut response =
+            file_body(is_compressed.as_ref().map_or(found.data, |is_compressed| is_compressed.data.clone()));
+        if is_compressed.is_some() {
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
+        response
+    };
+    let cache_control =
+        if name.starts_with(HASHED_FOLDER) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::ETAG, tag.try_into().expect("a hash is hexadecimal"));
+    response
+}
+
+fn file_body(data: Cow<'static, [u8]>) -> Response {
+    match data {
+        Cow::Borrowed(bytes) => Body::from(bytes).into_response(),
+        Cow::Owned(bytes) => Body::from(bytes).into_response(),
+    }
+}
+
+/// Checks that a header lists a value with a weight above zero.
+fn accepts(headers: &HeaderMap, name: &header::HeaderName, encoding: &str) -> bool {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|value| {
+        let (value, weight) = value.split_once(';').unwrap_or((value, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        value.trim().eq_ignore_ascii_case(encoding) && weight != Some(0.0)
+    })
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("woff2") => "font/woff2",
+        Some("json" | "map") => "application/json",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Returns a page that tells how to build the studio.
+fn unbuilt_page() -> Response {
+    const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tambour</title>\
+        <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\
+        <h1>Tambour</h1><p>The server is running, without the studio: it was not built before this program. With Node 20.19 or \
+        newer, <code>cargo xtask serve</code> builds both.</p>\
+        <p><a href=\"/docs\">The interface</a>, <a href=\"/openapi.json\">its description</a>, \
+        <a href=\"/metrics\">counters</a>.</p></html>";
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Repeatable turns in progress: a client that lost the response and repeats its request waits for the turn
+//! or joins its stream.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::live_run::LiveRun;
+use crate::store::MessageRow;
+
+/// Owner and idempotency key of a turn.
+type TurnKey = (String, String);
+
+/// Repeatable turns in progress.
+#[derive(Default)]
+pub(crate) struct TurnClaims(Mutex<HashMap<TurnKey, Arc<ClaimedTurn>>>);
+
+/// Run of a turn.
+pub(crate) type TurnRun = (Arc<MessageRow>, Arc<LiveRun>);
+
+/// Turn in progress.
+pub(crate) struct ClaimedTurn {
+    /// Request of the turn.
+    pub(crate) request: String,
+    /// Run of the turn, once it has one.
+    run: watch::Sender<Option<TurnRun>>,
+    over_token: CancellationToken,
+}
+
+/// Guard of a turn in progress; dropping it ends the entry.
+pub(crate) struct TurnClaim {
+    claims: Arc<TurnClaims>,
+    key: TurnKey,
+    turn: Arc<ClaimedTurn>,
+}
+
+impl TurnClaims {
+    /// Registers a turn, or returns the one in progress with the same key.
+    pub(crate) fn claim(
+        self: &Arc<TurnClaims>,
+        owner: &str,
+        request_id: &str,
+        request: &str,
+    ) -> Result<TurnClaim, Arc<ClaimedTurn>> {
+        let key = (owner.to_owned(), request_id.to_owned());
+        match self.lock().entry(key.clone()) {
+            Entry::Occupied(claim_entry) => Err(claim_entry.get().clone()),
+            Entry::Vacant(place) => {
+                let claim_entry = ClaimedTurn {
+                    request: request.to_owned(),
+                    run: watch::Sender::default(),
+                    over_token: CancellationToken::new(),
+                };
+                let turn = place.insert(Arc::new(claim_entry)).clone();
+                Ok(TurnClaim { claims: self.clone(), key, turn })
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnKey, Arc<ClaimedTurn>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClaimedTurn {
+    /// Waits for the run; `None` if the turn ends without one.
+    pub(crate) async fn wait_run(&self) -> Option<TurnRun> {
+        let mut run = self.run.subscribe();
+        let result = tokio::select! {
+            biased;
+            result = run.wait_for(Option::is_some) => result.ok()?.clone(),
+            () = self.wait_over() => None,
+        };
+        result
+    }
+
+    /// Waits until the turn is over.
+    pub(crate) async fn wait_over(&self) {
+        self.over_token.cancelled().await;
+    }
+}
+
+impl TurnClaim {
+    /// Publishes the run for others to read.
+    pub(crate) fn publish_run(&self, run: TurnRun) {
+        self.turn.run.send_replace(Some(run));
+    }
+}
+
+impl Drop for TurnClaim {
+    fn drop(&mut self) {
+        // Waiting requests find it gone.
+        self.claims.lock().remove(&self.key);
+        self.turn.over_token.cancel();
+    }
+}

@@ -1,0 +1,262 @@
+//! MCP servers whose tools messages may call.
+
+use std::collections::BTreeMap;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+
+use crate::base::origins::{ConfigError, ValueOrigins};
+use crate::base::secrets::key_from_variable;
+use crate::base::urls::mask_url;
+use crate::tools::{ToolLimits, is_tool_name};
+
+/// MCP server: reached over HTTP (`url`), or started as a child process (`command`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct McpConfig {
+    /// URL of the server (streamable HTTP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of all requests to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Environment variable with the key, sent as `Authorization: Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// Program to start; it communicates over its standard input and output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Arguments of the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Further environment variables passed to the program, besides a basic set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Tools to expose, by the server's own names; `*` exposes all.
+    pub tools: Vec<String>,
+    /// Prefix of the names of its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Timeout of a call and of connecting, in milliseconds; `tools.timeout_ms` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Tools that need a confirmation before they run; `*` stands for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirm: Vec<String>,
+}
+
+/// Wildcard for all tools.
+const ALL_TOOLS: &str = "*";
+/// Headers that belong to the protocol.
+const PROTOCOL_HEADERS: [&str; 6] =
+    ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
+
+impl McpConfig {
+    /// Returns the exposed name of one of the server's tools.
+    pub(crate) fn exposed_name(&self, tool: &str) -> String {
+        format!("{}{tool}", self.prefix.as_deref().unwrap_or_default())
+    }
+
+    /// Returns the server's own name of an exposed tool; `None` if it is not exposed.
+    pub(crate) fn own_name<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let tool = name.strip_prefix(self.prefix.as_deref().unwrap_or_default())?;
+        self.exposes(tool).then_some(tool)
+    }
+
+    /// Returns `true` if the tool is exposed.
+    pub(crate) fn exposes(&self, tool: &str) -> bool {
+        list_has(&self.tools, tool)
+    }
+
+    /// Returns `true` if the exposed name is listed explicitly, not only by `*`.
+    pub(crate) fn names_explicitly(&self, name: &str) -> bool {
+        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|name_in_list| name_in_list == tool))
+    }
+
+    /// Returns `true` if the tool needs a confirmation.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+    )]
+    pub(crate) fn needs_confirmation(&self, tool: &str) -> bool {
+        list_has(&self.confirm, tool)
+    }
+
+    /// Masks possible secrets.
+    pub(crate) fn mask(&mut self) {
+        if let Some(url) = &mut self.url {
+            *url = mask_url(url);
+        }
+        self.headers.values_mut().for_each(|value| *value = "***".to_owned());
+    }
+}
+
+fn list_has(list: &[String], tool: &str) -> bool {
+    list.iter().any(|entry| entry == ALL_TOOLS || entry == tool)
+}
+
+/// MCP servers of a configuration, with the limits and origins that their checks and connections need.
+#[derive(Clone, Copy)]
+pub(crate) struct McpSection<'a> {
+    /// MCP servers by name.
+    pub(crate) servers: &'a BTreeMap<String, McpConfig>,
+    pub(crate) tools: &'a ToolLimits,
+    pub(crate) origins: &'a ValueOrigins,
+}
+
+impl McpSection<'_> {
+    /// Checks the MCP servers.
+    ///
+    /// # Errors
+    /// A server cannot be reached or started as configured, or exposes no tools.
+    pub(crate) fn check_mcp(&self) -> Result<(), ConfigError> {
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        for (name, server) in self.servers {
+            self.check_mcp_server(name, server)?;
+            for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
+                let exposed_name = server.exposed_name(tool);
+                if let Some(other) = names.insert(exposed_name.clone(), name) {
+                    let reason =
+                        format!("has `{exposed_name}`, and so has `{other}`; a `prefix` tells them apart");
+                    return Err(self.origins.field_error(&format!("mcp.{name}.tools"), &reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
+        let mcp_error =
+            |field: &str, reason: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), reason));
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+        if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+            let reason =
+                "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
+            return Err(self.origins.field_error(&format!("mcp.{name}"), reason));
+        }
+        if cfg!(not(feature = "mcp")) {
+            return Err(self.origins.field_error(
+                &format!("mcp.{name}"),
+                "needs a server that was built with the feature `mcp`",
+            ));
+        }
+        match (&server.url, &server.command) {
+            (Some(_), Some(_)) => {
+                return mcp_error("command", "stands beside `url`; a server has one of them");
+            }
+            (None, None) => {
+                return Err(self
+                    .origins
+                    .field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+            }
+            (Some(url), None) => {
+                let masked_url = mask_url(url);
+                let scheme = ["http://", "https://"]
+                    .iter()
+                    .any(|supported_scheme| url.to_ascii_lowercase().starts_with(supported_scheme));
+                match Url::parse(url) {
+                    Ok(url_parsed) if scheme && url_parsed.has_host() && url_parsed.fragment().is_none() => {}
+                    Err(error) if scheme => {
+                        return mcp_error("url", &format!("is `{masked_url}`, which is no URL: {error}"));
+                    }
+                    _ => {
+                        return mcp_error(
+                            "url",
+                            &format!("begins with http:// or https://, and `{masked_url}` does not"),
+                        );
+                    }
+                }
+                for (field, is_set) in [("args", !server.args.is_empty()), ("env", !server.env.is_empty())] {
+                    if is_set {
+                        return mcp_error(field, "goes with `command`, and the server has a `url`");
+                    }
+                }
+            }
+            (None, Some(command)) => {
+                if command.trim().is_empty() {
+                    return mcp_error("command", "is empty; it takes a program");
+                }
+                for (field, is_set) in
+                    [("headers", !server.headers.is_empty()), ("key_env", server.key_env.is_some())]
+                {
+                    if is_set {
+                        return mcp_error(
+                            field,
+                            "goes with `url`, and the server has a `command`; `env` names variables for it",
+                        );
+                    }
+                }
+            }
+        }
+        for (header, value) in &server.headers {
+            let is_reserved = PROTOCOL_HEADERS.contains(&header.to_ascii_lowercase().as_str());
+            if HeaderName::try_from(header).is_err() || HeaderValue::try_from(value).is_err() || is_reserved {
+                let reason = if is_reserved {
+                    "belongs to the protocol"
+                } else {
+                    "is no header, or its value is none"
+                };
+                return mcp_error("headers", &format!("has `{}`, which {reason}", header.escape_debug()));
+            }
+        }
+        if let Some(variable) = &server.key_env {
+            self.read_mcp_key(name, variable)?;
+        }
+        if let Some(invalid_name) = server
+            .env
+            .iter()
+            .find(|supported_scheme| supported_scheme.is_empty() || supported_scheme.contains(['=', '\0']))
+        {
+            return mcp_error(
+                "env",
+                &format!("takes names of variables, not `{}`", invalid_name.escape_debug()),
+            );
+        }
+        if server.tools.is_empty() {
+            return mcp_error(
+                "tools",
+                "is empty, so that nothing joins; it takes names of tools, or `*` for all of them",
+            );
+        }
+        for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
+            let exposed_name = server.exposed_name(tool);
+            if !is_tool_name(&exposed_name) {
+                let reason = format!(
+                    "has `{}`, and the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`",
+                    exposed_name.escape_debug()
+                );
+                return mcp_error("tools", &reason);
+            }
+        }
+        if let Some(prefix) = &server.prefix
+            && !is_tool_name(prefix)
+        {
+            return mcp_error("prefix", "takes letters, digits, `_`, `-` and `.`");
+        }
+        if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL_TOOLS && !server.exposes(tool)) {
+            return mcp_error("confirm", &format!("names `{tool}`, which is not among its `tools`"));
+        }
+        let max_timeout = self.tools.max_timeout_ms;
+        match server.timeout_ms {
+            Some(ms) if !(1..=max_timeout).contains(&ms) => {
+                mcp_error("timeout_ms", &format!("is 1 to {max_timeout} (`tools.max_timeout_ms`), not {ms}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the key of an MCP server.
+    ///
+    /// # Errors
+    /// The variable is not set, or its value is no valid key.
+    pub(crate) fn read_mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
+        key_from_variable(variable).map_err(|error| {
+            self.origins.field_error(
+                &format!("mcp.{name}.key_env"),
+                &format!("names the variable `{variable}`, and {error}"),
+            )
+        })
+    }
+}

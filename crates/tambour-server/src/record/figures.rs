@@ -1,0 +1,114 @@
+//! Figures of one reply, as added to the totals of its hour.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::spending::UpstreamSpending;
+use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
+
+/// Result of a reply, with its repairs.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyEnd<'a> {
+    /// `completed`, `failed` or `cancelled`.
+    pub(crate) status: &'a str,
+    /// Set when a fallback text is shown instead of the reply, or the reply is kept as prose.
+    pub(crate) replaced: bool,
+    /// Milliseconds until its first text.
+    pub(crate) first_text_ms: Option<u64>,
+    /// Its findings.
+    pub(crate) findings: Option<&'a Value>,
+}
+
+/// Fields of a finding that the figures count.
+#[derive(Deserialize)]
+struct RepairedFinding<'a> {
+    rule: &'a str,
+    code: &'a str,
+    repair: Option<&'a str>,
+}
+
+/// Returns the figures of a message by upstream. The last of `calls` produced the reply.
+pub(crate) fn message_figures(
+    row: &MessageRow,
+    status: &str,
+    record: &Value,
+    first_text_ms: Option<u64>,
+    calls: &[UpstreamSpending],
+) -> Vec<Figures> {
+    let metadata = &record["metadata"];
+    let has_metadata = |name: &str| metadata.get(name).is_some_and(|value| !value.is_null());
+    let end = ReplyEnd {
+        status,
+        replaced: has_metadata("fallback_reason") || has_metadata("unused_reason"),
+        first_text_ms,
+        findings: record.get("findings"),
+    };
+    reply_figures(hour(&row.created), &row.owner, &end, calls)
+}
+
+/// Returns the figures of a reply that began in `hour`, by upstream. The last of `calls` produced it.
+pub(crate) fn reply_figures(
+    hour: &str,
+    owner: &str,
+    ReplyEnd { status, replaced, first_text_ms, findings }: &ReplyEnd<'_>,
+    calls: &[UpstreamSpending],
+) -> Vec<Figures> {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let of_calls = |calls: &UpstreamSpending| Figures {
+        hour: hour.to_owned(),
+        owner: owner.to_owned(),
+        upstream: calls.upstream.as_ref().to_owned(),
+        counts: ReplyCounts {
+            input_tokens: count(calls.tokens.input),
+            output_tokens: count(calls.tokens.output),
+            unpriced_tokens: count(calls.unpriced_tokens),
+            cost: calls.cost,
+            ..ReplyCounts::default()
+        },
+        ..Figures::default()
+    };
+    let mut all: Vec<Figures> = calls.iter().map(of_calls).collect();
+    if all.is_empty() {
+        // An interrupted run does not know its upstreams any more.
+        all.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
+    }
+    let Some(Figures { counts, first_text, repairs, .. }) = all.last_mut() else { return all };
+    *first_text = first_text_ms.map(FirstTexts::bucket);
+    match *status {
+        "completed" => counts.completed = 1,
+        "cancelled" => counts.cancelled = 1,
+        _ => counts.failed = 1,
+    }
+    if counts.completed == 1 {
+        *repairs = repairs_by_rule(*findings);
+        counts.replaced = i64::from(*replaced);
+        counts.repaired = i64::from(!replaced && !repairs.is_empty());
+    }
+    all
+}
+
+/// Returns the hour of an RFC 3339 time in UTC.
+fn hour(time: &str) -> &str {
+    time.get(..13).unwrap_or(time)
+}
+
+/// Returns the current hour.
+pub(crate) fn current_hour() -> String {
+    hour(&Timestamp::now().to_string()).to_owned()
+}
+
+fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
+    let mut counts: Vec<RuleCount> = Vec::new();
+    for finding in findings.and_then(Value::as_array).into_iter().flatten() {
+        let Ok(RepairedFinding { rule, code, repair: Some(_) }) = RepairedFinding::deserialize(finding)
+        else {
+            continue;
+        };
+        match counts.iter_mut().find(|rule_count| rule_count.rule == rule && rule_count.code == code) {
+            Some(rule_count) => rule_count.count += 1,
+            None => counts.push(RuleCount { rule: rule.to_owned(), code: code.to_owned(), count: 1 }),
+        }
+    }
+    counts
+}

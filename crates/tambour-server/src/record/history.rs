@@ -1,0 +1,287 @@
+//! Builds the history that a model receives in a conversation. Each reply is in its repaired form
+//! without drafts, so that the model sees the correct format; an unused reply is replaced by the text the
+//! user saw, or omitted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tambour::event::{FinishReason, ToolCall};
+use tambour::tool::{RegisteredTool, ToolRegistry};
+use tambour::{Event, InputEnd, Options, Pipeline, Profile, Sink};
+
+use super::Timings;
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::store::{MessageRow, Store, StoreError, TurnHistory};
+use crate::upstream::{Content, Message};
+
+/// Rewrites the replies of a message in their correct form.
+pub(crate) struct HistoryWriter {
+    dialect: String,
+    options: Options,
+    /// True if a tool loop runs the calls of the replies.
+    pub(crate) has_tool_loop: bool,
+}
+
+impl HistoryWriter {
+    pub(crate) fn new(dialect: &str, options: &Options) -> HistoryWriter {
+        let mut options = options.clone();
+        options.profile = Profile::Lenient;
+        options.first_only = false;
+        let has_tool_loop = std::mem::take(&mut options.tool_loop);
+        HistoryWriter { dialect: dialect.to_owned(), options, has_tool_loop }
+    }
+
+    /// Returns the history text of a reply that made `calls`; `None` if nothing of the reply was used. `cut`:
+    /// it was truncated.
+    pub(crate) fn render_reply(&self, raw: &str, calls: &[ToolCall], cut: bool) -> Option<String> {
+        let mut options = self.options.clone();
+        options.tools = Some(tools_accepting(calls));
+        let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
+        let mut pipeline = pipeline.ok()?.with_extensions(true);
+        let mut sink = HistorySink::default();
+        // The log holds the whole chunk that exceeded the limit.
+        let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
+        pipeline.push_str(raw, &mut sink);
+        let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
+        pipeline.finish(&InputEnd::Finished(reason), &mut sink);
+        let metadata = &pipeline.outcome().metadata;
+        if metadata.fallback_reason.is_some() {
+            return None;
+        }
+        // Unused prose is returned as prose, not in the form of its dialect. Plain text is reduced to
+        // its answer, since its reasoning is a draft.
+        if metadata.unused_reason.is_some() || metadata.dialect == "plain" {
+            return Some(collect_answer(&sink.events));
+        }
+        // A correct reply is returned verbatim, which keeps the model's prompt cache valid.
+        if metadata.repairs == 0 && metadata.warnings == 0 && !sink.has_draft {
+            return Some(raw.to_owned());
+        }
+        Some(pipeline.rewrite(&sink.events).unwrap_or_else(|| raw.to_owned()))
+    }
+}
+
+/// Returns tools that accept exactly the calls that were made, so that calls accepted then are accepted again
+/// even if the tools have changed since.
+fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
+    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for call in calls {
+        by_name.entry(&call.name).or_default().push(&call.args);
+    }
+    ToolRegistry::new(by_name.into_iter().map(|(name, args)| {
+        // Every call is compared with all of them.
+        let schema = if args.len() > MAX_EXACT_CALLS { json!({}) } else { json!({ "enum": args }) };
+        let mut tool = RegisteredTool::from_trusted(name, schema);
+        tool.read_only = true;
+        tool
+    }))
+}
+
+/// Most calls of one tool that are matched exactly; beyond that all arguments are accepted.
+const MAX_EXACT_CALLS: usize = 128;
+
+/// Returns the answer among the events of a reply.
+fn collect_answer(events: &[Event<'_>]) -> String {
+    let text = |event: &Event<'_>| match event {
+        Event::FinalDelta { text } => Some(text.to_string()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+/// Collects events without drafts; adjacent deltas are merged.
+#[derive(Default)]
+struct HistorySink {
+    events: Vec<Event<'static>>,
+    has_draft: bool,
+}
+
+impl Sink for HistorySink {
+    fn event(&mut self, event: Event<'_>) {
+        match (self.events.last_mut(), event) {
+            (_, Event::DraftDelta { .. } | Event::Aside { .. }) => self.has_draft = true,
+            (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text }) => {
+                before.to_mut().push_str(&text);
+            }
+            (Some(Event::PhaseDelta { text: before, .. }), Event::PhaseDelta { text, .. }) => {
+                before.to_mut().push_str(&text);
+            }
+            (_, event) => self.events.push(event.into_owned()),
+        }
+    }
+}
+
+/// Returns the replies of a record as history messages, with the tool results that the model was sent between
+/// them.
+pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
+    let reply_message = |reply: &Value| {
+        let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
+        (!text.is_empty()).then(|| Message::new("assistant", text))
+    };
+    let Some(turns) = record["turns"].as_array() else { return reply_message(record).into_iter().collect() };
+    let turn_messages = |turn: &Value| {
+        let results = turn["told"].as_str().map(|results| Message::new("user", results));
+        [reply_message(turn), results]
+    };
+    turns.iter().flat_map(turn_messages).flatten().collect()
+}
+
+/// Messages that one turn adds to its conversation.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TurnMessages {
+    /// Text of the user.
+    #[serde(default)]
+    text: Option<String>,
+    /// Complete prompt; replaces all earlier messages.
+    #[serde(default)]
+    messages: Option<Vec<Message>>,
+    /// History text of the replies.
+    #[serde(default)]
+    replies: Vec<Message>,
+}
+
+impl TurnMessages {
+    /// Combines the user's text of a request with the replies of its record.
+    pub(crate) fn new(request: &str, record: &Value) -> TurnMessages {
+        let mut messages: TurnMessages = serde_json::from_str(request).unwrap_or_default();
+        if messages.text.is_none() && messages.messages.is_none() {
+            messages.text = last_user_text(request);
+        }
+        TurnMessages { replies: history_replies(record), ..messages }
+    }
+}
+
+/// Prompt as sent. Earlier messages are referenced by id, so that deleted ones are not kept here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PromptRecord {
+    /// System prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) system: Option<String>,
+    /// Ids of the earlier messages of the conversation, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) before: Vec<String>,
+    /// Text of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// Complete prompt by role; replaces `before` and `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Vec<Message>>,
+}
+
+/// Returns the user's last line in the history of a Skein prompt, which later messages of the conversation
+/// include.
+fn last_user_text(request: &str) -> Option<String> {
+    let request: Value = serde_json::from_str(request).ok()?;
+    let lines = request["context"]["history"].as_array()?;
+    lines.iter().rev().find(|line| line["role"] == "user")?["content"].as_str().map(str::to_owned)
+}
+
+impl PromptRecord {
+    /// Returns the messages of the prompt; deleted earlier messages are omitted.
+    pub(crate) async fn load_messages(
+        self,
+        store: &dyn Store,
+        own: &ReadingDefaults,
+    ) -> Result<Vec<Message>, StoreError> {
+        let mut turns = Vec::new();
+        for id in &self.before {
+            if let Some(stored_turn) = store.turn_history(id).await?
+                && let Some((_, turn)) = load_turn(store, own, stored_turn).await?
+            {
+                turns.push(turn);
+            }
+        }
+        Ok(self.with_history(turns))
+    }
+
+    /// Combines the prompt with the earlier turns.
+    fn with_history(self, before: Vec<TurnMessages>) -> Vec<Message> {
+        let system = self.system.map(|text| Message::new("system", text));
+        let mut history = Vec::new();
+        for turn in before {
+            match (turn.text, turn.messages) {
+                (Some(text), _) => push_user_text(&mut history, text),
+                (None, Some(messages)) => {
+                    history = messages.into_iter().filter(|message| message.role != "system").collect();
+                }
+                (None, None) => {}
+            }
+            history.extend(turn.replies);
+        }
+        match (self.messages, self.text) {
+            (Some(messages), _) => history = messages,
+            (None, Some(text)) => push_user_text(&mut history, text),
+            (None, None) => {}
+        }
+        system.into_iter().chain(history).collect()
+    }
+}
+
+/// Prepends the earlier messages of the conversation to a prompt, up to about `max_history` bytes of them.
+pub(crate) async fn build_prompt(
+    store: &dyn Store,
+    own: &ReadingDefaults,
+    max_history: usize,
+    message: &MessageRow,
+    mut prompt: PromptRecord,
+) -> Result<(PromptRecord, Vec<Message>), StoreError> {
+    let mut turns = Vec::new();
+    for stored_turn in store.history_before(message, max_history).await? {
+        let id = stored_turn.id.clone();
+        let Some((status, turn)) = load_turn(store, own, stored_turn).await? else { continue };
+        // A failed message without a reply is skipped: the client repeats its question, and one that cannot
+        // be answered must not be repeated for ever.
+        if status == "running" || (status == "failed" && turn.replies.is_empty()) {
+            continue;
+        }
+        // It contains the complete prompt, so nothing before it is needed.
+        let is_complete = turn.messages.is_some();
+        turns.push(turn);
+        prompt.before.push(id);
+        if is_complete {
+            break;
+        }
+    }
+    turns.reverse();
+    prompt.before.reverse();
+    let messages = prompt.clone().with_history(turns);
+    Ok((prompt, messages))
+}
+
+/// Returns the status of a message and what it adds to its conversation.
+async fn load_turn(
+    store: &dyn Store,
+    own: &ReadingDefaults,
+    stored_turn: TurnHistory,
+) -> Result<Option<(String, TurnMessages)>, StoreError> {
+    let TurnHistory { id, status, history, source } = stored_turn;
+    if let Some(turn) = history {
+        return Ok(serde_json::from_str(&turn).ok().map(|messages| (status, messages)));
+    }
+    let Some((request, summary)) = source else { return Ok(None) };
+    if let Some(summary) = summary {
+        return Ok(Some((
+            status,
+            TurnMessages::new(&request, &serde_json::from_str(&summary).unwrap_or_default()),
+        )));
+    }
+    // The end may be in the log already while the record is not built yet.
+    let fold = super::fold_log(store, &id).await?;
+    let (status, record) = fold.into_record(Timings::default(), &request, own);
+    Ok(Some((status.to_owned(), TurnMessages::new(&request, &record))))
+}
+
+/// Adds a text of the user. It is merged with an unanswered one before it, since not every model accepts two
+/// user messages in a row.
+fn push_user_text(messages: &mut Vec<Message>, text: String) {
+    match messages.last_mut() {
+        Some(Message { role, content: Some(Content::Text(last)), .. }) if role == "user" => {
+            if *last != text {
+                last.push_str("\n\n");
+                last.push_str(&text);
+            }
+        }
+        _ => messages.push(Message::new("user", text)),
+    }
+}

@@ -1,0 +1,306 @@
+//! Builds the record of a message from its log and its request alone; building it again gives the same
+//! record.
+
+pub(crate) mod figures;
+mod fold;
+pub(crate) mod history;
+pub(crate) mod spending;
+pub(crate) mod turn_end;
+
+pub(crate) use fold::{LogFold, fold_log, fold_run_log};
+
+use history::{HistoryWriter, PromptRecord, TurnMessages};
+use spending::UpstreamSpending;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tambour::Event;
+use tambour::event::{Failure, ToolCall, ToolResult};
+use tambour::options::Language;
+use tambour::sequence::Sequencer;
+
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::store::{
+    Batch, Lease, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome,
+};
+use crate::tools::{self, CallError};
+use crate::upstream::new_failure;
+
+/// Durations of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Timings {
+    /// Milliseconds from the request to the first item of the upstream.
+    pub first_byte_ms: Option<u64>,
+    /// Milliseconds from the request to the end.
+    pub total_ms: u64,
+}
+
+/// Name of log entries for discarded attempts (P-034). Never sent to clients.
+pub(crate) const ATTEMPT_ENTRY: &str = "attempt";
+
+/// Name of log entries between two replies of a tool loop. Never sent to clients.
+pub(crate) const ROUND_ENTRY: &str = "turn";
+
+/// Name of log entries for updates applied to the conversation's state, right after their event. Never sent
+/// to clients.
+pub(crate) const STATE_ENTRY: &str = "state";
+
+/// Log entry that names the fallback upstream and its dialect, after the ones before gave no usable reply.
+/// Never sent to clients.
+const UPSTREAM_ENTRY: &str = "upstream";
+
+/// Name of the log entry that holds the prompt as sent. Never sent to clients.
+const PROMPT_ENTRY: &str = "prompt";
+
+/// Builds the log entry of a prompt.
+pub(crate) fn prompt_entry(number: u64, messages: &PromptRecord) -> Batch {
+    let mut batch = Batch::new(number);
+    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(messages).to_string().as_bytes()));
+    batch
+}
+
+/// Adds the entry of a chosen fallback: fields that override those of the request.
+pub(crate) fn add_choice(chosen: &Value, batch: &mut Batch) {
+    batch.push_event(UPSTREAM_ENTRY, |out| out.extend_from_slice(chosen.to_string().as_bytes()));
+}
+
+/// Data of a state entry.
+#[derive(Serialize, Deserialize)]
+struct StateEntry<'a> {
+    /// Position of the message's first update within its conversation.
+    start: i64,
+    #[serde(borrow)]
+    applied: &'a RawValue,
+}
+
+/// Adds the entry of a state update.
+pub(crate) fn add_state_update(start: i64, block: &tambour::state::AppliedBlock, batch: &mut Batch) {
+    batch.push_event(STATE_ENTRY, |out| {
+        out.extend_from_slice(json!({"start": start, "applied": block}).to_string().as_bytes())
+    });
+}
+
+/// Data of the entry between two replies.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ToolResultsEntry {
+    /// Tool results as sent to the model.
+    pub(crate) told: String,
+    /// History text of the reply before, where it differs from the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<String>,
+}
+
+/// Reason why a message could not be finished.
+#[derive(Debug)]
+pub(crate) enum FinishError {
+    /// Its log could not be read.
+    LogUnreadable(StoreError),
+    /// Its end was not written, or the outcome of the write is unknown.
+    EndUnwritten(WriteOutcome),
+}
+
+impl From<StoreError> for FinishError {
+    fn from(error: StoreError) -> FinishError {
+        FinishError::LogUnreadable(error)
+    }
+}
+
+/// Measurements of a run, written with its last entries.
+#[derive(Debug, Default)]
+pub(crate) struct RunTotals {
+    pub(crate) timings: Timings,
+    /// Usage to add to its key.
+    pub(crate) usage: Option<UsageRow>,
+    /// Calls by upstream; the last one produced the reply.
+    pub(crate) calls: Vec<UpstreamSpending>,
+}
+
+/// Finishes a message whose log ends with `last`: the last entries and the record are written in one step.
+/// Returns its status.
+pub(crate) async fn finish(
+    lease: &mut dyn Lease,
+    last: Batch,
+    counts: RunTotals,
+    defaults: &ReadingDefaults,
+) -> Result<&'static str, FinishError> {
+    let mut fold = fold_run_log(lease).await?;
+    fold.add(&last);
+    finish_folded(lease, fold, last, counts, defaults).await
+}
+
+async fn finish_folded(
+    lease: &mut dyn Lease,
+    mut fold: LogFold,
+    last: Batch,
+    RunTotals { timings, usage, calls }: RunTotals,
+    own: &ReadingDefaults,
+) -> Result<&'static str, FinishError> {
+    let row = lease.row().clone();
+    let size = fold.size;
+    let updates = std::mem::take(&mut fold.updates);
+    let (status, record) = fold.into_record(timings, &row.request, own);
+    let figures = figures::message_figures(&row, status, &record, timings.first_byte_ms, &calls);
+    let mut outcome = outcome(&row, record, size);
+    outcome.figures = figures;
+    outcome.usage = usage;
+    // A repeated request after a failure would apply them twice.
+    if status != "failed" {
+        outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
+        outcome.updates = updates;
+    }
+    match lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await {
+        WriteOutcome::Stored => Ok(status),
+        written => Err(FinishError::EndUnwritten(written)),
+    }
+}
+
+/// Splits a record into the stored parts: a summary that listings show, and details that they do not.
+fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
+    let turn = json!(TurnMessages::new(&row.request, &record));
+    let mut details = Map::new();
+    for name in ["prompt", "events", "findings"] {
+        if let Some(part) = record.as_object_mut().and_then(|record| record.remove(name)) {
+            details.insert(name.to_owned(), part);
+        }
+    }
+    let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
+    let size = size + row.request.len() + turn.len() + summary.len() + details.len();
+    MessageOutcome {
+        size: size as u64,
+        turn: Some(turn),
+        summary,
+        details: Some(details),
+        ..MessageOutcome::default()
+    }
+}
+
+/// Returns the failure of messages that were running when the server stopped.
+pub(crate) fn interrupted_failure() -> Failure {
+    new_failure("interrupted", "the server stopped while the message was running", true)
+}
+
+/// Closes messages that were running when the server stopped: adds the missing events and one `error`.
+/// Returns their number.
+pub(crate) async fn recover(store: &dyn Store, defaults: &ReadingDefaults) -> Result<usize, StoreError> {
+    let rows = store.list_abandoned().await?;
+    let count = rows.len();
+    let is_forgotten = |row: &&MessageRow| {
+        let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+        request["as_response"]["store"] == false
+    };
+    let forgotten_ids: Vec<String> = rows.iter().filter(is_forgotten).map(|row| row.id.clone()).collect();
+    for row in rows {
+        let Some(mut lease) = store.claim(&row.id).await? else { continue };
+        match close(&mut *lease, interrupted_failure(), RunTotals::default(), defaults).await {
+            Ok(_) => {}
+            Err(FinishError::LogUnreadable(error)) => return Err(error),
+            Err(FinishError::EndUnwritten(written)) => {
+                tracing::error!(
+                    message_id = row.id,
+                    ?written,
+                    "a message that was running could not be closed"
+                );
+                return Err(StoreError::Closed);
+            }
+        }
+    }
+    if !forgotten_ids.is_empty() {
+        store.delete_messages(&forgotten_ids).await?;
+    }
+    Ok(count)
+}
+
+/// Ends a message or turn whose log breaks off: adds the missing events and an `error`, or nothing if the log
+/// has its end. Returns its status.
+pub(crate) async fn close(
+    lease: &mut dyn Lease,
+    failure: Failure,
+    counts: RunTotals,
+    defaults: &ReadingDefaults,
+) -> Result<&'static str, FinishError> {
+    if lease.row().kind == RunKind::Turn {
+        return turn_end::close(lease, &failure, &defaults.options).await;
+    }
+    let mut log_fold = fold_run_log(lease).await?;
+    let last = if log_fold.end_event.is_some() {
+        Batch::new(log_fold.last_entry + 1)
+    } else {
+        closing_events(&mut log_fold, lease.row(), defaults, failure)
+    };
+    log_fold.add(&last);
+    finish_folded(lease, log_fold, last, counts, defaults).await
+}
+
+/// Builds the events that close an interrupted stream, in the language of its request.
+fn closing_events(
+    log_fold: &mut LogFold,
+    row: &MessageRow,
+    defaults: &ReadingDefaults,
+    failure: Failure,
+) -> Batch {
+    let mut batch = Batch::new(log_fold.last_entry + 1);
+    let (_, options) = log_fold.reply_options(&row.request, defaults);
+    let mut sequencer = Sequencer::new(&options);
+    for event in &log_fold.events {
+        let name = event["event"].as_str().unwrap_or("");
+        if let Some(event) = Event::parse(name, &event["data"]) {
+            sequencer.observe(&event);
+        }
+    }
+    // Without a tool loop calls are not run, so they have no results.
+    if options.tool_loop && !log_fold.calls.is_empty() {
+        let mut results = Vec::new();
+        for call in log_fold.calls.clone() {
+            let result = log_fold.result_of_call(&call.call_id).unwrap_or_else(|has_started| {
+                let result = unanswered_result(&call.call_id, has_started, options.texts.language);
+                let event = Event::from(result.clone());
+                batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
+                result
+            });
+            results.push((call, result));
+        }
+        // The next message of the conversation includes the known results.
+        let calls: Vec<ToolCall> = results.iter().map(|(call, _)| call.clone()).collect();
+        let results_text = tools::results_message(options.texts.language, &results, defaults.max_shown_bytes);
+        add_tool_results(
+            log_fold.last_reply(),
+            &calls,
+            &results_text,
+            &log_fold.history_writer(&row.request, defaults),
+            &mut batch,
+        );
+    }
+    let mut send =
+        |event: Event<'_>| batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
+    if sequencer.has_started() {
+        sequencer.finish(&mut send);
+    }
+    send(Event::Error(failure));
+    batch
+}
+
+/// Returns the error result of a call that was open when the server stopped. The call is never run again.
+fn unanswered_result(call_id: &str, has_started: bool, language: Language) -> ToolResult {
+    let call_error = if has_started { CallError::Interrupted } else { CallError::ServerStopped };
+    let error = Some(call_error.error(language));
+    ToolResult { call_id: call_id.to_owned(), ok: false, result: None, error, elapsed_ms: 0 }
+}
+
+/// Adds the entry with the tool results after a reply; returns the history text of the reply.
+pub(crate) fn add_tool_results(
+    raw: &str,
+    calls: &[ToolCall],
+    results_text: &str,
+    history_sources: &HistoryWriter,
+    batch: &mut Batch,
+) -> String {
+    let raw = raw.trim_end_matches('\n');
+    let history = history_sources.render_reply(raw, calls, false).filter(|text| text != raw);
+    let entry = ToolResultsEntry { told: results_text.to_owned(), history };
+    batch.push_event(ROUND_ENTRY, |out| out.extend_from_slice(json!(entry).to_string().as_bytes()));
+    entry.history.unwrap_or_else(|| raw.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! Dialogues: drives the library's dialogue machine with an upstream and the store. Its state is stored after
+//! every step; a turn is a run with a log, which clients read like that of a message.
+
+mod templates;
+mod turn;
+mod turn_log;
+mod turn_quota;
+mod turn_record;
+
+pub(crate) use templates::{OwnerTemplates, ParsedTemplateCache, hash_text};
+pub(crate) use turn::{TurnClient, TurnInput, interrupted_call, load_machine, log_problem, run_turn};
+pub(crate) use turn_log::TurnLog;
+pub(crate) use turn_quota::TurnQuota;
+pub(crate) use turn_record::{
+    DialogueOrigin, ForkOrigin, TurnRecord, add_coverage, build_test, for_each_turn,
+};

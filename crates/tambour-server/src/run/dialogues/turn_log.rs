@@ -1,0 +1,303 @@
+//! Writes the events of a turn to its log as one valid stream, however many model calls it takes. Events are
+//! held back or discarded before they reach the log.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tambour::dialect::Intent;
+use tambour::event::{Event, Extension, Failure, FinishReason};
+use tambour::options::Language;
+use tambour::sequence::Sequencer;
+use tambour::span::Place;
+use tambour::{Finding, InputEnd, Options, Pipeline, Sink};
+use tambour_prompt::dialogue::DialogueTurn;
+
+use super::turn::CANCELLED;
+use crate::base::problem::Problem;
+use crate::record::interrupted_failure;
+use crate::record::turn_end::{outcome, push_event};
+use crate::run::live_run::LiveRun;
+use crate::store::{Batch, DialogueProgress, Lease, RunEnd, WriteOutcome};
+
+/// Sink that writes the events of a turn to its log.
+pub(crate) struct TurnLog {
+    live_run: Arc<LiveRun>,
+    lease: Box<dyn Lease>,
+    /// Entries not yet on the log.
+    batch: Batch,
+    /// Bytes of entries on the log.
+    size: usize,
+    /// Result of the last write, if nothing more can be written.
+    write_failure: Option<WriteOutcome>,
+    /// Sequence state of the stream.
+    sequencer: Sequencer,
+    /// True if the current reply continues a message that an earlier one began.
+    is_continuing: bool,
+    /// True if text of its answer was written.
+    has_answer: bool,
+    /// True while events are held back, and the held events.
+    is_holding: bool,
+    held_events: Vec<Event<'static>>,
+    /// End of the message, held until the end of the turn.
+    end_events: Vec<Event<'static>>,
+    is_over: bool,
+}
+
+impl TurnLog {
+    /// Creates the outlet of a turn that begins.
+    pub(crate) fn new(live_run: Arc<LiveRun>, lease: Box<dyn Lease>, options: &Options) -> TurnLog {
+        TurnLog {
+            live_run,
+            batch: Batch::new(lease.next_number()),
+            lease,
+            size: 0,
+            write_failure: None,
+            sequencer: Sequencer::new(options),
+            is_continuing: false,
+            has_answer: false,
+            is_holding: false,
+            held_events: Vec::new(),
+            end_events: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Waits until the turns before it are over.
+    pub(crate) fn wait_turn(&self) -> BoxFuture<'static, ()> {
+        self.lease.wait_turn()
+    }
+
+    /// Appends the gathered entries to the log. On an error the turn must not continue.
+    pub(crate) async fn flush(&mut self) -> Result<(), WriteOutcome> {
+        if let Some(write_failure) = self.write_failure {
+            return Err(write_failure);
+        }
+        if self.batch.is_empty() || self.is_over {
+            return Ok(());
+        }
+        let next = Batch::new(self.batch.last() + 1);
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.live_run.note_append(&batch);
+        self.size += batch.body().len();
+        let written = self.lease.append(batch).await.into_result();
+        self.write_failure = written.err();
+        written
+    }
+
+    /// Waits until readers may see everything on the log.
+    pub(crate) async fn wait_settled(&self) -> Result<(), WriteOutcome> {
+        self.lease.wait_settled().await.into_result()
+    }
+
+    /// Finishes the log, whose end was written, together with the progress of the dialogue, atomically.
+    pub(crate) async fn finish(
+        &mut self,
+        status: &str,
+        progress: Option<DialogueProgress>,
+    ) -> Result<(), WriteOutcome> {
+        if let Some(write_failure) = self.write_failure {
+            return Err(write_failure);
+        }
+        // Tried once: the result of an interrupted try is unknown.
+        self.write_failure = Some(WriteOutcome::Unknown);
+        let last = std::mem::replace(&mut self.batch, Batch::new(1));
+        self.live_run.note_append(&last);
+        let outcome = outcome(self.size + last.body().len(), progress);
+        let written = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
+        self.write_failure = Some(written);
+        written.into_result()
+    }
+
+    /// Returns `true` if a message has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.sequencer.has_started()
+    }
+
+    /// Starts another reply, which continues the message on the log.
+    pub(crate) fn next_reply(&mut self) {
+        self.has_answer = false;
+        self.is_continuing = self.sequencer.has_started();
+        if self.is_continuing {
+            self.sequencer.next_reply();
+        }
+    }
+
+    /// Holds back events from now on, unless text of this reply's answer is on the log; returns whether it is
+    ///
+    pub(crate) fn hold(&mut self) -> bool {
+        self.is_holding = !self.has_answer;
+        self.has_answer
+    }
+
+    /// Writes the held events.
+    pub(crate) fn release(&mut self) {
+        self.is_holding = false;
+        for event in std::mem::take(&mut self.held_events) {
+            self.event(event);
+        }
+    }
+
+    /// Discards the held events: the reply is re-asked or shown to nobody. An end of message written earlier
+    /// is kept.
+    pub(crate) fn discard(&mut self) {
+        self.is_holding = false;
+        self.held_events.clear();
+    }
+
+    /// Writes the status of the turn.
+    fn push_status(&mut self, data: &Value) {
+        self.batch.push_event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
+    }
+
+    /// Writes the end of the turn.
+    pub(crate) fn close(&mut self, turn: &DialogueTurn, requests: &[Extension], options: &Options) {
+        if self.is_over {
+            return;
+        }
+        // A turn cancelled before its message began is a message that was truncated at once.
+        let failure = turn.error.as_ref().filter(|failure| self.has_begun() || failure.code != CANCELLED);
+        match failure {
+            Some(failure) if !self.has_begun() || self.end_events.is_empty() => {
+                self.push_status(&json!({ "state": turn.status, "turn": turn }));
+                return self.end_with_error(failure);
+            }
+            _ => {}
+        }
+        if self.end_events.is_empty() {
+            self.write_standard_message(turn, requests, options);
+        } else {
+            requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
+        }
+        // The end follows everything else and carries the turn's notices.
+        let mut end_events = std::mem::take(&mut self.end_events);
+        for event in &mut end_events {
+            if let Event::Completed(completed) = event {
+                completed.metadata.notices.extend(turn.notices.iter().cloned());
+            }
+        }
+        let (last, before): (Vec<_>, Vec<_>) =
+            end_events.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
+        for event in &before {
+            match event {
+                Event::FinalEnd if self.is_continuing => self.end_answer(),
+                event => self.send(event),
+            }
+        }
+        self.push_status(&json!({ "state": turn.status, "turn": turn }));
+        last.iter().for_each(|event| self.send(event));
+        self.is_over = true;
+    }
+
+    /// Writes the end of a turn that was refused.
+    pub(crate) fn refuse(&mut self, problem: &Problem) {
+        if !self.is_over && self.write_failure.is_none() {
+            let failure = match problem.code() {
+                "closing" => interrupted_failure(),
+                code => Failure::new(code, problem.detail(), problem.is_retryable()),
+            };
+            self.end_with_error(&failure);
+        }
+    }
+
+    /// Ends the stream with an error, after closing open parts (J-035).
+    fn end_with_error(&mut self, failure: &Failure) {
+        if self.has_begun() {
+            self.end_answer();
+        }
+        self.send(&Event::Error(failure.clone()));
+        self.is_over = true;
+    }
+
+    /// Writes a standard sentence for a turn without text of the model.
+    fn write_standard_message(&mut self, turn: &DialogueTurn, requests: &[Extension], options: &Options) {
+        let has_error = turn.error.is_some();
+        let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
+            _ if has_error => "",
+            (_, Some(message), _) => message.as_str(),
+            (Language::Zh, None, false) => "请看下面的内容。",
+            (Language::En, None, false) => "Please look at this.",
+            (Language::Zh, None, true) => "好的。",
+            (Language::En, None, true) => "All right.",
+        };
+        let end = if has_error { InputEnd::Finished(FinishReason::Cancelled) } else { InputEnd::stop() };
+        let Ok(pipeline) = Pipeline::new("plain", options) else { return };
+        self.next_reply();
+        let mut pipeline = pipeline.with_extensions(true);
+        pipeline.push_str(text, self);
+        let metadata = turn.metadata.as_ref();
+        if let Some(decision) = metadata.and_then(|metadata| metadata.exit_decision.clone()) {
+            pipeline.insert(decision, self);
+        }
+        requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
+        pipeline.finish(&end, self);
+        // Text of an earlier model call keeps that call's dialect.
+        let action_type =
+            metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
+        for event in &mut self.end_events {
+            if let (Event::Completed(completed), Some(action_type)) = (event, action_type) {
+                completed.metadata.dialect.clone_from(action_type);
+            }
+        }
+    }
+
+    fn send(&mut self, event: &Event<'_>) {
+        self.sequencer.observe(event);
+        push_event(&mut self.batch, event);
+    }
+
+    /// Closes the open parts of the message.
+    fn end_answer(&mut self) {
+        let TurnLog { sequencer, batch, .. } = self;
+        sequencer.finish(&mut |event| push_event(batch, &event));
+    }
+
+    /// Writes an event of a reply that continues another one's message: parts that have begun are not begun
+    /// again.
+    fn continue_with(&mut self, event: &Event<'_>) {
+        let TurnLog { sequencer, batch, .. } = self;
+        let out = &mut |event: Event<'_>| push_event(batch, &event);
+        match event {
+            Event::SerpSummary { text } => sequencer.apply(&Intent::Summary(text.clone()), out),
+            Event::ThinkingStart => sequencer.apply(&Intent::ThinkingStart, out),
+            Event::PhaseStart { title, .. } => {
+                sequencer.apply(&Intent::Phase(title.clone(), Place::START), out);
+            }
+            Event::PhaseDelta { text, .. } => sequencer.push_phase_text(text, out),
+            Event::ThinkingEnd => sequencer.apply(&Intent::ThinkingEnd, out),
+            Event::FinalDelta { text } => sequencer.push_final_text(text, out),
+            Event::SerpQueries { queries } => sequencer.apply(&Intent::Queries(queries.clone()), out),
+            event => out(event.clone()),
+        }
+    }
+}
+
+impl Sink for TurnLog {
+    fn event(&mut self, event: Event<'_>) {
+        if self.is_over {
+            return;
+        }
+        if self.is_holding {
+            return self.held_events.push(event.into_owned());
+        }
+        match event {
+            Event::FinalEnd | Event::Completed(_) => self.end_events.push(event.into_owned()),
+            Event::Error(_) => {
+                // A failure after the begin closes the message; before it, the end of the turn reports the
+                // failure.
+                if self.has_begun() {
+                    self.end_events.push(event.into_owned());
+                }
+            }
+            event => {
+                self.has_answer |= matches!(event, Event::FinalDelta { .. });
+                match self.is_continuing {
+                    true => self.continue_with(&event),
+                    false => self.send(&event),
+                }
+            }
+        }
+    }
+
+    fn finding(&mut self, _: Finding) {}
+}

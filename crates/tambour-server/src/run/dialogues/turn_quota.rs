@@ -1,0 +1,44 @@
+//! Quota of a turn: counted at the request, refunded unless a model is asked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::base::problem::Problem;
+use crate::run::engine::RunEngine;
+use crate::run::keys::Caller;
+use crate::run::quotas::Limits;
+
+/// Request counted against a key, refunded on drop unless the turn began.
+pub(crate) struct TurnQuota {
+    app: Arc<RunEngine>,
+    key: String,
+    owner: String,
+    limits: Arc<Limits>,
+    is_spent: bool,
+}
+
+impl TurnQuota {
+    /// Counts a request, or refuses it.
+    pub(crate) fn reserve(app: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
+        app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+        let Caller { key, owner, limits, .. } = caller.clone();
+        Ok(TurnQuota { app: app.clone(), key, owner, limits, is_spent: false })
+    }
+
+    /// Spends the request: the turn goes on to a model.
+    pub(crate) async fn spend(mut self) {
+        self.is_spent = true;
+        self.app.charge_key(&self.key, &self.owner, 1, &Value::Null).await;
+    }
+}
+
+impl Drop for TurnQuota {
+    fn drop(&mut self) {
+        if !self.is_spent {
+            self.app.quotas.refund(&self.key, &self.limits);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! State that the runs of messages and turns share.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::base::cpu_pool::CpuPool;
+use crate::base::memory::MemoryBudget;
+use crate::base::metrics::Metrics;
+use crate::base::problem::Problem;
+use crate::base::settings::Settings;
+use crate::base::token_counts::TokenCounts;
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::run::dialogues::ParsedTemplateCache;
+use crate::run::keys::KeyRegistry;
+use crate::run::live_run::LiveRun;
+use crate::run::loaded_config::LoadedConfig;
+use crate::run::quotas::{Quotas, day};
+use crate::run::run_registry::RunRegistry;
+use crate::run::turns::TurnQueues;
+use crate::store::{Figures, MessageRow, Store, UsageRow};
+use crate::telemetry::TraceHandle;
+use crate::tools::{DeskRegistry, SchemaCache};
+
+/// State that runs share.
+pub(crate) struct RunEngine {
+    /// Part that a reload replaces.
+    loaded_config: RwLock<Arc<LoadedConfig>>,
+    /// Persistent store.
+    pub store: Arc<dyn Store>,
+    /// Running messages and turns.
+    pub running: RunRegistry,
+    /// Memory budget of requests.
+    pub memory: MemoryBudget,
+    /// Pool for CPU-bound work.
+    pub cpu_pool: CpuPool,
+    /// Cache of compiled tool schemas.
+    pub schemas: SchemaCache,
+    /// Pending confirmations and client results that running messages wait for.
+    pub desks: DeskRegistry,
+    /// Queue of turns in each conversation.
+    pub turns: TurnQueues,
+    /// Rate and token limits of keys.
+    pub quotas: Quotas,
+    /// Cache of parsed dialogue templates.
+    pub templates: Arc<ParsedTemplateCache>,
+    /// Settings that can be changed at run time.
+    pub settings: RwLock<Settings>,
+    /// Held while settings change, in the store and in memory.
+    pub settings_change: tokio::sync::Mutex<()>,
+    /// API keys.
+    pub keys: KeyRegistry,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Tracing spans.
+    pub traces: TraceHandle,
+    /// Notified when data was deleted and has to be erased from the files.
+    pub deletion_notify: Notify,
+    /// Cancelled when the server stops accepting requests.
+    pub shutdown: CancellationToken,
+    /// Cancelled when running messages get no more time.
+    pub run_abort: CancellationToken,
+    /// Tasks of running messages.
+    pub run_tasks: TaskTracker,
+}
+
+impl RunEngine {
+    /// Creates the state of a starting server.
+    pub(crate) fn new(
+        loaded: LoadedConfig,
+        (metrics, traces): (Metrics, TraceHandle),
+        store: Arc<dyn Store>,
+        settings: Settings,
+        keys: KeyRegistry,
+        quotas: Quotas,
+    ) -> RunEngine {
+        RunEngine {
+            loaded_config: RwLock::new(Arc::new(loaded)),
+            store,
+            running: RunRegistry::default(),
+            memory: MemoryBudget::default(),
+            cpu_pool: CpuPool::new(),
+            schemas: SchemaCache::new(),
+            desks: DeskRegistry::default(),
+            turns: TurnQueues::default(),
+            quotas,
+            templates: Arc::new(ParsedTemplateCache::new(
+                metrics.template_hits.clone(),
+                metrics.template_misses.clone(),
+            )),
+            settings: RwLock::new(settings),
+            settings_change: tokio::sync::Mutex::default(),
+            keys,
+            metrics,
+            traces,
+            deletion_notify: Notify::new(),
+            shutdown: CancellationToken::new(),
+            run_abort: CancellationToken::new(),
+            run_tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Charges usage to a key: for its limits and for `GET /api/v1/usage`.
+    pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
+        let more = self.record_usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&more).await {
+            tracing::error!(%error, key, "what was asked with a key is not counted");
+        }
+    }
+
+    /// Adds the figures of a reply that belongs to no message.
+    pub(crate) async fn add_figures(&self, figures: &[Figures]) {
+        if let Err(error) = self.store.add_figures(figures).await {
+            tracing::error!(%error, "figures of a reply are not counted");
+        }
+    }
+
+    /// Charges usage to the limits of a key; returns the row to store.
+    pub(crate) fn record_usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> UsageRow {
+        let (tokens, now) = (TokenCounts::from_usage(usage), Timestamp::now());
+        self.quotas.spend(key, tokens, now);
+        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        UsageRow {
+            day: day(now),
+            key: key.to_owned(),
+            name: self.keys.key_name(key),
+            owner: owner.to_owned(),
+            requests,
+            input_tokens: count(tokens.input),
+            output_tokens: count(tokens.output),
+        }
+    }
+
+    /// Returns the current configuration. Running messages keep the one they began with.
+    #[must_use]
+    pub(crate) fn loaded_config(&self) -> Arc<LoadedConfig> {
+        self.loaded_config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the configuration for messages that begin from now on.
+    pub(crate) fn replace(&self, loaded: LoadedConfig) {
+        loaded.mcp.start();
+        *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
+    }
+
+    /// Returns the current settings.
+    #[must_use]
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the settings for messages that begin from now on. The caller holds `settings_change`.
+    pub(crate) fn replace_settings(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Returns the defaults for reading a reply that begins now.
+    #[must_use]
+    pub(crate) fn reading_defaults(&self) -> ReadingDefaults {
+        let config = &self.loaded_config().config;
+        ReadingDefaults::new(&config.limits, &config.tools, &self.settings())
+    }
+
+    /// Cancels runs and waits until they have ended.
+    pub(crate) async fn cancel_runs(&self, runs: Vec<Arc<LiveRun>>) {
+        runs.iter().for_each(|live| live.cancel.cancel());
+        for live in runs {
+            live.wait_over().await;
+        }
+    }
+
+    /// Cancels the running messages whose rows match and waits until they have ended.
+    pub(crate) async fn cancel_messages(&self, fits: impl Fn(&MessageRow) -> bool) -> Result<(), Problem> {
+        for live in self.running.all_messages() {
+            let Some(row) = self.store.message(&live.id).await? else { continue };
+            if fits(&row) {
+                live.cancel.cancel();
+                live.wait_over().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs work to completion, even if the client that requested it disconnects.
+    pub(crate) async fn run_to_completion<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.run_tasks.spawn(work).await.unwrap_or_else(|_| Err(Problem::internal()))
+    }
+}

@@ -1,0 +1,226 @@
+//! API keys, callers and owners (invariant 10). A key belongs to an owner, as does everything created with
+//! it; both outlive the key.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+
+use crate::base::connection::Connection;
+use crate::base::ids;
+use crate::base::memory::MemoryHold;
+use crate::run::quotas::{self, Limits};
+use crate::store::KeyRow;
+use crate::telemetry::ParentSpan;
+
+/// Registry of API keys. Holds hashes only, never secrets.
+pub(crate) struct KeyRegistry {
+    keys: RwLock<Vec<ActiveKey>>,
+    /// Tokens for event streams, by hash.
+    tokens: Mutex<HashMap<Vec<u8>, StreamToken>>,
+    /// Serializes changes of keys, so that the check before a change still holds when it is made.
+    pub(crate) change_lock: tokio::sync::Mutex<()>,
+}
+
+/// Key with its limits and the token that is cancelled on removal.
+struct ActiveKey {
+    key: KeyRow,
+    limits: Arc<Limits>,
+    removal: CancellationToken,
+}
+
+/// Permission to read one event stream.
+struct StreamToken {
+    message: String,
+    caller: Caller,
+    expires_at: Instant,
+}
+
+/// Owner and key id while no key exists.
+pub(crate) const LOCAL_OWNER: &str = "local";
+/// Id and owner of the configured key.
+pub(crate) const CONFIGURED_KEY: &str = "configured";
+/// Lifetime of a token.
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Authenticated client of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Owner of everything this caller creates.
+    pub(crate) owner: String,
+    /// Id of the key; `local` while no key exists.
+    pub(crate) key: String,
+    /// Right to change settings and keys.
+    pub(crate) admin: bool,
+    /// Limits of the key.
+    pub(crate) limits: Arc<Limits>,
+    /// Cancelled when the key is removed.
+    pub(crate) removal: CancellationToken,
+    /// Connection of the request.
+    pub(crate) connection: Option<Arc<Connection>>,
+    /// Parent span of the request.
+    pub(crate) span: ParentSpan,
+    /// Memory reserved for the request.
+    pub(crate) memory: MemoryHold,
+}
+
+impl KeyRegistry {
+    /// Combines the stored keys with the configured one.
+    #[must_use]
+    pub(crate) fn new(mut rows: Vec<KeyRow>, configured_key: Option<&str>) -> KeyRegistry {
+        rows.extend(configured_key.map(|secret| KeyRow {
+            id: CONFIGURED_KEY.into(),
+            owner: CONFIGURED_KEY.into(),
+            name: CONFIGURED_KEY.into(),
+            hash: hash(secret),
+            admin: true,
+            created: ids::now(),
+            limits: None,
+        }));
+        let keys = rows.into_iter().map(ActiveKey::new).collect();
+        KeyRegistry {
+            keys: RwLock::new(keys),
+            tokens: Mutex::default(),
+            change_lock: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn read_keys(&self) -> RwLockReadGuard<'_, Vec<ActiveKey>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tokens(&self) -> MutexGuard<'_, HashMap<Vec<u8>, StreamToken>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if there is no key.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read_keys().is_empty()
+    }
+
+    /// Checks that an admitted caller would still be admitted.
+    pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
+        let keys = self.read_keys();
+        if keys.is_empty() {
+            caller.key == LOCAL_OWNER
+        } else {
+            keys.iter().any(|keys| keys.key.id == caller.key)
+        }
+    }
+
+    /// Checks that a caller may still change keys.
+    pub(crate) fn can_change(&self, caller: &Caller) -> bool {
+        let keys = self.read_keys();
+        if keys.is_empty() {
+            caller.key == LOCAL_OWNER
+        } else {
+            keys.iter().any(|keys| keys.key.id == caller.key && keys.key.admin)
+        }
+    }
+
+    /// Returns the caller of a secret. Compares it with every key, each in constant time.
+    pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
+        let keys = self.read_keys();
+        if keys.is_empty() {
+            let (owner, key) = (LOCAL_OWNER.to_owned(), LOCAL_OWNER.to_owned());
+            return Some(Caller {
+                owner,
+                key,
+                admin: true,
+                limits: quotas::unlimited(),
+                removal: CancellationToken::new(),
+                connection: None,
+                span: ParentSpan::default(),
+                memory: MemoryHold::default(),
+            });
+        }
+        let hash = hash(secret?);
+        let mut found = None;
+        for ActiveKey { key, limits, removal } in keys.iter() {
+            if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
+                found = Some(Caller {
+                    owner: key.owner.clone(),
+                    key: key.id.clone(),
+                    admin: key.admin,
+                    limits: limits.clone(),
+                    removal: removal.clone(),
+                    connection: None,
+                    span: ParentSpan::default(),
+                    memory: MemoryHold::default(),
+                });
+            }
+        }
+        found
+    }
+
+    /// Returns the name of a key, or its id if it is not known.
+    pub(crate) fn key_name(&self, id: &str) -> String {
+        let keys = self.read_keys();
+        keys.iter().find(|keys| keys.key.id == id).map_or_else(|| id.to_owned(), |keys| keys.key.name.clone())
+    }
+
+    /// Adds a key.
+    pub(crate) fn add(&self, key: KeyRow) {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).push(ActiveKey::new(key));
+    }
+
+    /// Replaces a key for new requests.
+    pub(crate) fn change(&self, key: KeyRow) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = keys.iter_mut().find(|keys| keys.key.id == key.id) {
+            let removal = keys.removal.clone();
+            *keys = ActiveKey { removal, ..ActiveKey::new(key) };
+        }
+    }
+
+    /// Removes a key; its streams and runs end.
+    pub(crate) fn remove(&self, id: &str) {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).retain(|keys| {
+            if keys.key.id == id {
+                keys.removal.cancel();
+            }
+            keys.key.id != id
+        });
+    }
+
+    /// Creates a short-lived token that allows its bearer to read the events of a message.
+    pub(crate) fn create_token(&self, caller: &Caller, message: &str) -> String {
+        let secret = ids::new_secret();
+        let mut tokens = self.lock_tokens();
+        let now = Instant::now();
+        tokens.retain(|_, token| token.expires_at > now && !token.caller.removal.is_cancelled());
+        let caller = Caller { memory: MemoryHold::default(), ..caller.clone() };
+        let token = StreamToken { message: message.to_owned(), caller, expires_at: now + TOKEN_LIFETIME };
+        tokens.insert(hash(&secret), token);
+        secret
+    }
+
+    /// Returns the caller that created a token, if it is valid for that message.
+    pub(crate) fn find_by_token(&self, token: &str, message: &str) -> Option<Caller> {
+        let tokens = self.lock_tokens();
+        let token = tokens.get(&hash(token))?;
+        let is_valid = token.message == message && token.expires_at > Instant::now();
+        (is_valid && self.is_admitted(&token.caller)).then(|| token.caller.clone())
+    }
+}
+
+impl ActiveKey {
+    fn new(key: KeyRow) -> ActiveKey {
+        let limits = key.limits.as_deref().map(|limits| {
+            serde_json::from_str(limits).unwrap_or_else(|error| {
+                tracing::error!(%error, key = key.id, "what a key may do cannot be read; it may ask nobody");
+                Limits { aliases: Some(Vec::new()), ..Limits::default() }
+            })
+        });
+        ActiveKey { key, limits: Arc::new(limits.unwrap_or_default()), removal: CancellationToken::new() }
+    }
+}
+
+/// Returns the SHA-256 hash of a secret.
+pub(crate) fn hash(secret: &str) -> Vec<u8> {
+    Sha256::digest(secret.as_bytes()).to_vec()
+}

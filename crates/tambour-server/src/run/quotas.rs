@@ -1,0 +1,282 @@
+//! Limits of keys and their usage: requests a minute, tokens a day.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tambour::texts::format_count;
+
+use jiff::{Timestamp, ToSpan, Unit, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+use crate::base::problem::Problem;
+use crate::base::token_counts::TokenCounts;
+use crate::run::keys::Caller;
+
+/// Limits of a key. Absent fields do not limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Messages and turns of dialogues a minute; as many may arrive in one burst.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests_per_minute: Option<u32>,
+    /// Tokens of prompts and replies a day (UTC), as counted by upstreams. Running messages finish after the
+    /// limit is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens_per_day: Option<u64>,
+    /// The only aliases that the key may use, through the routes of other protocols (`/v1/…`) alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) aliases: Option<Vec<String>>,
+}
+
+/// Usage of the keys, as needed for their limits.
+#[derive(Default)]
+pub(crate) struct Quotas(Mutex<HashMap<String, KeyUsage>>);
+
+/// Usage of one key.
+#[derive(Default)]
+struct KeyUsage {
+    /// Time up to which the requests so far use the allowed rate.
+    rate_until: Option<Instant>,
+    day: String,
+    tokens: u64,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Quotas {
+    /// Starts with the tokens that each key has used on `day`.
+    pub(crate) fn new(day: &str, usage: impl Iterator<Item = (String, u64)>) -> Quotas {
+        let usage_entry =
+            |(key, tokens)| (key, KeyUsage { day: day.to_owned(), tokens, ..KeyUsage::default() });
+        Quotas(Mutex::new(usage.map(usage_entry).collect()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, KeyUsage>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request, or refuses it.
+    pub(crate) fn admit(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
+        let Limits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
+        if requests_per_minute.is_none() && tokens_per_day.is_none() {
+            return Ok(());
+        }
+        let mut all = self.lock();
+        let key_usage = all.entry(caller.key.clone()).or_default();
+        if let Some(max) = tokens_per_day
+            && key_usage.day == day(time)
+            && key_usage.tokens >= *max
+        {
+            let detail =
+                format!("this key may use {} in a day, and they are used up", format_count(*max, "token"));
+            return Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)));
+        }
+        if let Some(max) = requests_per_minute {
+            let interval = MINUTE / (*max).max(1);
+            let rate_until = key_usage.rate_until.map_or(now, |rate_until| rate_until.max(now)) + interval;
+            if *max == 0 || rate_until > now + MINUTE {
+                let wait = (rate_until - now).saturating_sub(MINUTE);
+                let detail = format!("this key may ask {} in a minute", format_count(*max, "time"));
+                let seconds = if *max == 0 { 60 } else { wait.as_secs() + 1 };
+                return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
+            }
+            key_usage.rate_until = Some(rate_until);
+        }
+        Ok(())
+    }
+
+    /// Returns a request that was counted and then refused for another reason.
+    pub(crate) fn refund(&self, key: &str, limits: &Limits) {
+        let Some(max) = limits.requests_per_minute else { return };
+        if let Some(key_usage) = self.lock().get_mut(key) {
+            key_usage.rate_until =
+                key_usage.rate_until.and_then(|rate_until| rate_until.checked_sub(MINUTE / max.max(1)));
+        }
+    }
+
+    /// Adds the tokens that a message has used.
+    pub(crate) fn spend(&self, key: &str, tokens: TokenCounts, time: Timestamp) {
+        let mut all = self.lock();
+        let key_usage = all.entry(key.to_owned()).or_default();
+        let day = day(time);
+        if key_usage.day != day {
+            (key_usage.day, key_usage.tokens) = (day, 0);
+        }
+        key_usage.tokens = key_usage.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
+    }
+
+    /// Forgets a removed key.
+    pub(crate) fn forget(&self, key: &str) {
+        self.lock().remove(key);
+    }
+}
+
+impl Limits {
+    /// Checks that the key may use this alias; `None` stands for a request that names no alias.
+    pub(crate) fn check_alias(&self, alias: Option<&str>) -> Result<(), Problem> {
+        let Some(aliases) = &self.aliases else { return Ok(()) };
+        if alias.is_some_and(|alias| aliases.iter().any(|allowed| allowed == alias)) {
+            return Ok(());
+        }
+        let detail = format!(
+            "this key may ask {} by the routes of other protocols (`/v1/chat/completions` and so on), and nothing else",
+            if aliases.is_empty() { "nobody".to_owned() } else { aliases.join(", ") }
+        );
+        Err(Problem::new(axum::http::StatusCode::FORBIDDEN, "model_forbidden", detail))
+    }
+}
+
+/// Service fields that a key limited to aliases may send. They affect how a model writes and never which
+/// model is asked. Services and proxies accept many fields that choose a model (`models`, `route`,
+/// `provider`, `fallbacks`, `extra_body`, `api_base`) and add new ones, so this is a list of allowed fields.
+const ALLOWED_FIELDS: [&str; 37] = [
+    "audio",
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "generationConfig",
+    "include_reasoning",
+    "keep_alive",
+    "length_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "min_p",
+    "min_tokens",
+    "modalities",
+    "n",
+    "options",
+    "output_config",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "reasoning",
+    "reasoning_effort",
+    "repetition_penalty",
+    "repeat_penalty",
+    "safetySettings",
+    "stop_sequences",
+    "stream_options",
+    "think",
+    "thinking",
+    "top_a",
+    "top_k",
+    "top_logprobs",
+    "typical_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
+impl Limits {
+    /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `extra_fields`
+    /// passed on to the service.
+    pub(crate) fn check_fields<'a>(
+        &self,
+        mut overrides: impl Iterator<Item = &'a String>,
+        mut extra_fields: impl Iterator<Item = &'a String>,
+    ) -> Result<(), Problem> {
+        if self.aliases.is_none() {
+            return Ok(());
+        }
+        let refusal = |field: String, detail: String| {
+            let problem = Problem::new(axum::http::StatusCode::FORBIDDEN, "field_forbidden", detail);
+            Err(problem.with("field", field))
+        };
+        if let Some(name) = overrides.next() {
+            let field = format!("tambour.{name}");
+            let detail =
+                format!("this key is limited to aliases, and the alias says `{name}`: leave out `{field}`");
+            return refusal(field, detail);
+        }
+        if let Some(name) = extra_fields.find(|name| !ALLOWED_FIELDS.contains(&name.as_str())) {
+            let detail = format!(
+                "this key is limited to aliases, and may not send `{name}` to their services: it may choose another model; \
+                 those that it may send are {}",
+                ALLOWED_FIELDS.join(", ")
+            );
+            return refusal(name.clone(), detail);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the day of a time, in UTC.
+pub(crate) fn day(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::UTC).date().to_string()
+}
+
+/// Returns the seconds until the next day (UTC).
+fn seconds_until_midnight(time: Timestamp) -> u64 {
+    let now = time.to_zoned(TimeZone::UTC);
+    let next = now.start_of_day().and_then(|start| start.checked_add(1.day()));
+    let seconds =
+        next.and_then(|next| now.until((Unit::Second, &next))).map_or(3600, |span| span.get_seconds());
+    u64::try_from(seconds).unwrap_or(3600).max(1)
+}
+
+/// Returns limits that limit nothing.
+pub(crate) fn unlimited() -> Arc<Limits> {
+    Arc::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_util::sync::CancellationToken;
+
+    use crate::base::memory::MemoryHold;
+    use crate::telemetry::ParentSpan;
+
+    fn caller(limits: Limits) -> Caller {
+        Caller {
+            owner: "o".into(),
+            key: "k".into(),
+            admin: false,
+            limits: Arc::new(limits),
+            removal: CancellationToken::new(),
+            connection: None,
+            span: ParentSpan::default(),
+            memory: MemoryHold::default(),
+        }
+    }
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn so_many_requests_may_come_at_once_and_then_one_after_the_other() {
+        let (quotas, start) = (Quotas::default(), Instant::now());
+        let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
+        let admit_at = |seconds: u64| {
+            quotas.admit(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
+        };
+        for _ in 0..3 {
+            assert!(admit_at(0).is_ok());
+        }
+        assert_eq!(admit_at(0).expect_err("too many").code(), "rate_limited");
+        assert!(admit_at(19).is_err());
+        assert!(admit_at(20).is_ok() && admit_at(20).is_err());
+        // After a pause the full burst is available again.
+        assert!(
+            admit_at(200).is_ok() && admit_at(200).is_ok() && admit_at(200).is_ok() && admit_at(200).is_err()
+        );
+    }
+
+    #[test]
+    fn tokens_are_those_of_a_day() {
+        let quotas = Quotas::new("2026-01-01", [("k".to_owned(), 90)].into_iter());
+        let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
+        let (evening, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
+        let now = Instant::now();
+        assert!(quotas.admit(&caller, now, evening).is_ok());
+        quotas.spend("k", TokenCounts { input: 9, output: 2 }, evening);
+        assert_eq!(quotas.admit(&caller, now, evening).expect_err("used up").code(), "tokens_used_up");
+        assert!(quotas.admit(&caller, now, next).is_ok());
+        quotas.spend("k", TokenCounts { input: 1, output: 0 }, next);
+        assert!(quotas.admit(&caller, now, next).is_ok());
+        assert_eq!(seconds_until_midnight(evening), 60);
+    }
+}

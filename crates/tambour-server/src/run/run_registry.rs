@@ -1,0 +1,135 @@
+//! Running messages and turns, which a client may read, cancel or wait for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::base::ids;
+use crate::run::engine::RunEngine;
+use crate::run::live_run::LiveRun;
+use crate::store::RunKind;
+
+/// Running messages and turns of dialogues, by id.
+#[derive(Default)]
+pub(crate) struct RunRegistry {
+    by_id: Mutex<HashMap<String, OwnedRun>>,
+}
+
+/// Running message or turn with its owner.
+struct OwnedRun {
+    owner: String,
+    live_run: Arc<LiveRun>,
+    kind: RunKind,
+    /// Id of its conversation or dialogue.
+    conversation: String,
+    /// Set for a turn once the turns before it are over.
+    is_active: bool,
+}
+
+/// Registration of a turn of a dialogue; dropping it removes the turn.
+pub(crate) struct RunningTurn {
+    app: Arc<RunEngine>,
+    live_run: Arc<LiveRun>,
+}
+
+impl RunningTurn {
+    /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
+    pub(crate) fn begin(app: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
+        let most = app.loaded_config().config.max_running;
+        let live_run = LiveRun::new(ids::new_id("turn"));
+        let added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), most);
+        added.then(|| RunningTurn { app: app.clone(), live_run })
+    }
+
+    /// Returns the handle with its readers and its cancellation.
+    pub(crate) fn live_run(&self) -> &Arc<LiveRun> {
+        &self.live_run
+    }
+
+    /// Marks the turn as first in its queue.
+    pub(crate) fn mark_active(&self) {
+        let mut by_id = self.app.running.lock();
+        if let Some(turn) = by_id.get_mut(&self.live_run.id) {
+            turn.is_active = true;
+        }
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        self.live_run.mark_over();
+        self.app.running.remove(&self.live_run.id);
+    }
+}
+
+impl RunRegistry {
+    /// Adds a message of an owner's conversation; `false` if the owner has `most` already.
+    pub(crate) fn add(&self, owner: &str, conversation: &str, live: Arc<LiveRun>, most: usize) -> bool {
+        self.insert((owner, conversation), RunKind::Message, live, most)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(
+        &self,
+        (owner, conversation): (&str, &str),
+        kind: RunKind,
+        live_run: Arc<LiveRun>,
+        most: usize,
+    ) -> bool {
+        let mut by_id = self.lock();
+        if by_id.len() >= most && by_id.values().filter(|other| other.owner == owner).count() >= most {
+            return false;
+        }
+        let (owner, conversation) = (owner.to_owned(), conversation.to_owned());
+        by_id.insert(live_run.id.clone(), OwnedRun { owner, live_run, kind, conversation, is_active: false });
+        true
+    }
+
+    /// Returns the running message of that id.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<LiveRun>> {
+        let by_id = self.lock();
+        by_id.get(id).filter(|run| run.kind == RunKind::Message).map(|run| run.live_run.clone())
+    }
+
+    /// Returns the running turn of that id.
+    pub(crate) fn get_turn(&self, id: &str) -> Option<Arc<LiveRun>> {
+        let by_id = self.lock();
+        by_id.get(id).filter(|run| run.kind == RunKind::Turn).map(|run| run.live_run.clone())
+    }
+
+    /// Returns all running messages.
+    pub(crate) fn all_messages(&self) -> Vec<Arc<LiveRun>> {
+        self.select(|run| run.kind == RunKind::Message)
+    }
+
+    /// Returns the running messages of a conversation, including queued ones and ones about to begin.
+    pub(crate) fn conversation_messages(&self, conversation: &str) -> Vec<Arc<LiveRun>> {
+        self.select(|run| run.kind == RunKind::Message && run.conversation == conversation)
+    }
+
+    /// Returns the active turn of a dialogue, and ended ones not yet removed.
+    pub(crate) fn active_turns(&self, dialogue: &str) -> Vec<Arc<LiveRun>> {
+        self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue && run.is_active)
+    }
+
+    /// Returns the turns of a dialogue, including queued ones.
+    pub(crate) fn dialogue_turns(&self, dialogue: &str) -> Vec<Arc<LiveRun>> {
+        self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
+    }
+
+    fn select(&self, fit: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<LiveRun>> {
+        self.lock().values().filter(|run| fit(run)).map(|run| run.live_run.clone()).collect()
+    }
+
+    /// Removes a message that has ended.
+    pub(crate) fn remove(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    /// Returns the number of running messages and turns.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+}

@@ -1,0 +1,496 @@
+//! One model call of a run: feeds the reply through the pipeline and gathers log entries until they may be
+//! written.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tambour::event::{Completed, EventKind, Extension, FinishReason, ReplyAppraisal, ReplyWorth, ToolCall};
+use tambour::options::{HoldMode, Language};
+use tambour::texts::format_count;
+use tambour::{Event, Finding, InputEnd, Options, Pipeline, Severity, Sink};
+
+use super::{MessageRun, RunLog, UpstreamChoice, millis};
+use crate::base::cpu_pool;
+use crate::record::history::HistoryWriter;
+use crate::record::{self, Timings};
+use crate::run::states::MessageState;
+use crate::store::{Batch, WriteOutcome};
+use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure};
+
+/// One model call.
+pub(super) struct Attempt {
+    pipeline: Pipeline,
+    pub(super) gathered: EntryGatherer,
+    hold: HoldMode,
+    /// True if a part of it may be delivered before its end. Depends only on the content so far and on
+    /// `hold`, never on timing: a re-ask must not depend on the pace of the model or of this server.
+    pub(super) may_deliver: bool,
+    pub(super) usage: Option<Value>,
+    /// Native calls, made outside the text.
+    native_calls: Vec<NativeCall>,
+    /// Remaining bytes of reasoning.
+    reasoning_budget: usize,
+    /// True if the reply is checked against a schema at its end, and if state operations are checked as
+    /// they arrive.
+    has_schema: bool,
+    checks_state_schema: bool,
+    /// Items so far, if the reply may have to be read again.
+    kept_items: Option<Vec<ReplyItem>>,
+    /// Position of the message's first state update in the conversation, and the number of updates gathered.
+    first_update: i64,
+    gathered_updates: usize,
+    /// Time of the last append, and a flag set while gathered entries wait for the pause after it.
+    last_append: Option<Instant>,
+    is_waiting: bool,
+}
+
+/// Settings of an attempt that may be followed by a re-ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AttemptSettings {
+    /// Number of re-asks so far.
+    pub(super) reasks: u32,
+    /// True if a discarded reply is kept in the record.
+    pub(super) keeps_discarded: bool,
+    /// True if its items are kept, since it may be used after all if nothing better follows.
+    pub(super) keeps_items: bool,
+    /// True if it is held until its end, since it must be better than an earlier one.
+    pub(super) holds_all: bool,
+}
+
+/// Minimum interval between two appends; chunks of a fast model are batched.
+const APPEND_INTERVAL: Duration = Duration::from_millis(4);
+/// Gathered bytes that are appended without waiting.
+const FULL_BATCH_BYTES: usize = 8 << 10;
+
+/// Gathered entries that are not on the log yet.
+pub(super) struct EntryGatherer {
+    batch: Batch,
+    seq: u64,
+    reasks: u32,
+    /// Set once an event was emitted, and once one of the answer was.
+    has_event: bool,
+    has_answer: bool,
+    appraisal: ReplyAppraisal,
+    /// Raw reply, if the model may have to be shown it.
+    pub(super) raw: String,
+    /// Findings, if the reply may be discarded.
+    pub(super) findings: Option<Vec<Finding>>,
+    /// Set at the end; nothing may follow it.
+    has_ended: bool,
+    /// End event, held until the state updates before it are written.
+    end_event: Option<(&'static str, Vec<u8>)>,
+}
+
+impl Attempt {
+    /// Creates an attempt. `before` is the pipeline of a reply that called tools, which this one continues.
+    pub(super) fn new(
+        choice: &UpstreamChoice,
+        attached_state: Option<&MessageState>,
+        dialect: &str,
+        before: Option<&Pipeline>,
+        AttemptSettings { reasks, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
+        (next, seq): (u64, u64),
+    ) -> Attempt {
+        let options = match attached_state {
+            // A reply that continues a message also continues its state.
+            Some(state) if before.is_none() => {
+                let mut options = choice.options.clone();
+                options.state = Some(state.attached.clone());
+                Cow::Owned(options)
+            }
+            _ => Cow::Borrowed(&choice.options),
+        };
+        let reader = |dialect: &str| match before {
+            Some(before) => before.next_reply(dialect, &options),
+            None => Pipeline::new(dialect, &options),
+        };
+        let pipeline =
+            reader(dialect).or_else(|_| reader("plain")).expect("`plain` is in the table of dialects");
+        Attempt {
+            pipeline: pipeline.with_extensions(true).with_findings(true),
+            gathered: EntryGatherer {
+                batch: Batch::new(next),
+                seq,
+                reasks,
+                has_event: false,
+                has_answer: false,
+                appraisal: ReplyAppraisal::default(),
+                raw: String::new(),
+                findings: keeps_discarded.then(Vec::new),
+                has_ended: false,
+                end_event: None,
+            },
+            has_schema: choice.options.json_schema().is_some() || choice.options.tools.is_some(),
+            checks_state_schema: attached_state.is_some_and(|state| state.attached.schema.is_some()),
+            first_update: attached_state.map_or(0, |state| state.start),
+            gathered_updates: 0,
+            kept_items: keeps_items.then(Vec::new),
+            hold: if holds_all { HoldMode::All } else { choice.options.hold },
+            may_deliver: false,
+            usage: None,
+            native_calls: Vec::new(),
+            reasoning_budget: choice.options.limits.input,
+            last_append: None,
+            is_waiting: false,
+        }
+    }
+
+    /// Reads the reply to its end and returns that; `Err` if the log cannot be written any more.
+    pub(super) async fn read_reply(
+        &mut self,
+        run: &MessageRun,
+        choice: &UpstreamChoice,
+        request: &ModelRequest,
+        log: &mut RunLog,
+        (start_time, timings): (Instant, &mut Timings),
+        mut stop: Pin<&mut impl Future<Output = InputEnd>>,
+    ) -> Result<InputEnd, WriteOutcome> {
+        // Boxed: the memory of the request is freed before the reply arrives.
+        let stream_result = tokio::select! {
+            stream_result = Box::pin(choice.upstream.open(request)) => stream_result,
+            end = stop.as_mut() => return Ok(end),
+        };
+        let mut reply = match stream_result {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(InputEnd::Failed(failure)),
+        };
+        let mut items = Vec::with_capacity(4);
+        let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+        loop {
+            {
+                let mut next = std::pin::pin!(reply.next(&mut items));
+                loop {
+                    // Dropping the reply cancels the model call.
+                    tokio::select! {
+                        biased;
+                        end = stop.as_mut() => return Ok(end),
+                        () = next.as_mut() => break,
+                        () = due.as_mut(), if self.is_waiting => self.append_gathered(log).await?,
+                    }
+                }
+            }
+            if timings.first_byte_ms.is_none() {
+                timings.first_byte_ms = Some(millis(start_time));
+            }
+            for item in items.drain(..) {
+                if let Some(end) = self.process_item(item, choice, run) {
+                    return Ok(end);
+                }
+            }
+            if self.may_deliver && !self.gathered.batch.is_empty() {
+                let is_due = self.last_append.is_none_or(|last| last.elapsed() >= APPEND_INTERVAL);
+                if is_due || self.gathered.batch.body().len() >= FULL_BATCH_BYTES {
+                    self.append_gathered(log).await?;
+                } else if let (false, Some(last)) = (self.is_waiting, self.last_append) {
+                    due.as_mut().reset((last + APPEND_INTERVAL).into());
+                    self.is_waiting = true;
+                }
+            }
+        }
+    }
+
+    /// Processes one item; returns the end of the reply.
+    fn process_item(
+        &mut self,
+        item: ReplyItem,
+        choice: &UpstreamChoice,
+        run: &MessageRun,
+    ) -> Option<InputEnd> {
+        if let (Some(listener), false) =
+            (&mut self.kept_items, matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_)))
+        {
+            match (listener.last_mut(), &item) {
+                (Some(ReplyItem::Text(all)), ReplyItem::Text(text))
+                | (Some(ReplyItem::Reasoning(all)), ReplyItem::Reasoning(text)) => all.push_str(text),
+                _ => listener.push(item.clone()),
+            }
+        }
+        match item {
+            ReplyItem::Text(text) => self.process_text(&text, run),
+            ReplyItem::Reasoning(text) if text.len() > self.reasoning_budget => {
+                let limit = choice.options.limits.input;
+                let message =
+                    format!("the reasoning is longer than `limits.input`, {}", format_count(limit, "byte"));
+                return Some(InputEnd::Failed(new_failure("input_too_large", message, false)));
+            }
+            ReplyItem::Reasoning(text) => {
+                self.reasoning_budget -= text.len();
+                self.gathered.batch.push_reasoning(&text);
+                self.pipeline.push_reasoning(&text, &mut self.gathered);
+                self.gather_updates();
+            }
+            ReplyItem::Call(mut call) => {
+                self.pipeline.push_call(&call.function.name, &call.function.arguments, &mut self.gathered);
+                if call.id.is_empty() {
+                    call.id = format!("call_{}", self.native_calls.len() + 1);
+                }
+                self.native_calls.push(call);
+                self.gather_updates();
+            }
+            ReplyItem::Usage(usage) => self.usage = Some(usage),
+            ReplyItem::End(end) => return Some(end),
+        }
+        if self.gathered.has_ended {
+            // The reply exceeded the limit and has ended; the rest is ignored.
+            return Some(InputEnd::Finished(FinishReason::Length));
+        }
+        if !self.may_deliver && self.can_deliver(run) {
+            // The reply will not be re-asked, whatever follows.
+            (self.may_deliver, self.kept_items) = (true, None);
+        }
+        None
+    }
+
+    /// Reads a recorded reply again.
+    pub(super) fn replay(&mut self, listener: Vec<ReplyItem>, choice: &UpstreamChoice, run: &MessageRun) {
+        for item in listener {
+            self.process_item(item, choice, run);
+        }
+    }
+
+    /// Returns the recorded items.
+    pub(super) fn into_kept_items(self) -> Vec<ReplyItem> {
+        self.kept_items.unwrap_or_default()
+    }
+
+    fn process_text(&mut self, text: &str, run: &MessageRun) {
+        self.gathered.seq += 1;
+        self.gathered.batch.push_raw(self.gathered.seq, text);
+        if self.gathered.findings.is_some() || run.offer.is_some() {
+            self.gathered.raw.push_str(text);
+        }
+        if self.checks_state_schema {
+            // Each operation may scan the whole state.
+            cpu_pool::run_in_place(|| self.pipeline.push_str(text, &mut self.gathered));
+        } else {
+            self.pipeline.push_str(text, &mut self.gathered);
+        }
+        self.gather_updates();
+    }
+
+    /// Writes state updates after their events, and the end after both.
+    fn gather_updates(&mut self) {
+        let applied_updates = &self.pipeline.outcome().applied_updates;
+        for update in &applied_updates[self.gathered_updates.min(applied_updates.len())..] {
+            record::add_state_update(self.first_update, update, &mut self.gathered.batch);
+        }
+        self.gathered_updates = applied_updates.len();
+        if let Some((name, data)) = self.gathered.end_event.take() {
+            self.gathered.batch.push_event(name, |out| out.extend_from_slice(&data));
+        }
+    }
+
+    /// Returns `true` if the reply is checked against a schema at its end.
+    pub(super) fn has_schema(&self) -> bool {
+        self.has_schema
+    }
+
+    /// Returns `true` if the content so far may be delivered. Raw text alone waits for an event, so that an
+    /// attempt without any can be discarded; readers of the legacy protocol see raw text at once, unless
+    /// unusable replies are to be re-asked.
+    fn can_deliver(&self, run: &MessageRun) -> bool {
+        match self.hold {
+            HoldMode::None => self.gathered.has_event || (run.is_legacy && run.max_reasks == 0),
+            HoldMode::UntilFinal => self.gathered.has_answer,
+            HoldMode::All => false,
+        }
+    }
+
+    pub(super) fn finish(&mut self, end: &InputEnd, usage: Value) {
+        self.pipeline.set_usage(usage);
+        self.pipeline.finish(end, &mut self.gathered);
+        self.gather_updates();
+    }
+
+    /// Appends the gathered entries to the log.
+    pub(super) async fn append_gathered(&mut self, log: &mut RunLog) -> Result<(), WriteOutcome> {
+        let batch = self.take_gathered(log);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.last_append = Some(Instant::now());
+        self.is_waiting = false;
+        log.append(batch).await
+    }
+
+    /// Takes the gathered entries that are not on the log.
+    pub(super) fn take_gathered(&mut self, log: &mut RunLog) -> Batch {
+        log.seq = self.gathered.seq;
+        let next = self.gathered.batch.last() + 1;
+        std::mem::replace(&mut self.gathered.batch, Batch::new(next))
+    }
+
+    /// Returns the worth of the ended reply.
+    pub(super) fn worth(&self, end: &InputEnd) -> ReplyWorth {
+        let worth = self.gathered.appraisal.worth();
+        match end {
+            InputEnd::Failed(_) => ReplyWorth::Useless,
+            // A truncated reply is worth no more than a broken one.
+            _ if end.is_truncated() => worth.min(ReplyWorth::Text),
+            _ => worth,
+        }
+    }
+
+    /// Returns `true` if the fallback replaced the reply, or a rule was broken beyond repair.
+    pub(super) fn is_unusable(&self) -> bool {
+        self.gathered.appraisal.worth() < ReplyWorth::Usable
+    }
+
+    /// Returns `true` if it is unusable and nothing of it can have been delivered.
+    pub(super) fn can_reask(&self) -> bool {
+        !self.may_deliver && self.is_unusable()
+    }
+
+    /// Builds the re-ask messages: the reply and its findings (P-034).
+    pub(super) fn reask_messages(&self, options: &Options) -> [Message; 2] {
+        let instruction =
+            self.gathered.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
+        let instruction: String = instruction
+            .take(20)
+            .map(|Finding { line, message, code, .. }| match options.texts.language {
+                Language::Zh => format!("- 第 {line} 行：{message}（{code}）\n"),
+                Language::En => format!("- line {line}: {message} ({code})\n"),
+            })
+            .collect();
+        let (before, after) = match options.texts.language {
+            Language::Zh => ("上面的回复不符合要求的格式", "请严格按照要求的格式重新给出完整的回复。"),
+            Language::En => (
+                "The reply above does not keep the format",
+                "Please give the whole reply again, exactly in the format asked for.",
+            ),
+        };
+        let (colon, stop) = match options.texts.language {
+            Language::Zh => ("：", "。"),
+            Language::En => (":", "."),
+        };
+        let complaint = if instruction.is_empty() {
+            format!("{before}{stop}\n\n{after}")
+        } else {
+            format!("{before}{colon}\n{instruction}\n{after}")
+        };
+        [Message::new("assistant", self.gathered.raw.clone()), Message::new("user", complaint)]
+    }
+
+    /// Keeps the discarded reply in the record (P-034), in an entry that is never sent to clients. Readers
+    /// get a status event if the model is asked again.
+    pub(super) async fn discard(
+        &mut self,
+        end: &InputEnd,
+        reask: Option<u32>,
+        log: &mut RunLog,
+    ) -> Result<(), WriteOutcome> {
+        let mut batch = Batch::new(log.next_number());
+        self.add_attempt_entry(json!({}), end, &mut batch);
+        if let Some(reask) = reask {
+            let status = json!({"state": "reasking", "reask": reask});
+            batch.push_event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+        }
+        log.append(batch).await
+    }
+
+    /// Adds the entry of a discarded attempt, with further fields.
+    pub(super) fn add_attempt_entry(&self, mut is_answer: Value, end: &InputEnd, batch: &mut Batch) {
+        (is_answer["raw"], is_answer["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
+        match end {
+            InputEnd::Failed(failure) => is_answer["error"] = json!(failure),
+            InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => {
+                is_answer["finish_reason"] = json!(reason)
+            }
+            _ => {}
+        }
+        batch
+            .push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(is_answer.to_string().as_bytes()));
+    }
+
+    /// Returns the calls that the reply waits for.
+    pub(super) fn calls(&self) -> &[ToolCall] {
+        self.pipeline.pending_calls()
+    }
+
+    /// Emits an event that does not come from the model.
+    pub(super) fn insert_event(&mut self, extension: impl Into<Extension>) {
+        self.pipeline.insert(extension, &mut self.gathered);
+    }
+
+    /// Emits a transient status for current readers.
+    pub(super) fn push_status(&mut self, status: &Value) {
+        self.gathered.batch.push_event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+    }
+
+    /// Adds the entry with the tool results; returns the reply as a message for the model.
+    pub(super) fn add_results_entry(
+        &mut self,
+        calls: &[ToolCall],
+        results: &str,
+        history: &HistoryWriter,
+    ) -> Message {
+        let text =
+            record::add_tool_results(&self.gathered.raw, calls, results, history, &mut self.gathered.batch);
+        let content = (!text.is_empty()).then_some(Content::Text(text));
+        Message { content, tool_calls: self.native_calls.clone(), ..Message::new("assistant", "") }
+    }
+
+    /// Returns the native calls, each with its index among the calls of the reply, or the reason why it is
+    /// none.
+    pub(super) fn native_calls(&self) -> impl Iterator<Item = (&NativeCall, &Result<usize, String>)> {
+        self.native_calls.iter().zip(&self.pipeline.outcome().native_calls)
+    }
+
+    /// Starts the next reply on a new line.
+    pub(super) fn push_line_break(&mut self) {
+        let gather = &mut self.gathered;
+        if !gather.raw.ends_with('\n') {
+            gather.seq += 1;
+            gather.batch.push_raw(gather.seq, "\n");
+        }
+    }
+
+    /// Ends the stream after calls that no further reply follows.
+    pub(super) fn abandon(&mut self, end: &InputEnd) {
+        self.pipeline.abandon(end, &mut self.gathered);
+        self.gather_updates();
+    }
+
+    /// Returns the pipeline that the next reply continues.
+    pub(super) fn into_pipeline(self) -> Pipeline {
+        self.pipeline
+    }
+}
+
+impl Sink for EntryGatherer {
+    fn event(&mut self, event: Event<'_>) {
+        self.has_event |= event.kind() == EventKind::Contract;
+        self.has_answer |= matches!(event, Event::FinalDelta { .. });
+        self.appraisal.observe_event(&event);
+        self.has_ended |= matches!(event, Event::Completed(_) | Event::Error(_));
+        let reask_entry;
+        let event = match event {
+            Event::Completed(completed) => {
+                reask_entry = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
+                &reask_entry
+            }
+            ref event => event,
+        };
+        if self.has_ended {
+            let mut data = Vec::new();
+            tambour::encode::write_data(event, &mut data);
+            self.end_event = Some((event.name(), data));
+        } else {
+            self.batch.push_event(event.name(), |out| tambour::encode::write_data(event, out));
+        }
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.appraisal.observe_finding(&finding);
+        if let Some(findings) = &mut self.findings {
+            findings.push(finding);
+        }
+    }
+}
+
+fn with_reasks(mut completed: Completed, reasks: u32) -> Completed {
+    completed.metadata.reasks = reasks;
+    completed
+}

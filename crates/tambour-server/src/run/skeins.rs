@@ -1,0 +1,276 @@
+//! Prompts from Skeins: read from a request, combined with imported cards and lorebooks, and rendered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tambour::limits::ImportLimits;
+use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
+use tambour_prompt::lore::TimedEffects;
+use tambour_prompt::role;
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
+use tambour_prompt::tokens;
+use uuid::Uuid;
+
+use crate::base::cpu_pool::DropFlag;
+use crate::base::ids;
+use crate::base::problem::Problem;
+use crate::config::skeins::parse_skein;
+use crate::run::engine::RunEngine;
+use crate::store::ImportKind;
+
+/// Most lorebooks of one prompt.
+const MAX_BOOKS: usize = 20;
+/// Most bytes of all imported files of one prompt.
+const MAX_IMPORT_BYTES: u64 = 64 << 20;
+
+/// Method of counting tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tokenizer {
+    /// The encoding of newer OpenAI models.
+    #[default]
+    O200k,
+    /// The encoding of GPT-4.
+    Cl100k,
+    /// Estimate: four ASCII characters, or one other character, per token.
+    Estimate,
+}
+
+impl Tokenizer {
+    fn count(self, text: &str) -> usize {
+        match self {
+            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
+            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
+            Tokenizer::Estimate => tokens::estimate_tokens(text),
+        }
+    }
+}
+
+/// Sources of a prompt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PromptParts {
+    /// The Skein: an object, or YAML.
+    pub(crate) skein: Option<Value>,
+    /// Id of an imported card.
+    pub(crate) card: Option<String>,
+    /// Ids of imported lorebooks.
+    pub(crate) books: Vec<String>,
+    /// The variables.
+    pub(crate) context: Map<String, Value>,
+    /// State of timed lore entries from earlier turns.
+    pub(crate) timed: TimedEffects,
+}
+
+/// Options of a rendering.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RenderSettings {
+    pub(crate) max_context: Option<usize>,
+    pub(crate) tokenizer: Tokenizer,
+    /// Count tokens even without a limit.
+    pub(crate) count_tokens: bool,
+    /// Count each part separately too.
+    pub(crate) count_parts: bool,
+    /// A missing variable is an error.
+    pub(crate) strict: bool,
+    /// Adds the protocol instructions where no slot asks for them.
+    pub(crate) instructions: bool,
+}
+
+/// Converts an imported file to a Skein.
+pub(crate) fn import_to_skein(imported_file: &ImportedFile) -> Skein {
+    match imported_file.kind {
+        ImportedFileKind::Card => from_card(imported_file),
+        ImportedFileKind::Preset => from_preset(imported_file),
+        ImportedFileKind::Lorebook => from_book(imported_file),
+    }
+}
+
+/// Converts a library error about the client's input to a problem, with its place.
+pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Problem {
+    let problem = Problem::invalid(code, error.to_string());
+    match error.location() {
+        Some(place) => problem
+            .with("line", place.line)
+            .with("column", place.column)
+            .with("excerpt", place.excerpt.as_str()),
+        None => problem,
+    }
+}
+
+/// Renders the prompt on the CPU pool.
+///
+/// # Errors
+/// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
+/// fails.
+pub(crate) async fn render(
+    app: &Arc<RunEngine>,
+    owner: &str,
+    parts: PromptParts,
+    settings: RenderSettings,
+) -> Result<RenderedPrompt, Problem> {
+    if parts.books.len() > MAX_BOOKS {
+        let detail = format!("`lorebook_ids` has at most {MAX_BOOKS} ids, not {}", parts.books.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    if parts.skein.is_none() && parts.card.is_none() && parts.books.is_empty() {
+        let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
+        return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
+    }
+    let PromptParts { skein, card, books, mut context, timed: timed_effects } = parts;
+    let card = card.map(|id| (ImportKind::Card, id));
+    let named_files: Vec<_> =
+        card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
+    let mut files = Vec::with_capacity(named_files.len());
+    let mut bytes = 0;
+    for (kind, id) in named_files {
+        let row = app.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
+        bytes += row.size;
+        files.push((kind, row));
+    }
+    if bytes > MAX_IMPORT_BYTES {
+        let detail =
+            format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    let mut other_files = Vec::with_capacity(files.len());
+    for (kind, row) in files {
+        let bytes = app
+            .store
+            .import_bytes(owner, kind, &row.id)
+            .await?
+            .ok_or_else(|| missing_import(kind, &row.id))?;
+        other_files.push(
+            app.cpu_pool
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
+                .await??,
+        );
+    }
+    if let Err(error) = role::check_roles(&context) {
+        return Err(Problem::invalid("invalid_field", error.to_string()).with("field", "context"));
+    }
+    context.entry("now").or_insert_with(|| ids::now().into());
+    let language = app.settings().texts().language;
+    // Set when this future is dropped, so that a rendering stops once its client has disconnected.
+    let drop_flag = DropFlag::default();
+    let is_abandoned = Arc::clone(&drop_flag.0);
+    app.cpu_pool
+        .run(owner, move || {
+            let mut other_files = other_files.into_iter();
+            let mut skein = match skein {
+                Some(value) => parse_skein(&value)
+                    .map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?,
+                None => other_files.next().unwrap_or_default(),
+            };
+            other_files.for_each(|other| skein.merge_lore(&other));
+            let engine =
+                Engine::new(if settings.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
+            let count = |text: &str| settings.tokenizer.count(text);
+            let mut options = RenderOptions::default();
+            options.budget = Some(render_budget(&engine, is_abandoned));
+            options.engine = Some(&engine);
+            options.language = language;
+            options.adds_instructions = settings.instructions;
+            options.counts_parts = settings.count_parts;
+            options.max_context = settings.max_context;
+            options.timed_effects = timed_effects;
+            options.random_seed = Uuid::new_v4().as_u64_pair().0;
+            // Counting is slow, so it is skipped without a limit.
+            let is_limited = settings.count_tokens
+                || settings.max_context.or(skein.max_context).is_some()
+                || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
+            options.count_tokens = if is_limited { &count } else { &|_| 0 };
+            skein
+                .render(&context.into(), &options)
+                .map_err(|error| input_problem("prompt_not_rendered", &error))
+        })
+        .await?
+}
+
+/// Longest time for rendering the templates of one prompt.
+const RENDER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Returns the budget of a rendering, which ends when the client is gone or after [`RENDER_TIMEOUT`].
+fn render_budget(engine: &Engine, is_abandoned: Arc<AtomicBool>) -> Budget {
+    let began = Instant::now();
+    Budget::with_stop(engine.limits(), move || {
+        is_abandoned.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
+    })
+}
+
+/// Parses a stored file again.
+///
+/// # Errors
+/// The file is no longer readable.
+pub(crate) fn reparse_import(file: &str, bytes: &[u8]) -> Result<ImportedFile, Problem> {
+    import_file(file, bytes, &ImportLimits::default()).map_err(|error| {
+        tracing::error!(%error, "an imported file cannot be read");
+        let detail = "the stored file cannot be read any more; import it again";
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+    })
+}
+
+/// Problem: the owner has no such card or lorebook.
+pub(crate) fn missing_import(kind: ImportKind, id: &str) -> Problem {
+    Problem::not_found(format!("there is no {} `{id}`", kind.db_name()))
+}
+
+/// Returns a rendered prompt as JSON for the client.
+pub(crate) fn rendered_json(rendered_prompt: &RenderedPrompt) -> Value {
+    let mut warnings: Vec<Value> =
+        rendered_prompt.warnings.iter().map(|text| json!({"message": text})).collect();
+    warnings.extend(rendered_prompt.outcome.warnings.iter().map(|warning| {
+        json!({
+            "code": warning.code,
+            "message": warning.message,
+            "template": warning.template,
+            "line": warning.line,
+            "column": warning.column,
+        })
+    }));
+    if rendered_prompt.outcome.more_warnings > 0 {
+        let text = format!("{} more warnings are not listed", rendered_prompt.outcome.more_warnings);
+        warnings.push(json!({"message": text}));
+    }
+    json!({
+        "text": rendered_prompt.text,
+        "messages": rendered_prompt.messages,
+        "tokens": rendered_prompt.tokens,
+        "dropped": rendered_prompt.dropped_parts,
+        "over": rendered_prompt.is_over_limit,
+        "parts": rendered_prompt.parts,
+        "lore": rendered_prompt.lore_titles,
+        "lore_woken": rendered_prompt.active_lore,
+        "lore_dropped": rendered_prompt.dropped_lore,
+        "timed": rendered_prompt.timed_effects,
+        "expected_structure": rendered_prompt.expected_structure.as_ref().map(|expected| expected.to_json()),
+        "warnings": warnings,
+        "effects": rendered_prompt.outcome.effects,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rendering_ends_when_nobody_waits_for_it() {
+        let engine = Engine::new(UndefinedMode::Lenient);
+        let long = "{% for a in range(100) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
+        let skein = parse_skein(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
+        let render_end = |skein: &Skein, is_abandoned: Arc<AtomicBool>| {
+            let mut options = RenderOptions::default();
+            options.budget = Some(render_budget(&engine, is_abandoned));
+            options.engine = Some(&engine);
+            skein.render(&json!({}), &options).map(|render_end| render_end.text.len())
+        };
+        let drop_flag = DropFlag::default();
+        assert!(render_end(&skein, Arc::clone(&drop_flag.0)).unwrap() >= 10_000);
+        let is_abandoned = Arc::clone(&drop_flag.0);
+        drop(drop_flag);
+        assert!(render_end(&skein, is_abandoned).is_err());
+    }
+}

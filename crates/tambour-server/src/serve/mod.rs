@@ -1,0 +1,239 @@
+//! Server lifecycle: start, serve, drain and stop.
+
+pub mod logs;
+pub(crate) mod reload;
+mod stream_watch;
+mod supervise;
+mod sweep;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::base::metrics::Metrics;
+use crate::base::settings::Settings;
+use crate::base::{connection, data_folder, descriptors};
+use crate::config::reading_defaults::ReadingDefaults;
+use crate::config::{Config, ConfigError};
+use crate::http::app::App;
+use crate::http::build_router;
+use crate::record;
+use crate::run::engine::RunEngine;
+use crate::run::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
+use crate::run::loaded_config::LoadedConfig;
+use crate::run::quotas::{self, Quotas};
+use crate::store::{SqliteStore, Store, StoreError, StoreOptions, UsageRow};
+use crate::telemetry::TraceHandle;
+use reload::{HangUpSignals, ReloadHandle};
+
+/// Reason why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The address cannot be bound.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// Other machines could reach the server, and no key protects it.
+    #[error(
+        "refusing to listen on {0} without an API key: set TAMBOUR_API_KEY, or make an admin key while listening on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+}
+
+/// The server has stopped by itself because its store failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server has stopped, since its store could not go on; the log says why")]
+pub struct ServerFailed;
+
+/// A server that is listening.
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+    load: Option<ConfigLoader>,
+    hang_ups: HangUpSignals,
+}
+
+/// Time that runs and connections get to end after they were told to.
+const HALT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time that a step of the sweep gets to end when the server stops.
+const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Loads the configuration again.
+type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+
+/// Reads today's usage of each key.
+async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
+    let today = quotas::day(Timestamp::now());
+    let usage_rows = store.usage(None, (&today, &today), None, u32::MAX).await?;
+    let tokens = |usage: UsageRow| {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        (usage.key, u64::try_from(tokens).unwrap_or(0))
+    };
+    Ok(Quotas::new(&today, usage_rows.into_iter().map(tokens)))
+}
+
+impl Server {
+    /// Opens the store, closes messages that a crash left open, and listens.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(config: Config) -> Result<Server, StartError> {
+        descriptors::raise_limit();
+        let metrics = Metrics::new();
+        let loaded_config = LoadedConfig::new(config, &metrics, None)?;
+        let config = &loaded_config.config;
+        let traces = TraceHandle::start(&config.telemetry, &config.origins)?;
+        let (listen, configured_key) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
+        let file = config.database_file()?;
+        data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
+        let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
+        let (store, report) = SqliteStore::open_with(&file, options).await?;
+        let damaged = report.damaged.iter().map(|file| file.records).sum();
+        metrics.count_damage(damaged, report.loss.message_count());
+        store.reserve_numbers(&report).await?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let keys = KeyRegistry::new(store.keys().await?, configured_key.as_deref());
+        if keys.is_empty() && !listen.ip().is_loopback() {
+            return Err(StartError::Unprotected(listen));
+        }
+        if configured_key.is_some() && store.keys().await?.is_empty() {
+            // The first key takes over the local user's data.
+            store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
+        }
+        let settings = Settings::from_stored(store.settings().await?);
+        let quotas = load_quotas(&*store).await?;
+        // Binding first: a second server with the same data fails here, before it takes the first one's
+        // running messages for abandoned.
+        let listen_error = |error| StartError::Listen(listen, error);
+        let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let interrupted =
+            record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
+        if interrupted > 0 {
+            tracing::warn!(interrupted, "messages that were running have been closed");
+        }
+        loaded_config.mcp.start();
+        let engine = RunEngine::new(loaded_config, (metrics, traces), store, settings, keys, quotas);
+        Ok(Server {
+            app: Arc::new(App::new(engine)),
+            listener,
+            address,
+            load: None,
+            hang_ups: HangUpSignals::new(false),
+        })
+    }
+
+    /// Reloads the configuration with `load` when the process receives SIGHUP; streams continue.
+    #[must_use]
+    pub fn with_reload(
+        mut self,
+        load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+    ) -> Server {
+        self.load = Some(Box::new(load));
+        // Subscribed from here on: without a handler the signal ends the process.
+        self.hang_ups = HangUpSignals::new(true);
+        self
+    }
+
+    /// Returns the handle that replaces the configuration while the server runs.
+    #[must_use]
+    pub fn reload_handle(&self) -> ReloadHandle {
+        ReloadHandle { app: self.app.clone() }
+    }
+
+    /// Returns the store, for another machine that claims runs in it.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.app.store.clone()
+    }
+
+    /// Returns the address it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`, then drains: no new messages; running ones get `drain_ms` and are then cancelled.
+    ///
+    /// # Errors
+    /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the
+    /// next start recovers it from the journal.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), ServerFailed> {
+        let reload = self.reload_handle();
+        let Server { app, listener, load, mut hang_ups, .. } = self;
+        let mut sweep = tokio::spawn(supervise::run_supervised(app.clone(), "sweep", sweep::run));
+        tokio::spawn(supervise::run_supervised(app.clone(), "watch", stream_watch::watch_streams));
+        let service = TowerToHyperService::new(build_router(app.clone()));
+        let connections = TaskTracker::new();
+        let hang_up = CancellationToken::new();
+        let mut stop = std::pin::pin!(stop);
+        let mut result = Ok(());
+        loop {
+            let accept_result = tokio::select! {
+                accept_result = listener.accept() => accept_result,
+                () = &mut stop => break,
+                () = app.store.wait_dead() => {
+                    tracing::error!("the store cannot go on; the server stops");
+                    result = Err(ServerFailed);
+                    break;
+                }
+                () = hang_ups.next() => {
+                    if let Some(load) = &load {
+                        reload.load_and_apply(load).await;
+                    }
+                    continue;
+                }
+            };
+            match accept_result {
+                Ok((socket, _)) => {
+                    connections.spawn(connection::serve(socket, service.clone(), hang_up.clone()));
+                }
+                Err(error) => {
+                    // Most likely out of file descriptors; others may free some.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(listener);
+        app.shutdown.cancel();
+        app.run_tasks.close();
+        let drain = Duration::from_millis(app.loaded_config().config.drain_ms);
+        let drain_end = tokio::time::Instant::now() + drain;
+        if tokio::time::timeout(drain, app.run_tasks.wait()).await.is_err() {
+            app.run_abort.cancel();
+            if tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await.is_err() {
+                // The remaining runs wait for disk space.
+                app.store.release_waiters();
+                let _ = tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await;
+            }
+        }
+        hang_up.cancel();
+        connections.close();
+        let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
+        // The sweep ends between two steps. A step that takes longer is abandoned: the next start completes
+        // it or it has no effect.
+        let patience = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
+        if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
+            tracing::warn!("what was deleted is still in the files; the next start takes it out");
+            sweep.abort();
+        }
+        app.loaded_config().mcp.stop().await;
+        app.store.close().await;
+        app.traces.stop().await;
+        result
+    }
+}

@@ -1,0 +1,103 @@
+//! Reloads the configuration of a running server: upstreams, limits and timeouts are replaced, streams
+//! continue.
+
+use std::sync::Arc;
+
+use crate::base::settings::Settings;
+use crate::config::{Config, ConfigError};
+use crate::http::app::App;
+use crate::run::loaded_config::LoadedConfig;
+
+/// Handle that replaces the configuration of a running server. Running messages keep the one they began with.
+#[derive(Clone)]
+pub struct ReloadHandle {
+    pub(crate) app: Arc<App>,
+}
+
+impl ReloadHandle {
+    /// Applies a configuration and reloads the stored settings. Returns the names of changed fields that need
+    /// a restart; these keep their old values.
+    ///
+    /// # Errors
+    /// The configuration is invalid, or the store fails; nothing has changed then.
+    pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
+        let before = self.app.loaded_config();
+        let mut fixed_fields = Vec::new();
+        macro_rules! keep {
+            ($($field:ident),+) => {$(
+                if config.$field != before.config.$field {
+                    fixed_fields.push(stringify!($field));
+                    config.$field.clone_from(&before.config.$field);
+                }
+            )+};
+        }
+        keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
+        let loaded_config = LoadedConfig::new(config, &self.app.metrics, Some(&before))?;
+        let _change_guard = self.app.settings_change.lock().await;
+        let stored = self.app.store.settings().await.map_err(|error| ConfigError(error.to_string()))?;
+        let settings = Settings::from_stored(stored);
+        self.app.replace(loaded_config);
+        self.app.replace_settings(settings);
+        Ok(fixed_fields)
+    }
+
+    /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
+    pub(crate) async fn load_and_apply(
+        &self,
+        load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync),
+    ) {
+        let loaded_config = load();
+        let result = match loaded_config {
+            Ok(config) => self.apply(config).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(fixed_fields) if fixed_fields.is_empty() => {
+                tracing::info!("the configuration has been loaded again")
+            }
+            Ok(fixed_fields) => {
+                tracing::warn!(
+                    needs_restart = fixed_fields.join(", "),
+                    "the configuration has been loaded again, in part"
+                );
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration was not loaded again; the old one holds")
+            }
+        }
+    }
+}
+
+/// Stream of hang-up signals (SIGHUP) to this process.
+pub(crate) struct HangUpSignals {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+}
+
+impl HangUpSignals {
+    /// Subscribes to the signal if `is_enabled`; otherwise `next` never returns.
+    pub(crate) fn new(is_enabled: bool) -> HangUpSignals {
+        #[cfg(unix)]
+        return HangUpSignals {
+            signals: is_enabled
+                .then(|| tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok())
+                .flatten(),
+        };
+        #[cfg(not(unix))]
+        {
+            let _ = is_enabled;
+            HangUpSignals {}
+        }
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signals) = &mut self.signals
+            && signals.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,116 @@
+//! Attributes of model calls in the OpenTelemetry convention.
+
+use opentelemetry::{Array, KeyValue, StringValue, Value as Attribute};
+use reqwest::Url;
+use serde_json::{Value, json};
+use tambour::event::FinishReason;
+
+use super::{CallTarget, Message, ModelRequest, NativeCall};
+use crate::base::token_counts::TokenCounts;
+use crate::telemetry::genai::{
+    ADDRESS, FIRST, INPUT_MESSAGES, INPUT_TOKENS, MAX_TOKENS, MODEL, OPERATION, OUTPUT, OUTPUT_MESSAGES,
+    OUTPUT_TOKENS, PORT, PROVIDER, REASONS, SEED, STOP, TEMPERATURE, TOP_P, text_attribute,
+};
+
+/// Reply of a model, if texts are traced.
+#[derive(Default)]
+pub(super) struct CollectedReply {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    pub(super) calls: Vec<NativeCall>,
+}
+
+/// Returns the span name of a model call.
+pub(super) fn chat_name(asked: &CallTarget<'_>) -> String {
+    asked.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
+}
+
+/// Returns the attributes of a model call that are known before the response.
+pub(super) fn chat_attributes(asked: &CallTarget<'_>, ask: &ModelRequest, content: bool) -> Vec<KeyValue> {
+    let provider = match asked.provider {
+        "gemini" => "gcp.gemini",
+        other => other,
+    };
+    let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.to_owned())];
+    all.extend(asked.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
+    if let Some(url) = asked.base.and_then(|base| Url::parse(base).ok()) {
+        all.extend(url.host_str().map(|host| KeyValue::new(ADDRESS, host.to_owned())));
+        all.extend(url.port_or_known_default().map(|port| KeyValue::new(PORT, i64::from(port))));
+    }
+    all.extend(ask.temperature.map(|value| KeyValue::new(TEMPERATURE, value)));
+    all.extend(ask.top_p.map(|value| KeyValue::new(TOP_P, value)));
+    all.extend(ask.max_tokens.map(|value| KeyValue::new(MAX_TOKENS, i64::from(value))));
+    all.extend(ask.seed.map(|value| KeyValue::new(SEED, value)));
+    let stops: Vec<StringValue> = match &ask.stop {
+        Some(Value::String(stop)) => vec![stop.clone().into()],
+        Some(Value::Array(stops)) => {
+            stops.iter().filter_map(Value::as_str).map(|stop| stop.to_owned().into()).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !stops.is_empty() {
+        all.push(KeyValue::new(STOP, Attribute::Array(Array::String(stops))));
+    }
+    if ask.response_format.as_ref().is_some_and(|format| format["type"] != "text") {
+        all.push(KeyValue::new(OUTPUT, "json"));
+    }
+    if content {
+        let messages: Vec<Value> = ask.messages.iter().map(message_json).collect();
+        all.push(text_attribute(INPUT_MESSAGES, &json!(messages)));
+    }
+    all
+}
+
+/// Returns the attributes of an ended model call.
+pub(super) fn chat_end_attributes(
+    usage: Option<&Value>,
+    first_text: Option<f64>,
+    finish: Option<FinishReason>,
+    said: Option<&CollectedReply>,
+) -> Vec<KeyValue> {
+    let mut all = Vec::new();
+    if let Some(usage) = usage {
+        let TokenCounts { input, output } = TokenCounts::from_usage(usage);
+        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        all.push(KeyValue::new(INPUT_TOKENS, count(input)));
+        all.push(KeyValue::new(OUTPUT_TOKENS, count(output)));
+    }
+    all.extend(first_text.map(|seconds| KeyValue::new(FIRST, seconds)));
+    let reason = finish.map(|reason| json!(reason).as_str().unwrap_or_default().to_owned());
+    if let Some(reason) = &reason {
+        all.push(KeyValue::new(REASONS, Attribute::Array(Array::String(vec![reason.clone().into()]))));
+    }
+    if let Some(said) = said {
+        let mut parts = Vec::new();
+        if !said.reasoning.is_empty() {
+            parts.push(json!({"type": "reasoning", "content": said.reasoning}));
+        }
+        if !said.text.is_empty() {
+            parts.push(json!({"type": "text", "content": said.text}));
+        }
+        parts.extend(said.calls.iter().map(call_json));
+        let reply =
+            json!([{"role": "assistant", "parts": parts, "finish_reason": reason.unwrap_or_default()}]);
+        all.push(text_attribute(OUTPUT_MESSAGES, &reply));
+    }
+    all
+}
+
+/// Converts a message to the convention's form.
+fn message_json(said: &Message) -> Value {
+    let text = said.text();
+    let mut parts = Vec::new();
+    if let Some(id) = &said.tool_call_id {
+        parts.push(json!({"type": "tool_call_response", "id": id, "response": text}));
+    } else if !text.is_empty() {
+        parts.push(json!({"type": "text", "content": text}));
+    }
+    parts.extend(said.tool_calls.iter().map(call_json));
+    json!({"role": said.role, "parts": parts})
+}
+
+fn call_json(call: &NativeCall) -> Value {
+    let arguments: Value = serde_json::from_str(&call.function.arguments)
+        .unwrap_or_else(|_| Value::String(call.function.arguments.clone()));
+    json!({"type": "tool_call", "id": call.id, "name": call.function.name, "arguments": arguments})
+}
