@@ -3,10 +3,10 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+//! use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
 //!
-//! let engine = Engine::new(Mode::Lenient);
-//! let context = Context::from_json(&json!({"hero": "Ada"}))?;
+//! let engine = Engine::new(UndefinedMode::Lenient);
+//! let context = PromptContext::from_json(&json!({"hero": "Ada"}))?;
 //! let text = Assembly::new(&engine, context, 1).render("greeting", "Hello, {{ hero }}!")?;
 //! assert_eq!(text, "Hello, Ada!");
 //! # Ok::<(), tambour::Error>(())

@@ -6,7 +6,7 @@
 //! soon as its role is known: in the example, whose tags are missing, at the end of the answer.
 //!
 //! ```
-//! use tambour::{End, Event, Options, Pipeline};
+//! use tambour::{InputEnd, Event, Options, Pipeline};
 //!
 //! let mut options = Options::default();
 //! options.set("text_language", "en")?;
@@ -22,7 +22,7 @@
 //! for chunk in ["<thinking><phase id=\"1\"><title>Sum</title>2 + 2", "<final>It is", " 4.</final>"] {
 //!     pipeline.push(chunk.as_bytes(), &mut sink);
 //! }
-//! pipeline.finish(&End::stop(), &mut sink);
+//! pipeline.finish(&InputEnd::stop(), &mut sink);
 //!
 //! assert!(pipeline.outcome().metadata.repairs > 0);
 //! assert_eq!(answer, "It is 4.");

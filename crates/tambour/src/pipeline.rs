@@ -3,12 +3,12 @@
 //! ```
 //! use tambour::{InputEnd, Options, Pipeline, event::EventCollector};
 //!
-//! let mut events = Collected::default();
+//! let mut events = EventCollector::default();
 //! let mut pipeline = Pipeline::new("plain", &Options::default())?;
 //! pipeline.push(b"<think>2 + 2</think>It is ", &mut events);
 //! pipeline.push(b"4.", &mut events);
 //! pipeline.finish(&InputEnd::stop(), &mut events);
-//! assert_eq!(events.joined()[4].data()["text"], "It is 4.");
+//! assert_eq!(events.join_deltas()[4].data()["text"], "It is 4.");
 //! # Ok::<(), tambour::Error>(())
 //! ```
 

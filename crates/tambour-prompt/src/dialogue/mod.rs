@@ -14,11 +14,11 @@
 //! After each input, [`Dialogue::turn`] returns its outcome.
 //!
 //! ```
-//! use tambour_prompt::dialogue::{Dialogue, DialogueEnv, DialogueSettings, DialogueRequest};
+//! use tambour_prompt::dialogue::{Dialogue, DialogueEnv, DialogueRequest, DialogueSettings};
 //! use tambour::event::EventCollector;
 //! use tambour::limits::Limits;
 //! use tambour_prompt::template::TemplateFiles;
-//! use tambour::{End, Options};
+//! use tambour::{InputEnd, Options};
 //! use tambour_prompt::script;
 //!
 //! let text = "sessions: [{session: s, phases: [{phase: p, steps: [{topic: t, actions: [
@@ -30,10 +30,10 @@
 //! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
 //! dialogue.input(None, &env).expect("nothing is waited for");
 //! let DialogueRequest::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
-//! let mut events = Collected::default();
+//! let mut events = EventCollector::default();
 //! let mut reader = call.reader(&Options::default());
 //! reader.push(r#"{"response": {"咨询师": "Hi!"}}"#, &mut events);
-//! let reply = reader.finish(&End::stop(), &mut events).expect("it did not fail");
+//! let reply = reader.finish(&InputEnd::stop(), &mut events).expect("it did not fail");
 //! dialogue.reply(&call, &reply, &env);
 //! assert_eq!(dialogue.next(&env), DialogueRequest::Finished);
 //! assert_eq!(dialogue.turn(&script).ai_message.as_deref(), Some("Hi!"));

@@ -5,9 +5,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour_prompt::jinja::{Assembly, Context, Engine, UndefinedMode};
+//! use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
 //!
-//! let context = Context::from_json(&json!({
+//! let context = PromptContext::from_json(&json!({
 //!     "user": "小明", "char": {"name": "Seraphina", "description": "{{char}} knows {{user}}."},
 //!     "state": {"hp": 7.0}, "now": "2026-03-14T15:09:00+08:00"
 //! }))?;

@@ -5,11 +5,11 @@
 //! counter. It returns the active entries, their places and the dropped entries.
 //!
 //! ```
-//! use tambour_prompt::lore::{activate, Entry, Line, Scan};
+//! use tambour_prompt::lore::{ChatLine, LoreEntry, LoreScan, activate};
 //!
-//! let entry = Entry { title: "Forest".into(), keys: vec!["wood".into()], content: "It is dark.".into(), ..Entry::default() };
-//! let lines = [Line { role: "user".into(), name: "Ann".into(), content: "Into the woods!".into() }];
-//! let found = activate(&[entry], &Scan::new(&lines));
+//! let entry = LoreEntry { title: "Forest".into(), keys: vec!["wood".into()], content: "It is dark.".into(), ..LoreEntry::default() };
+//! let lines = [ChatLine { role: "user".into(), name: "Ann".into(), content: "Into the woods!".into() }];
+//! let found = activate(&[entry], &LoreScan::new(&lines));
 //! assert_eq!(found.slots.lore_before, [0]);
 //! ```
 

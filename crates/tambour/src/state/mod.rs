@@ -9,7 +9,7 @@
 //!
 //! let mut state = json!({"纯田真奈": {"好感度": 5, "price": 0.1}});
 //! let operations = json!([["ADD", "纯田真奈.好感度", 3], ["ADD", "纯田真奈.price", 0.2], ["POP", "bag"]]);
-//! let results = apply(&mut state, &Operation::list(&operations)?, &ApplyOptions::default());
+//! let results = apply(&mut state, &Operation::parse_list(&operations)?, &ApplyOptions::default());
 //! assert_eq!(state.to_string(), r#"{"纯田真奈":{"好感度":8,"price":0.3}}"#);
 //! assert_eq!(results[2].reason.map(|reason| reason.to_string()).as_deref(), Some("path_missing"));
 //! # Ok::<(), tambour::Error>(())

@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// let path: StatePath = r#"bag["a.b"][-1].名"#.parse()?;
 /// assert_eq!(path.to_string(), r#"bag["a.b"][-1].名"#);
 /// assert_eq!(StatePath::from_pointer("/bag/a.b/c~1d")?.to_string(), r#"bag["a.b"].c/d"#);
-/// assert_eq!("a..b".parse::<StatePath>().unwrap_err().at, 2);
+/// assert_eq!("a..b".parse::<StatePath>().unwrap_err().offset, 2);
 /// # Ok::<(), tambour::state::StatePathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
