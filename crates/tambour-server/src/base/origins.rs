@@ -43,10 +43,10 @@ impl ValueOrigins {
     }
 
     /// Builds an error about a field, with the origin of its value.
-    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
+    pub(crate) fn field_error(&self, field: &str, reason: &str) -> ConfigError {
         match self.origin_of(field) {
-            Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
-            None => ConfigError(format!("`{field}` {what}")),
+            Some(place) => ConfigError(format!("{place}: `{field}` {reason}")),
+            None => ConfigError(format!("`{field}` {reason}")),
         }
     }
 

@@ -9,8 +9,8 @@ const MIN_KEY_CHARS: usize = 16;
 
 impl Config {
     /// Builds an error about a field, with the origin of its value.
-    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
-        self.origins.field_error(field, what)
+    pub(crate) fn field_error(&self, field: &str, reason: &str) -> ConfigError {
+        self.origins.field_error(field, reason)
     }
 
     /// Checks everything that is not checked when it is used.

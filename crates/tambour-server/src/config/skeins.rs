@@ -29,11 +29,11 @@ pub(crate) fn apply_structure(
     contract: Option<&Contract>,
     options: &mut Options,
 ) -> tambour::Result<()> {
-    let said = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
-    if let Some(views) = views.filter(|_| !said("filament.views")) {
+    let is_set = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
+    if let Some(views) = views.filter(|_| !is_set("filament.views")) {
         options.set("filament.views", json!(views))?;
     }
-    let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
+    let Some(skein) = skein.filter(|_| !is_set("filament.structure") && !is_set("filament.protocols")) else {
         return Ok(());
     };
     if let Ok((Some(expected), _)) =

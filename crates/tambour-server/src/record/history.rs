@@ -182,12 +182,12 @@ impl PromptRecord {
     pub(crate) async fn load_messages(
         self,
         store: &dyn Store,
-        own: &ReadingDefaults,
+        defaults: &ReadingDefaults,
     ) -> Result<Vec<Message>, StoreError> {
         let mut turns = Vec::new();
         for id in &self.before {
             if let Some(stored_turn) = store.turn_history(id).await?
-                && let Some((_, turn)) = load_turn(store, own, stored_turn).await?
+                && let Some((_, turn)) = load_turn(store, defaults, stored_turn).await?
             {
                 turns.push(turn);
             }
@@ -221,7 +221,7 @@ impl PromptRecord {
 /// Prepends the earlier messages of the conversation to a prompt, up to about `max_history` bytes of them.
 pub(crate) async fn build_prompt(
     store: &dyn Store,
-    own: &ReadingDefaults,
+    defaults: &ReadingDefaults,
     max_history: usize,
     message: &MessageRow,
     mut prompt: PromptRecord,
@@ -229,7 +229,7 @@ pub(crate) async fn build_prompt(
     let mut turns = Vec::new();
     for stored_turn in store.history_before(message, max_history).await? {
         let id = stored_turn.id.clone();
-        let Some((status, turn)) = load_turn(store, own, stored_turn).await? else { continue };
+        let Some((status, turn)) = load_turn(store, defaults, stored_turn).await? else { continue };
         // A failed message without a reply is skipped: the client repeats its question, and one that cannot
         // be answered must not be repeated for ever.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
@@ -252,7 +252,7 @@ pub(crate) async fn build_prompt(
 /// Returns the status of a message and what it adds to its conversation.
 async fn load_turn(
     store: &dyn Store,
-    own: &ReadingDefaults,
+    defaults: &ReadingDefaults,
     stored_turn: TurnHistory,
 ) -> Result<Option<(String, TurnMessages)>, StoreError> {
     let TurnHistory { id, status, history, source } = stored_turn;
@@ -268,7 +268,7 @@ async fn load_turn(
     }
     // The end may be in the log already while the record is not built yet.
     let fold = super::fold_log(store, &id).await?;
-    let (status, record) = fold.into_record(Timings::default(), &request, own);
+    let (status, record) = fold.into_record(Timings::default(), &request, defaults);
     Ok(Some((status.to_owned(), TurnMessages::new(&request, &record))))
 }
 

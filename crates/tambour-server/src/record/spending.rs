@@ -20,9 +20,9 @@ pub(crate) struct UpstreamSpending {
 
 impl UpstreamSpending {
     /// Returns the tokens and cost of one call.
-    pub(crate) fn from_call(upstream: &Upstream, ask: &ModelRequest, usage: &Value) -> UpstreamSpending {
+    pub(crate) fn from_call(upstream: &Upstream, request: &ModelRequest, usage: &Value) -> UpstreamSpending {
         let tokens = TokenCounts::from_usage(usage);
-        let price = upstream.price(ask);
+        let price = upstream.price(request);
         UpstreamSpending {
             upstream: upstream.name.clone(),
             tokens,
@@ -31,10 +31,10 @@ impl UpstreamSpending {
         }
     }
 
-    pub(crate) fn add(&mut self, more: &UpstreamSpending) {
-        self.tokens.input = self.tokens.input.saturating_add(more.tokens.input);
-        self.tokens.output = self.tokens.output.saturating_add(more.tokens.output);
-        self.unpriced_tokens = self.unpriced_tokens.saturating_add(more.unpriced_tokens);
-        self.cost = self.cost.saturating_add(more.cost);
+    pub(crate) fn add(&mut self, call_usage: &UpstreamSpending) {
+        self.tokens.input = self.tokens.input.saturating_add(call_usage.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(call_usage.tokens.output);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(call_usage.unpriced_tokens);
+        self.cost = self.cost.saturating_add(call_usage.cost);
     }
 }

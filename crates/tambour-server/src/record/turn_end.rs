@@ -28,18 +28,18 @@ pub(crate) async fn close(
     failure: &Failure,
     options: &Options,
 ) -> Result<&'static str, FinishError> {
-    let (mut last, mut size, mut ended) = (0, 0, None);
+    let (mut last, mut size, mut end_entry) = (0, 0, None);
     let mut sequencer = Sequencer::new(options);
     loop {
         let batches = lease.read(last, READ_BYTES).await?;
-        let Some(read) = batches.last() else { break };
-        last = read.last();
+        let Some(last_batch) = batches.last() else { break };
+        last = last_batch.last();
         for batch in &batches {
             size += batch.body().len();
             for entry in batch.entries() {
                 match entry.kind {
-                    LogEntryKind::Event("completed") => ended = Some("completed"),
-                    LogEntryKind::Event("error") => ended = Some("failed"),
+                    LogEntryKind::Event("completed") => end_entry = Some("completed"),
+                    LogEntryKind::Event("error") => end_entry = Some("failed"),
                     LogEntryKind::Event(name) if parse_kind(name) == Some(EventKind::Contract) => {
                         let data = serde_json::from_str(entry.json).unwrap_or_default();
                         if let Some(event) = Event::parse(name, &data) {
@@ -52,13 +52,13 @@ pub(crate) async fn close(
         }
     }
     let mut batch = Batch::new(last + 1);
-    if ended.is_none() {
+    if end_entry.is_none() {
         if sequencer.has_started() {
             sequencer.finish(&mut |event| push_event(&mut batch, &event));
         }
         push_event(&mut batch, &Event::Error(failure.clone()));
     }
-    let status = ended.unwrap_or("failed");
+    let status = end_entry.unwrap_or("failed");
     let outcome = outcome(size + batch.body().len(), None);
     match lease.finish(RunEnd { last: batch, status: status.to_owned(), outcome }).await {
         WriteOutcome::Stored => Ok(status),

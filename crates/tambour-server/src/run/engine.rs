@@ -71,7 +71,7 @@ pub(crate) struct RunEngine {
 impl RunEngine {
     /// Creates the state of a starting server.
     pub(crate) fn new(
-        loaded: LoadedConfig,
+        loaded_config: LoadedConfig,
         (metrics, traces): (Metrics, TraceHandle),
         store: Arc<dyn Store>,
         settings: Settings,
@@ -79,7 +79,7 @@ impl RunEngine {
         quotas: Quotas,
     ) -> RunEngine {
         RunEngine {
-            loaded_config: RwLock::new(Arc::new(loaded)),
+            loaded_config: RwLock::new(Arc::new(loaded_config)),
             store,
             running: RunRegistry::default(),
             memory: MemoryBudget::default(),
@@ -106,8 +106,8 @@ impl RunEngine {
 
     /// Charges usage to a key: for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
-        let more = self.record_usage(key, owner, requests, usage);
-        if let Err(error) = self.store.add_usage(&more).await {
+        let added_usage = self.record_usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&added_usage).await {
             tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
@@ -142,9 +142,9 @@ impl RunEngine {
     }
 
     /// Replaces the configuration for messages that begin from now on.
-    pub(crate) fn replace(&self, loaded: LoadedConfig) {
-        loaded.mcp.start();
-        *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
+    pub(crate) fn replace(&self, loaded_config: LoadedConfig) {
+        loaded_config.mcp.start();
+        *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded_config);
     }
 
     /// Returns the current settings.
@@ -167,19 +167,22 @@ impl RunEngine {
 
     /// Cancels runs and waits until they have ended.
     pub(crate) async fn cancel_runs(&self, runs: Vec<Arc<LiveRun>>) {
-        runs.iter().for_each(|live| live.cancel.cancel());
-        for live in runs {
-            live.wait_over().await;
+        runs.iter().for_each(|live_run| live_run.cancel.cancel());
+        for live_run in runs {
+            live_run.wait_over().await;
         }
     }
 
     /// Cancels the running messages whose rows match and waits until they have ended.
-    pub(crate) async fn cancel_messages(&self, fits: impl Fn(&MessageRow) -> bool) -> Result<(), Problem> {
-        for live in self.running.all_messages() {
-            let Some(row) = self.store.message(&live.id).await? else { continue };
-            if fits(&row) {
-                live.cancel.cancel();
-                live.wait_over().await;
+    pub(crate) async fn cancel_messages(
+        &self,
+        predicate: impl Fn(&MessageRow) -> bool,
+    ) -> Result<(), Problem> {
+        for live_run in self.running.all_messages() {
+            let Some(row) = self.store.message(&live_run.id).await? else { continue };
+            if predicate(&row) {
+                live_run.cancel.cancel();
+                live_run.wait_over().await;
             }
         }
         Ok(())

@@ -59,20 +59,20 @@ impl LoadedConfig {
             return chain;
         }
         let upstream = |name: &str| self.upstream(self.config.aliases[name].upstream.as_deref());
-        let well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
+        let is_well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
         // The sort is stable: both groups keep the order of the configuration.
-        chain.sort_by_key(|name| !well(name));
+        chain.sort_by_key(|name| !is_well(name));
         let weight = |name: &str| self.config.aliases[name].weight.filter(|weight| *weight > 0);
         let first = if weight(alias).is_some() {
-            let weighed = |name: &&'a str| well(name).then(|| Some((*name, weight(name)?))).flatten();
-            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighed).collect();
+            let weighted = |name: &&'a str| is_well(name).then(|| Some((*name, weight(name)?))).flatten();
+            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighted).collect();
             self.rotation.pick_first(alias, &members)
         } else {
             None
         };
         // An upstream whose pause is over is probed first.
-        let rested = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
-        let first = chain.iter().copied().find(rested).or(first);
+        let is_ready = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
+        let first = chain.iter().copied().find(is_ready).or(first);
         if let Some(at) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
             chain[..=at].rotate_right(1);
         }

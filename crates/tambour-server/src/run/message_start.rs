@@ -239,12 +239,12 @@ impl PendingPrompt {
         app: &RunEngine,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
-        let own = app.reading_defaults();
+        let defaults = app.reading_defaults();
         let (sent_messages, messages) = if self.has_history {
-            let most = app.loaded_config().config.max_history;
-            history::build_prompt(&*app.store, &own, most, row, self.sent).await?
+            let max_history = app.loaded_config().config.max_history;
+            history::build_prompt(&*app.store, &defaults, max_history, row, self.sent).await?
         } else {
-            let messages = self.sent.clone().load_messages(&*app.store, &own).await?;
+            let messages = self.sent.clone().load_messages(&*app.store, &defaults).await?;
             (self.sent, messages)
         };
         if app.loaded_config().config.log_content {

@@ -34,10 +34,10 @@ pub(crate) struct RunningTurn {
 impl RunningTurn {
     /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
     pub(crate) fn begin(app: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
-        let most = app.loaded_config().config.max_running;
+        let max = app.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));
-        let added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), most);
-        added.then(|| RunningTurn { app: app.clone(), live_run })
+        let was_added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), max);
+        was_added.then(|| RunningTurn { app: app.clone(), live_run })
     }
 
     /// Returns the handle with its readers and its cancellation.
@@ -62,9 +62,9 @@ impl Drop for RunningTurn {
 }
 
 impl RunRegistry {
-    /// Adds a message of an owner's conversation; `false` if the owner has `most` already.
-    pub(crate) fn add(&self, owner: &str, conversation: &str, live: Arc<LiveRun>, most: usize) -> bool {
-        self.insert((owner, conversation), RunKind::Message, live, most)
+    /// Adds a message of an owner's conversation; `false` if the owner has `max` already.
+    pub(crate) fn add(&self, owner: &str, conversation: &str, live_run: Arc<LiveRun>, max: usize) -> bool {
+        self.insert((owner, conversation), RunKind::Message, live_run, max)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
@@ -76,10 +76,10 @@ impl RunRegistry {
         (owner, conversation): (&str, &str),
         kind: RunKind,
         live_run: Arc<LiveRun>,
-        most: usize,
+        max: usize,
     ) -> bool {
         let mut by_id = self.lock();
-        if by_id.len() >= most && by_id.values().filter(|other| other.owner == owner).count() >= most {
+        if by_id.len() >= max && by_id.values().filter(|other| other.owner == owner).count() >= max {
             return false;
         }
         let (owner, conversation) = (owner.to_owned(), conversation.to_owned());
@@ -119,8 +119,8 @@ impl RunRegistry {
         self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
     }
 
-    fn select(&self, fit: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<LiveRun>> {
-        self.lock().values().filter(|run| fit(run)).map(|run| run.live_run.clone()).collect()
+    fn select(&self, predicate: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<LiveRun>> {
+        self.lock().values().filter(|run| predicate(run)).map(|run| run.live_run.clone()).collect()
     }
 
     /// Removes a message that has ended.

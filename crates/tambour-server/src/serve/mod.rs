@@ -126,9 +126,15 @@ impl Server {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
         loaded_config.mcp.start();
-        let engine = RunEngine::new(loaded_config, (metrics, traces), store, settings, keys, quotas);
         Ok(Server {
-            app: Arc::new(App::new(engine)),
+            app: Arc::new(App::new(RunEngine::new(
+                loaded_config,
+                (metrics, traces),
+                store,
+                settings,
+                keys,
+                quotas,
+            ))),
             listener,
             address,
             load: None,

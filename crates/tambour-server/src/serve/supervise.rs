@@ -19,14 +19,14 @@ pub(crate) async fn run_supervised<F: Future<Output = ()> + Send + 'static>(
 ) {
     let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
-        let begun = tokio::time::Instant::now();
+        let start_time = tokio::time::Instant::now();
         let Err(error) = tokio::spawn(task(app.clone())).await else { return };
         if !error.is_panic() {
             // Cancelled: the runtime is shutting down.
             return;
         }
         app.metrics.count_panic(name);
-        let pause = pauses.next_pause(begun.elapsed());
+        let pause = pauses.next_pause(start_time.elapsed());
         let again_ms = millis(pause);
         tracing::error!(task = name, again_ms, "a task of the server panicked; it is begun again");
         tokio::select! {

@@ -188,6 +188,6 @@ pub(crate) fn tool_registry(tools: &[OfferedTool]) -> ToolRegistry {
 
 /// Returns `true` if a name is valid for a tool.
 pub(crate) fn is_tool_name(name: &str) -> bool {
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
+    let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.chars().count()) && name.chars().all(is_allowed)
 }

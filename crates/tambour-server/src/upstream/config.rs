@@ -54,35 +54,38 @@ impl UpstreamSection<'_> {
         &self,
         metrics: &UpstreamMetrics,
     ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
-        let make = |(name, given): (&String, &UpstreamConfig)| {
-            let made = Upstream::new(name, self.build_source(name, given)?, metrics, given.prices.clone());
-            Ok((name.clone(), Arc::new(made)))
+        let build = |(name, settings): (&String, &UpstreamConfig)| {
+            let upstreams =
+                Upstream::new(name, self.build_source(name, settings)?, metrics, settings.prices.clone());
+            Ok((name.clone(), Arc::new(upstreams)))
         };
-        self.upstreams.iter().map(make).collect()
+        self.upstreams.iter().map(build).collect()
     }
 
-    fn build_source(&self, name: &str, given: &UpstreamConfig) -> Result<ReplySource, ConfigError> {
-        let wrong =
-            |field: &str, what: &str| self.origins.field_error(&format!("upstreams.{name}.{field}"), what);
-        match given.kind.as_str() {
-            "demo" => {
-                RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error))
-            }
+    fn build_source(&self, name: &str, settings: &UpstreamConfig) -> Result<ReplySource, ConfigError> {
+        let url_error = |field: &str, reason: &str| {
+            self.origins.field_error(&format!("upstreams.{name}.{field}"), reason)
+        };
+        match settings.kind.as_str() {
+            "demo" => RecordedReplies::load_demo()
+                .map(ReplySource::Replay)
+                .map_err(|error| url_error("kind", &error)),
             "replay" => {
-                let read = RecordedReplies::load_file(given.url.as_ref()).map(ReplySource::Replay);
-                read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
+                let replies = RecordedReplies::load_file(settings.url.as_ref()).map(ReplySource::Replay);
+                replies.map_err(|error| url_error("url", &format!("names no recordings: {error}")))
             }
             other => {
                 let Some(kind) = ServiceKind::from_name(other) else {
-                    let known = ServiceKind::ALL.map(ServiceKind::name).join(", ");
-                    let what =
-                        format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
-                    return Err(wrong("kind", &what));
+                    let known_names = ServiceKind::ALL.map(ServiceKind::name).join(", ");
+                    let reason = format!(
+                        "is `{other}`, and there is no such kind; known: {known_names}, replay, demo"
+                    );
+                    return Err(url_error("kind", &reason));
                 };
-                let (url, key) = (self.base_url(name, kind, given)?, self.upstream_key(name, given)?);
-                HttpService::new(kind, url, given.model.clone(), key, *self.timeouts)
+                let (url, key) = (self.base_url(name, kind, settings)?, self.upstream_key(name, settings)?);
+                HttpService::new(kind, url, settings.model.clone(), key, *self.timeouts)
                     .map(|service| ReplySource::Service(Box::new(service)))
-                    .map_err(|error| wrong("url", &format!("cannot be asked over TLS: {error}")))
+                    .map_err(|error| url_error("url", &format!("cannot be asked over TLS: {error}")))
             }
         }
     }
@@ -95,23 +98,29 @@ impl UpstreamSection<'_> {
         &self,
         name: &str,
         kind: ServiceKind,
-        given: &'a UpstreamConfig,
+        upstream: &'a UpstreamConfig,
     ) -> Result<&'a str, ConfigError> {
-        let shown = mask_url(&given.url);
-        let wrong = |what: String| Err(self.origins.field_error(&format!("upstreams.{name}.url"), &what));
-        if given.url.trim().is_empty() {
-            return wrong(format!("is missing; it takes a base URL such as `{}`", kind.example_url()));
+        let masked_url = mask_url(&upstream.url);
+        let url_error =
+            |reason: String| Err(self.origins.field_error(&format!("upstreams.{name}.url"), &reason));
+        if upstream.url.trim().is_empty() {
+            return url_error(format!("is missing; it takes a base URL such as `{}`", kind.example_url()));
         }
-        if !["http://", "https://"].iter().any(|scheme| given.url.to_ascii_lowercase().starts_with(scheme)) {
-            let advice = if given.url.contains("://") { "" } else { &format!("; perhaps `http://{shown}`") };
-            return wrong(format!("begins with http:// or https://, and `{shown}` does not{advice}"));
+        if !["http://", "https://"].iter().any(|scheme| upstream.url.to_ascii_lowercase().starts_with(scheme))
+        {
+            let advice =
+                if upstream.url.contains("://") { "" } else { &format!("; perhaps `http://{masked_url}`") };
+            return url_error(format!(
+                "begins with http:// or https://, and `{masked_url}` does not{advice}"
+            ));
         }
-        match Url::parse(&given.url) {
-            Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&given.url),
-            Ok(_) => {
-                wrong(format!("takes a base URL, without a query: `{}` is put behind `{shown}`", kind.path()))
-            }
-            Err(error) => wrong(format!("takes a base URL, and `{shown}` is none: {error}")),
+        match Url::parse(&upstream.url) {
+            Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&upstream.url),
+            Ok(_) => url_error(format!(
+                "takes a base URL, without a query: `{}` is put behind `{masked_url}`",
+                kind.path()
+            )),
+            Err(error) => url_error(format!("takes a base URL, and `{masked_url}` is none: {error}")),
         }
     }
 
@@ -119,18 +128,18 @@ impl UpstreamSection<'_> {
     ///
     /// # Errors
     /// The variable is not set, the file cannot be read, or the value is no valid key.
-    fn upstream_key(&self, name: &str, given: &UpstreamConfig) -> Result<Option<String>, ConfigError> {
-        let field = |which: &str| format!("upstreams.{name}.{which}");
-        let (field, from, key) = match (&given.key_env, &given.key_file) {
+    fn upstream_key(&self, name: &str, upstream: &UpstreamConfig) -> Result<Option<String>, ConfigError> {
+        let field = |subfield: &str| format!("upstreams.{name}.{subfield}");
+        let (field, from, key) = match (&upstream.key_env, &upstream.key_file) {
             (_, Some(path)) => {
                 (field("key_file"), format!("the file {}", path.display()), read_key_file(path))
             }
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
                 // `--upstream` names this variable even where it is not set: a local model needs no key.
-                let unasked =
+                let unused_key =
                     variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
-                if unasked && key.as_deref().unwrap_or_default().trim().is_empty() {
+                if unused_key && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
                 }
                 (field("key_env"), format!("the variable `{variable}`"), key)

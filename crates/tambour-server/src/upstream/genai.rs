@@ -21,27 +21,31 @@ pub(super) struct CollectedReply {
 }
 
 /// Returns the span name of a model call.
-pub(super) fn chat_name(asked: &CallTarget<'_>) -> String {
-    asked.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
+pub(super) fn chat_name(model_name: &CallTarget<'_>) -> String {
+    model_name.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
 }
 
 /// Returns the attributes of a model call that are known before the response.
-pub(super) fn chat_attributes(asked: &CallTarget<'_>, ask: &ModelRequest, content: bool) -> Vec<KeyValue> {
-    let provider = match asked.provider {
+pub(super) fn chat_attributes(
+    target: &CallTarget<'_>,
+    request: &ModelRequest,
+    content: bool,
+) -> Vec<KeyValue> {
+    let provider = match target.provider {
         "gemini" => "gcp.gemini",
         other => other,
     };
     let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.to_owned())];
-    all.extend(asked.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
-    if let Some(url) = asked.base.and_then(|base| Url::parse(base).ok()) {
+    all.extend(target.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
+    if let Some(url) = target.base.and_then(|base| Url::parse(base).ok()) {
         all.extend(url.host_str().map(|host| KeyValue::new(ADDRESS, host.to_owned())));
         all.extend(url.port_or_known_default().map(|port| KeyValue::new(PORT, i64::from(port))));
     }
-    all.extend(ask.temperature.map(|value| KeyValue::new(TEMPERATURE, value)));
-    all.extend(ask.top_p.map(|value| KeyValue::new(TOP_P, value)));
-    all.extend(ask.max_tokens.map(|value| KeyValue::new(MAX_TOKENS, i64::from(value))));
-    all.extend(ask.seed.map(|value| KeyValue::new(SEED, value)));
-    let stops: Vec<StringValue> = match &ask.stop {
+    all.extend(request.temperature.map(|value| KeyValue::new(TEMPERATURE, value)));
+    all.extend(request.top_p.map(|value| KeyValue::new(TOP_P, value)));
+    all.extend(request.max_tokens.map(|value| KeyValue::new(MAX_TOKENS, i64::from(value))));
+    all.extend(request.seed.map(|value| KeyValue::new(SEED, value)));
+    let stops: Vec<StringValue> = match &request.stop {
         Some(Value::String(stop)) => vec![stop.clone().into()],
         Some(Value::Array(stops)) => {
             stops.iter().filter_map(Value::as_str).map(|stop| stop.to_owned().into()).collect()
@@ -51,11 +55,11 @@ pub(super) fn chat_attributes(asked: &CallTarget<'_>, ask: &ModelRequest, conten
     if !stops.is_empty() {
         all.push(KeyValue::new(STOP, Attribute::Array(Array::String(stops))));
     }
-    if ask.response_format.as_ref().is_some_and(|format| format["type"] != "text") {
+    if request.response_format.as_ref().is_some_and(|format| format["type"] != "text") {
         all.push(KeyValue::new(OUTPUT, "json"));
     }
     if content {
-        let messages: Vec<Value> = ask.messages.iter().map(message_json).collect();
+        let messages: Vec<Value> = request.messages.iter().map(message_json).collect();
         all.push(text_attribute(INPUT_MESSAGES, &json!(messages)));
     }
     all
@@ -66,7 +70,7 @@ pub(super) fn chat_end_attributes(
     usage: Option<&Value>,
     first_text: Option<f64>,
     finish: Option<FinishReason>,
-    said: Option<&CollectedReply>,
+    collected_reply: Option<&CollectedReply>,
 ) -> Vec<KeyValue> {
     let mut all = Vec::new();
     if let Some(usage) = usage {
@@ -80,15 +84,15 @@ pub(super) fn chat_end_attributes(
     if let Some(reason) = &reason {
         all.push(KeyValue::new(REASONS, Attribute::Array(Array::String(vec![reason.clone().into()]))));
     }
-    if let Some(said) = said {
+    if let Some(collected_reply) = collected_reply {
         let mut parts = Vec::new();
-        if !said.reasoning.is_empty() {
-            parts.push(json!({"type": "reasoning", "content": said.reasoning}));
+        if !collected_reply.reasoning.is_empty() {
+            parts.push(json!({"type": "reasoning", "content": collected_reply.reasoning}));
         }
-        if !said.text.is_empty() {
-            parts.push(json!({"type": "text", "content": said.text}));
+        if !collected_reply.text.is_empty() {
+            parts.push(json!({"type": "text", "content": collected_reply.text}));
         }
-        parts.extend(said.calls.iter().map(call_json));
+        parts.extend(collected_reply.calls.iter().map(call_json));
         let reply =
             json!([{"role": "assistant", "parts": parts, "finish_reason": reason.unwrap_or_default()}]);
         all.push(text_attribute(OUTPUT_MESSAGES, &reply));
@@ -97,16 +101,16 @@ pub(super) fn chat_end_attributes(
 }
 
 /// Converts a message to the convention's form.
-fn message_json(said: &Message) -> Value {
-    let text = said.text();
+fn message_json(reply_parts: &Message) -> Value {
+    let text = reply_parts.text();
     let mut parts = Vec::new();
-    if let Some(id) = &said.tool_call_id {
+    if let Some(id) = &reply_parts.tool_call_id {
         parts.push(json!({"type": "tool_call_response", "id": id, "response": text}));
     } else if !text.is_empty() {
         parts.push(json!({"type": "text", "content": text}));
     }
-    parts.extend(said.tool_calls.iter().map(call_json));
-    json!({"role": said.role, "parts": parts})
+    parts.extend(reply_parts.tool_calls.iter().map(call_json));
+    json!({"role": reply_parts.role, "parts": parts})
 }
 
 fn call_json(call: &NativeCall) -> Value {

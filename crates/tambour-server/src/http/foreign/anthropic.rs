@@ -59,7 +59,7 @@ pub(in crate::http) async fn count_tokens(
         .iter()
         .map(message_tokens)
         .sum();
-    Ok(Json(json ! ( { "input_tokens" : token_count + tools } )))
+    Ok(Json(json!({ "input_tokens": token_count + tools })))
 }
 
 /// Tokens added around each message.
