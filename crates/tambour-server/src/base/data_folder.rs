@@ -110,13 +110,13 @@ mod system {
         std::fs::create_dir_all(path)
     }
 
-    pub(crate) fn create(path: &Path) -> io::Result<std::fs::File> {
+    pub(crate) fn create_file(path: &Path) -> io::Result<std::fs::File> {
         std::fs::OpenOptions::new().create_new(true).append(true).open(path)
     }
 
     /// Does nothing: these systems persist folder entries themselves.
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
-    pub(crate) fn sync(_: &Path) -> io::Result<()> {
+    pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
         Ok(())
     }
 
@@ -124,7 +124,7 @@ mod system {
         Ok(())
     }
 
-    pub(super) fn close_folder(_: &Path) {}
+    pub(super) fn restrict_folder(_: &Path) {}
 
-    pub(super) fn close_file(_: &Path) {}
+    pub(super) fn restrict_file(_: &Path) {}
 }
