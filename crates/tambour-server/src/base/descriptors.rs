@@ -31,6 +31,6 @@ fn allowed_files() -> usize {
 }
 
 #[cfg(not(unix))]
-fn allowed() -> usize {
+fn allowed_files() -> usize {
     DEFAULT_FILES
 }
