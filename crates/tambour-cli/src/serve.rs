@@ -151,7 +151,7 @@ impl StopSignals {
         Ok(StopSignals {})
     }
 
-    async fn next(&mut self) {
+    async fn wait_next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }
