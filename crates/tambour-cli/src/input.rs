@@ -94,7 +94,7 @@ pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
     InputReader::open(path)?.read_rest()
 }
 
-/// Splitter of arriving bytes into pieces of one size.
+/// Splits arriving bytes into pieces of equal size.
 pub(crate) struct PieceSplitter {
     size: usize,
     remainder: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Fixtures: golden replies with their expected results.
 //!
-//! Two forms, one model. `<case>.in` is a reply as it is, with its expectations in `<case>.expect.json`; a line of a
-//! `.jsonl` file holds both. Keys are described in `fixtures/README.md`.
+//! A fixture is stored in one of two forms: `<case>.in` is a reply as it is, with its expectations in
+//! `<case>.expect.json`; a line of a `.jsonl` file holds both. Keys are described in `fixtures/README.md`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Fixture {
     pub line: Option<usize>,
     /// Rows of the specification that it covers.
     pub spec: Vec<String>,
-    /// Dialect of the reading.
+    /// Dialect that the reply is read in.
     pub dialect: String,
     /// Options by their public names.
     pub options: Options,
@@ -59,17 +59,17 @@ pub struct FixtureExpectation {
     pub findings: Option<Vec<String>>,
     /// Findings of the strict profile, where they differ.
     pub findings_strict: Option<Vec<String>>,
-    /// Codes of severity warning or error in `strict`.
+    /// Codes of the findings of severity warning or error in the strict profile.
     pub strict: Option<BTreeSet<String>>,
-    /// Codes that must be among those of `strict`.
+    /// Codes that must be among those of the strict profile.
     pub strict_at_least: Option<BTreeSet<String>>,
-    /// Codes of which at least one must be among those of `strict`.
+    /// Codes of which at least one must be among those of the strict profile.
     pub strict_any_of: Option<BTreeSet<String>>,
-    /// True if `strict` must have any code.
+    /// True if there must be at least one code in the strict profile.
     pub strict_nonempty: bool,
-    /// Codes of severity info in `strict`.
+    /// Codes of the findings of severity info in the strict profile.
     pub info: Option<BTreeSet<String>>,
-    /// Codes of severity warning or error in `lenient`.
+    /// Codes of the findings of severity warning or error in the lenient profile.
     pub lenient: Option<BTreeSet<String>>,
     /// `completed.metadata.truncated`; absent means false for a fixture that lists its findings.
     pub truncated: Option<bool>,
@@ -81,24 +81,26 @@ pub struct FixtureExpectation {
     pub dialect_found: Option<String>,
     /// Fields that `completed.metadata.exit_decision` must have, nested objects included.
     pub exit_decision: Option<Value>,
-    /// Keys that the `plan` event must have; of its plan the four fields only.
+    /// Keys that the `plan` event must have, and fields that its `plan` must have; others are not compared.
     pub plan: Option<Value>,
     /// Alternatives, each like `plan`.
     pub plan_any_of: Option<Vec<Value>>,
     /// `tool_call` events in order, without their ids.
     pub calls: Option<Vec<Value>>,
-    /// Codes that must not be among those of `strict`.
+    /// Codes that must not be among those of the strict profile.
     pub strict_none_of: Option<BTreeSet<String>>,
 }
 
 impl Fixture {
-    /// Returns whether its findings are listed or `unlisted`; expectations that are absent then mean "none".
+    /// Returns whether its findings are listed, or `unlisted` says why not; expectations that are absent then
+    /// mean "none".
     #[must_use]
     pub fn lists_findings(&self) -> bool {
         self.expectation.findings.is_some() || self.unlisted.is_some()
     }
 
-    /// Returns whether the author wrote the expectations without seeing a reading; they are never rewritten.
+    /// Returns whether the author wrote the expectations without seeing what the library reads; they are
+    /// never rewritten.
     #[must_use]
     pub fn is_independent(&self) -> bool {
         self.name.starts_with("independent/")
@@ -306,8 +308,8 @@ fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
     alternatives.into_iter().map(list).collect()
 }
 
-/// Parses `finish`: a finish reason, `unknown` (a clean end without a reason) or `failed` (the connection
-/// broke).
+/// Parses `finish`: a finish reason, `unknown` (a clean end without a reason), `incomplete` (a part was lost
+/// in transit) or `failed` (the connection broke).
 ///
 /// # Errors
 /// Another word.

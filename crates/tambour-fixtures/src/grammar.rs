@@ -67,7 +67,7 @@ fn event_letter(event: &Event<'_>) -> char {
     }
 }
 
-/// Checks the content of one event, regardless of its place.
+/// Checks the content of one event on its own; `phase` is the id of the last phase.
 fn check_content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
     let fault = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),

@@ -36,15 +36,16 @@ pub struct Verdict {
 /// Name of the contract of events.
 const EVENTS: &str = "events";
 
-/// Languages of fenced blocks that show transcripts.
+/// How Markdown documents show transcripts: in a fenced block whose fence is not part of the transcript.
 const TRANSCRIPT_EXAMPLES: ExampleStyle =
     ExampleStyle { languages: &["sse", "jsonl", "ndjson"], is_fenced: false };
 
 /// Fence languages that several dialects share.
 const SHARED_LANGUAGES: &[&str] = &["xml", "html", "json"];
 
-/// Dialects that any text, and any JSON, matches.
+/// Dialect that any text matches.
 const PLAIN: &str = "plain";
+/// Dialect that any JSON matches.
 const JSON_VALUE: &str = "json_value";
 
 impl Contract {

@@ -12,8 +12,9 @@ pub(super) struct InputFile {
     pub(super) size: u64,
 }
 
-/// Finds the files behind `paths`. Directories are searched in order of names for files with `endings`; hidden
-/// files and links to directories are skipped. Paths that cannot be read are returned with the reason.
+/// Finds the files behind `paths`. Directories are searched, in order of names, for files with one of the
+/// extensions (lower case, without a dot); hidden files and links to directories are skipped. Paths that
+/// cannot be read, or hold no such file, are returned with the reason.
 pub(super) fn find_files(paths: &[PathBuf], endings: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths {
@@ -65,7 +66,7 @@ fn walk_directory(
     }
 }
 
-/// Returns whether the file's name ends in one of `endings`.
+/// Returns whether the file has one of the extensions, in upper or lower case.
 pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     extension.is_some_and(|extension| endings.contains(&extension.as_str()))

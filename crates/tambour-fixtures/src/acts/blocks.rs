@@ -1,4 +1,4 @@
-//! Blocks that act, valid ones and those whose own text is at fault.
+//! Random blocks that act or are shown: valid ones, and ones with a fault in their own text.
 
 use super::action::level;
 use super::replies::BlockZone;
@@ -12,9 +12,10 @@ pub(super) struct WrittenBlock {
     pub(super) needed_len: usize,
     /// [`BlockZone::Plain`], or what is wrong with it.
     pub(super) fault: BlockZone,
-    /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
+    /// True if it is only shown and never acts: a reply that ends by itself inside it still shows what there
+    /// is of it (F-204).
     pub(super) is_shown: bool,
-    /// Name of the written form of a call; empty for all else.
+    /// Name of the written form of a call, one of [`FORMS`]; empty for all else.
     pub(super) form: &'static str,
 }
 
@@ -27,14 +28,14 @@ impl WrittenBlock {
         WrittenBlock { needed_len: text.len(), text, fault: BlockZone::Plain, is_shown: true, form: "" }
     }
 
-    /// On one line, for places that end with it.
+    /// Puts the block on one line, for places that end at a line break.
     pub(super) fn into_one_line(mut self) -> WrittenBlock {
         self.text = self.text.replace('\n', " ");
         self
     }
 }
 
-/// Values that are written in a way of which only a guess can be read. `@` is a marker word.
+/// Malformed values whose meaning a reader can only guess. `@` stands for a marker word.
 const GUESSES: &[&str] = &[
     "NaN",
     "Infinity",
@@ -49,13 +50,13 @@ const GUESSES: &[&str] = &[
     "\"@, \"x\"",
 ];
 
-/// A value that only a guess can be read of.
+/// Returns a value whose meaning a reader can only guess.
 fn random_guess(words: &mut WordSource) -> String {
     let guess = words.pick(GUESSES);
     if guess.contains('@') { guess.replace('@', &words.word()) } else { guess.to_owned() }
 }
 
-/// The fault of a block, of those that its kind knows: most have none.
+/// Picks one of the faults that this kind of block can have; most blocks get none.
 fn random_fault(words: &mut WordSource, zones: &[BlockZone]) -> BlockZone {
     if words.is_once_in(3) { *words.random().pick(zones) } else { BlockZone::Plain }
 }
@@ -97,7 +98,7 @@ pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
     }
 }
 
-/// Operations, one of which may hold a guess; then it is the only one, since it is refused alone (R-81).
+/// Up to three operations. One with a guessed value has no neighbours, because these would still run (R-81).
 fn update(words: &mut WordSource) -> WrittenBlock {
     let fault = random_fault(words, &[BlockZone::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
@@ -125,7 +126,7 @@ fn update(words: &mut WordSource) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// Commands, each of which stands alone.
+/// A block with one command, which may act before its comment and the closing tag have come.
 fn commands(words: &mut WordSource) -> WrittenBlock {
     let (path, text, why) = (words.word(), words.word(), words.text_line());
     let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
@@ -175,7 +176,8 @@ pub const FORMS: &[&str] = &[
     "minimax",
 ];
 
-/// A call in the form of a model family. `is_in_span`: it is to stand in a code span, so that it holds no backticks.
+/// A call in the form of a model family. With `is_in_span` it goes into a code span and so must not hold
+/// backticks.
 pub(super) fn toolcall(words: &mut WordSource, is_in_span: bool) -> WrittenBlock {
     let form = match words.pick(FORMS) {
         "deepseek" if is_in_span => "hermes",
@@ -218,7 +220,7 @@ fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// A call whose arguments stand between tags, or in code of Python.
+/// A call whose arguments stand between tags, or in Python code.
 fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     let fault = random_fault(words, &[BlockZone::Doubled, BlockZone::Unregistered]);
     let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
@@ -254,11 +256,11 @@ fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// Marks of calls that are elements.
+/// Tags of calls that are written as XML elements.
 struct ElementTags {
     open: &'static str,
     close: &'static str,
-    /// Mark in front of the names of tools and arguments.
+    /// Prefix of the tag names `invoke` and `parameter`.
     mark: &'static str,
     /// True if arguments declare whether their value is a text; other values are JSON.
     is_typed: bool,
@@ -282,7 +284,8 @@ impl ElementTags {
     }
 }
 
-/// Calls that are elements: one or two, one if it is at fault, since the other runs all the same.
+/// Calls that are written as XML elements: one or two. A faulty one has no neighbour, because that would
+/// still run.
 fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock {
     let ElementTags { open, close, mark, is_typed } = elements;
     let zones: &[BlockZone] = match is_typed {

@@ -13,7 +13,7 @@ pub(super) fn template_error(
     error: &minijinja::Error,
 ) -> Error {
     use minijinja::ErrorKind;
-    // The innermost cause, inside a macro or filter, is the useful one.
+    // The summary is empty where the engine's detail, or the name of the kind, says enough.
     let (code, summary) = match error.kind() {
         ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
         ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),

@@ -12,11 +12,11 @@ use crate::base::ids;
 use crate::tools::is_tool_name;
 use crate::tools::{Definition, Executor, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES};
 
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 50;
-/// Most tools of one server.
+/// Maximum number of tools of one server.
 const MAX_TOOLS: usize = 500;
-/// Most bytes of the schemas of one server.
+/// Maximum size of the schemas of one server together, in bytes.
 const MAX_SCHEMA_BYTES: usize = 8 << 20;
 
 /// Lists the exposed tools of a server.

@@ -70,7 +70,7 @@ fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
         by_name.entry(&call.name).or_default().push(&call.args);
     }
     ToolRegistry::new(by_name.into_iter().map(|(name, args)| {
-        // Every call is compared with all of them.
+        // Each call is compared with all argument values here, which is quadratic: a long list is not made.
         let schema = if args.len() > MAX_EXACT_CALLS { json!({}) } else { json!({ "enum": args }) };
         let mut tool = RegisteredTool::from_trusted(name, schema);
         tool.read_only = true;
@@ -119,6 +119,7 @@ pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))
     };
+    // A record with several replies has them in `turns`; `told` is what the model was sent after one of them.
     let Some(turns) = record["turns"].as_array() else { return reply_message(record).into_iter().collect() };
     let turn_messages = |turn: &Value| {
         let results = turn["told"].as_str().map(|results| Message::new("user", results));
@@ -169,8 +170,8 @@ pub(crate) struct PromptRecord {
     pub(crate) messages: Option<Vec<Message>>,
 }
 
-/// Returns the user's last line in the history of a Skein prompt, which later messages of the conversation
-/// include.
+/// Returns the user's last text in the history of a Skein prompt: it stands for the text of the user in the
+/// prompts of later messages.
 fn last_user_text(request: &str) -> Option<String> {
     let request: Value = serde_json::from_str(request).ok()?;
     let lines = request["context"]["history"].as_array()?;
@@ -259,6 +260,7 @@ async fn load_turn(
     if let Some(turn) = history {
         return Ok(serde_json::from_str(&turn).ok().map(|messages| (status, messages)));
     }
+    // It was not stored, so it is rebuilt from the request and the summary of the record.
     let Some((request, summary)) = source else { return Ok(None) };
     if let Some(summary) = summary {
         return Ok(Some((

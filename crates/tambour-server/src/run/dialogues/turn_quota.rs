@@ -31,6 +31,7 @@ impl TurnQuota {
     /// Spends the request: the turn goes on to a model.
     pub(crate) async fn spend(mut self) {
         self.is_spent = true;
+        // Counts the request; its tokens are charged once the model has replied.
         self.app.charge_key(&self.key, &self.owner, 1, &Value::Null).await;
     }
 }

@@ -102,6 +102,7 @@ async fn delete_file(
     let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
     let found = result.rows_affected() > 0;
     if found {
+        // The responses kept for repeated requests may still name it.
         delete_responses_naming(connection, &[id.to_owned()]).await?;
     }
     Ok(found)

@@ -1,8 +1,10 @@
 //! Finds the answer among the objects of a reply and streams its message.
 //!
 //! The first object with a message is the answer; if none has one, the first that looks like an answer
-//! . `object` holds the state of the current value and `whole` takes it once it is complete. `other`
-//! reads answers in other shapes; `mention` separates marks of reasoning from mentions of them.
+//! . `object` holds the state of the current value and `values` takes it once it is complete. `shapes`
+//! reads answers in other shapes; `marks` tells marks that end reasoning from mere mentions of them.
+//!
+//! Reasoning is a draft if it precedes the answer, and an aside if it follows it.
 
 use serde_json::Value;
 
@@ -47,8 +49,8 @@ pub(super) struct AiSayReader {
     pub(super) answer: Option<ParsedAnswer>,
     /// Findings on an object that may turn out not to be an answer.
     pub(super) pending_reports: Vec<FindingReport>,
-    /// Text after the answer, an aside if it was reasoning. `None` if it exceeds the hold limit or is not
-    /// only text.
+    /// Text after the answer, which becomes an aside if a closing mark shows that it was reasoning. `None` if
+    /// it exceeds the hold limit or is not only text.
     pub(super) text_after: Option<String>,
     pub(super) mark_context: MarkContext,
     /// A mark after the answer that is undecided until more text follows.
@@ -233,7 +235,7 @@ impl AiSayReader {
         }
         match (self.builder.push_event(event), event) {
             (Some(built_value), _) => self.push_value(built_value, out),
-            // An oversized value has no contents.
+            // The builder has discarded the contents of an oversized value.
             (None, JsonEvent::ValueEnd(end)) => {
                 let start = ValueStart {
                     index: 0,
@@ -291,7 +293,8 @@ impl AiSayReader {
         }
     }
 
-    /// Returns true if the event is a closing mark after a complete answer that may be only a mention.
+    /// Holds a closing mark after a complete answer, because it may be only a mention. Returns true if the
+    /// event is such a mark.
     fn hold_mark(&mut self, event: &JsonEvent<'_>) -> bool {
         let JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened) = event else { return false };
         if self.answer.as_ref().is_none_or(|answer| answer.is_truncated || answer.is_thought) {

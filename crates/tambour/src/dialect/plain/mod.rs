@@ -1,7 +1,7 @@
 //! Plain replies: leading reasoning, in marks or in a field of its own, then the answer.
 //!
-//! `parse` separates reasoning from the answer, `answer` emits the answer, `late` reports structures that
-//! begin too late.
+//! `parse` separates reasoning from the answer, `answer` emits the answer, `late_structure` reports
+//! structures that begin too late.
 
 mod answer;
 mod held_reasoning;
@@ -53,7 +53,7 @@ pub(super) struct PlainReader {
     parser: parse::PlainParser,
     /// Set if replies start inside reasoning.
     starts_in_reasoning: bool,
-    /// Set until `SkipThinking` has been emitted, if thinking may be absent.
+    /// Set if the stream gets no thinking block, until the intent that says so has been emitted.
     skip_thinking: bool,
 }
 
@@ -146,7 +146,7 @@ impl PlainReader {
         self.parser.answer().current_line()
     }
 
-    /// Watches the part skipped last, for [`PlainReader::is_text`].
+    /// Watches the part skipped last. Returns the `watch_id` for [`PlainReader::is_text`].
     pub(super) fn watch_skipped(&mut self) -> usize {
         self.parser.answer().prose().map_or(0, ProseTracker::watch)
     }
@@ -157,8 +157,8 @@ impl PlainReader {
         is_skipped_text(&mut self.parser, offset, watch_id)
     }
 
-    /// Ends the reply. It needs no answer if one of the `acting` parts may act, each given by the arguments
-    /// of [`PlainReader::is_text`].
+    /// Ends the reply. `acting` has the arguments of [`PlainReader::is_text`] for each part that acts unless
+    /// it is text; with a part that acts, the reply needs no answer.
     pub(super) fn finish_with(
         &mut self,
         ending: ReplyEnding,
@@ -168,7 +168,7 @@ impl PlainReader {
         self.emit_skip_thinking(out);
         let reader = &mut self.parser;
         if reader.is_partial_close(self.lexer.carry()) {
-            // A reply that ends in reasoning ends with part of its closing mark.
+            // The reply ends inside its reasoning, with a part of the closing mark.
             self.lexer.drop_carry();
         }
         self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
@@ -209,6 +209,8 @@ impl Dialect for PlainReader {
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
         let reader = &mut self.parser;
+        // Fast path past the lexer, for text in which no tag, mark or code begins. The masks of a short text
+        // find that out in one pass.
         if reader.can_continue() {
             match SignMasks::scan(text) {
                 Some(masks) if self.lexer.is_plain_with_signs(text, masks) => {

@@ -14,7 +14,7 @@ use crate::span::Place;
 pub(super) enum QueriesBlockOutcome<'a> {
     /// The block continues.
     Open,
-    /// The block ended at `end`; `marked` tells whether by its own end marker. `rest` is unread.
+    /// The block ended at `end`; `is_marked` tells whether by its own end marker. `rest` is unread.
     Ended { end: Place, is_marked: bool, rest: Option<(MarkupToken<'a>, Place)> },
     /// The block was left open at `end`; the token that shows it is unread.
     LeftOpen { end: Place, rest: (MarkupToken<'a>, Place) },
@@ -37,7 +37,8 @@ pub(super) struct FinishedBlock {
 /// Message for a block that is only markup.
 pub(super) const NO_QUERIES_MESSAGE: &str = "`<serp_queries>` is not closed and holds no queries";
 
-/// An open queries block: only its own end marker ends it (T-052).
+/// An open queries block. No `-->` or `<` inside a query ends it (T-052): its own end marker does, or else a
+/// token that shows that the marker is missing.
 pub(super) struct QueriesBlock {
     start: Place,
     /// Text before the tag that belongs to the block: `<!-- `, or nothing.
@@ -62,8 +63,9 @@ struct QueriesScan {
     is_escaped: bool,
     /// End of the first value that began with a bracket.
     value_end: Option<usize>,
-    /// Set once a line has ended, and if the last line holds text.
+    /// Set once a line has ended.
     has_line_end: bool,
+    /// Set if the last line holds text.
     has_line_text: bool,
     /// Set if brackets closed around text that is not JSON: more text cannot repair that.
     is_broken: bool,
@@ -335,7 +337,8 @@ impl QueriesBlock {
         self.body.is_empty()
     }
 
-    /// Discards a block without queries. Returns its tag and place if the tag is text.
+    /// Discards a block without queries. If it has no `<!--`, its tag is text and is returned with its place;
+    /// otherwise the block is reported.
     pub(super) fn into_markup(self, out: &mut dyn IntentSink) -> Option<(String, Place)> {
         if self.opening.is_empty() {
             return Some((self.tag, self.start));

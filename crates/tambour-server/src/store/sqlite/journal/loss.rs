@@ -1,21 +1,21 @@
-//! Report of a start about the journal: damage, and the losses caused by it.
+//! Report on the journal at the start of the server: damage, and the losses caused by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use tambour::texts::format_count;
 
-/// Most message ids in one line.
+/// Maximum number of message ids in one line.
 const MAX_LISTED: usize = 10;
 
-/// Result of reading the journal at a start.
+/// Result of reading the journal at the start of the server.
 #[derive(Clone, Debug, Default)]
 pub struct JournalReport {
     /// Files with damaged ranges.
     pub damaged: Vec<DamagedFile>,
     /// Lost data.
     pub loss: JournalLoss,
-    /// Last written entry of messages that lack some.
+    /// For messages that lack entries: number of the last entry that was written, even if it is lost.
     pub last_written: BTreeMap<String, u64>,
 }
 
