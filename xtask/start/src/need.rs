@@ -202,6 +202,12 @@ fn is_root() -> bool {
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }
 
+/// Returns whether the toolchain has the standard library of a target.
+pub(crate) fn has_target(target: &str) -> bool {
+    let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    output.is_ok_and(|output| std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{InstallWay, PACKAGE_MANAGERS, REQUIRED_PROGRAMS};

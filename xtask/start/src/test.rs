@@ -21,6 +21,9 @@ const FUZZ_ITERATIONS: &str = "5000";
 /// Time that earlier steps may take, so that everything stays under 25 minutes on two cores.
 const MAX_TIME_BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
 
+/// Target for which the libraries are checked if the toolchain has it.
+const WASM: &str = "wasm32-unknown-unknown";
+
 /// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
 const FUZZ_SECONDS: u64 = 6;
 
@@ -35,8 +38,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
-    // Alone, the library has its own features, without those that other packages add.
-    steps.run_step("library alone", cargo_command().args(["check", "--quiet", "--package", "tambour"]));
+    // Alone, the libraries have their own features, without those that other packages add.
+    let mut alone = cargo_command();
+    alone.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
+    if need::has_target(WASM) {
+        alone.args(["--target", WASM]);
+    }
+    steps.run_step("libraries alone", &mut alone);
     // What `clippy` compiles beside it, benchmarks, is run by nothing here.
     let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
     if steps.run_step("build", cargo_command().args(build)) {

@@ -30,7 +30,7 @@ const MAX_ATTEMPTED_BYTES: usize = 192 << 20;
 const COMPILE_BYTES_PER_BYTE: usize = 64;
 
 /// Largest product of text bytes and compiled size; the search time is proportional to it.
-const MAX_SEARCH_PRODUCT: usize = 1 << 33;
+const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 
 /// Bytes of plain text search that cost as much as one byte of the smallest regular expression.
 const TEXT_BYTES_PER_UNIT: u64 = 16;
@@ -391,7 +391,8 @@ impl CompiledKey {
     fn occurs(&self, read: &SearchText<'_>, is_shortened: &mut bool) -> bool {
         match self {
             CompiledKey::Pattern(regex, size) => {
-                let search_len = read.text.floor_char_boundary(MAX_SEARCH_PRODUCT / size);
+                let longest = usize::try_from(MAX_SEARCH_PRODUCT / *size as u64).unwrap_or(usize::MAX);
+                let search_len = read.text.floor_char_boundary(longest);
                 *is_shortened |= search_len < read.text.len();
                 regex.is_match(&read.text[..search_len])
             }
