@@ -4,7 +4,7 @@
 //! The log is the source of truth (invariant 9): an entry is persisted before any reader sees it. `batch` is
 //! its format, `log` its narrow interface (append, read from a number, follow, finish). Rows are behind
 //! traits too, each with its row types: `messages`, `conversations`, `tools`, `documents`, `dialogues`,
-//! `imports`, `kept`, `repeats`, `states`, `figures`, `admin`, and `deletion`, which removes them. None of
+//! `imports`, `responses`, `input_responses`, `states`, `figures`, `admin`, and `deletion`, which removes them. None of
 //! them depends on a database; `sqlite` implements them all.
 
 mod admin;

@@ -1,7 +1,7 @@
 //! Tools and their executors: definitions, access rules, clients' answers, webhooks, and error results.
 //!
 //!
-//! The order of calls does not belong here but to the loop in `drive`.
+//! The order of calls does not belong here but to the loop in `run::runner`.
 
 mod call_errors;
 mod desk;

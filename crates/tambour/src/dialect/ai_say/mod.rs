@@ -2,7 +2,7 @@
 //!
 //! `parse` finds the answer among the objects and `message` streams its text. `response` reports the other
 //! members of `response`, `fields` reads the remaining fields, `names` knows their other spellings, and
-//! `outside` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
+//! `prose_extents` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
 //! not here.
 
 mod examples;

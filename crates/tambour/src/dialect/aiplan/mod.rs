@@ -1,8 +1,8 @@
 //! AIPlan dialect: one JSON object that says what is to be done (P-001 to P-037).
 //!
 //! `parse` reads objects while they arrive, each as an `object`; `judge`, `check` and `calls` check a
-//! complete one against the contract, and `modes` is the table of modes. `wrapped` and `args` read other
-//! forms of a plan and its calls; `outside` tracks the text around the plan. Text streams; calls are held
+//! complete one against the contract, and `modes` is the table of modes. `wrapper` and `args` read other
+//! forms of a plan and its calls; `surroundings` tracks the text around the plan. Text streams; calls are held
 //! back until the end of the reply and are emitted only for a plan that is complete, valid and not truncated.
 //! A reply in prose is the answer as written.
 

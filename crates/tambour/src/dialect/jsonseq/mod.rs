@@ -1,8 +1,8 @@
 //! JSONSeq dialect: one JSON object per line, each an event (J-050 to J-053).
 //!
 //! `parse` finds the objects; `line` is one object while it arrives and `outer` the value that contains it.
-//! `event` converts an object, `outside` tracks the text between objects, `order` puts events in order and
-//! `phases` numbers phases. `told` holds findings back until the first event.
+//! `event` converts an object, `surroundings` tracks the text between objects, `order` puts events in order and
+//! `phases` numbers phases. `reports` holds findings back until the first event.
 
 mod delta_members;
 mod event;

@@ -1,6 +1,6 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
-//! Only `frame` knows the parts of a reply: `think`, `serp`, `thinking`, `answer`, `block` and `late`. Each
+//! Only `frame` knows the parts of a reply: `draft`, `serp`, `thinking`, `answer`, `block` and `late_element`. Each
 //! part takes a token, its place and the output, keeps its own state, and returns an `TrialOutcome` that tells the
 //! frame how to continue. No part knows the frame or calls another.
 

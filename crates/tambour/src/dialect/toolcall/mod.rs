@@ -2,7 +2,7 @@
 //! reasoning.
 //!
 //! `formats` is the table of notations. `head` recognizes the beginning of a call, `scan` finds its end, and
-//! `read` decodes it, with `arguments`, `python`, `invokes` and `typed` for arguments that are not JSON.
+//! `read` decodes it, with `arguments`, `python`, `elements` and `bare_values` for arguments that are not JSON.
 //! `parse` splits the reply. All other text is plain text, read as by `plain`.
 
 mod arguments;

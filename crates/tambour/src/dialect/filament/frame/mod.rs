@@ -1,7 +1,7 @@
 //! The top level of a reply: tracks the open element, interprets tags, and routes text.
 //!
-//! `outside` handles text between elements, `begin` opening tags, `inside` tokens in an element, `comment`
-//! comments, `draft` blocks in a thought, `words` marks that are not tags, `close` the end of an element,
+//! `surrounding_text` handles text between elements, `begin` opening tags, `element_tokens` tokens in an element, `comment`
+//! comments, `draft` blocks in a thought, `reasoning_marks` marks that are not tags, `close` the end of an element,
 //! `end` the end of the reply.
 
 mod begin;
