@@ -110,19 +110,19 @@ impl PieceSplitter {
         self.remainder
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut on_piece: impl FnMut(&[u8])) {
         if !self.remainder.is_empty() {
-            let missing = (self.size - self.remainder.len()).min(bytes.len());
-            self.remainder.extend_from_slice(&bytes[..missing]);
-            bytes = &bytes[missing..];
+            let fill_len = (self.size - self.remainder.len()).min(bytes.len());
+            self.remainder.extend_from_slice(&bytes[..fill_len]);
+            bytes = &bytes[fill_len..];
             if self.remainder.len() < self.size {
                 return;
             }
-            piece(&self.remainder);
+            on_piece(&self.remainder);
             self.remainder.clear();
         }
         let pieces = bytes.chunks_exact(self.size);
         self.remainder.extend_from_slice(pieces.remainder());
-        pieces.for_each(piece);
+        pieces.for_each(on_piece);
     }
 }

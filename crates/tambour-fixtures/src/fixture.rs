@@ -95,7 +95,7 @@ impl Fixture {
     /// Returns whether its findings are listed, or `unlisted` says why not; expectations that are absent then
     /// mean "none".
     #[must_use]
-    pub fn lists_findings(&self) -> bool {
+    pub fn accounts_for_findings(&self) -> bool {
         self.expectation.findings.is_some() || self.unlisted.is_some()
     }
 
@@ -265,35 +265,35 @@ fn build_fixture(
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(nested_lists).transpose()?,
         events_ws: keys.list("events_ws")?,
-        findings: keys.lines("findings")?,
-        findings_strict: keys.lines("findings_strict")?,
-        strict: keys.words("strict")?,
-        strict_at_least: keys.words("strict_at_least")?,
-        strict_any_of: keys.words("strict_any_of")?,
+        findings: keys.string_list("findings")?,
+        findings_strict: keys.string_list("findings_strict")?,
+        strict: keys.string_set("strict")?,
+        strict_at_least: keys.string_set("strict_at_least")?,
+        strict_any_of: keys.string_set("strict_any_of")?,
         strict_nonempty: keys.flag("strict_nonempty")?.unwrap_or(false),
-        info: keys.words("info")?,
-        lenient: keys.words("lenient")?,
+        info: keys.string_set("info")?,
+        lenient: keys.string_set("lenient")?,
         truncated: keys.flag("truncated")?,
-        fallback_reason: keys.word("fallback_reason")?,
-        unused_reason: keys.word("unused_reason")?,
-        dialect_found: keys.word("dialect_found")?,
+        fallback_reason: keys.string("fallback_reason")?,
+        unused_reason: keys.string("unused_reason")?,
+        dialect_found: keys.string("dialect_found")?,
         exit_decision: keys.value("exit_decision").cloned(),
         plan: keys.value("plan").cloned(),
         plan_any_of: keys.list("plan_any_of")?,
         calls: keys.list("calls")?,
-        strict_none_of: keys.words("strict_none_of")?,
+        strict_none_of: keys.string_set("strict_none_of")?,
     };
     Ok(Fixture {
         path: path.to_path_buf(),
         line,
-        spec: keys.words("spec")?.unwrap_or_default().into_iter().collect(),
-        dialect: keys.word("dialect")?.or(folder).ok_or("no `dialect`")?,
+        spec: keys.string_set("spec")?.unwrap_or_default().into_iter().collect(),
+        dialect: keys.string("dialect")?.or(folder).ok_or("no `dialect`")?,
         options,
-        reasoning: keys.word("reasoning")?,
+        reasoning: keys.string("reasoning")?,
         input,
-        end: parse_end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
+        end: parse_end(keys.string("finish")?.as_deref().unwrap_or("stop"))?,
         extensions: keys.flag("extensions")?.unwrap_or(false),
-        unlisted: keys.word("unlisted")?,
+        unlisted: keys.string("unlisted")?,
         expectation,
         name,
         keys: fields,

@@ -24,29 +24,29 @@ pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), Strin
     error.map_or(Ok(()), |finding| Err(format!("the checker finds {finding:?} in {events:?}")))
 }
 
-/// Checks that `events` are a complete stream; `skip_thinking` allows one without thinking.
+/// Checks that `events` are a complete stream; `allow_missing_thinking` allows one without thinking.
 ///
 /// # Errors
 /// The fault, with the stream as letters.
-pub fn check_order(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
+pub fn check_order(events: &[Event<'_>], allow_missing_thinking: bool) -> Result<(), String> {
     let (last, before) = events.split_last().ok_or("the stream is empty")?;
     let failed = matches!(last, Event::Error(_));
     if !failed && !matches!(last, Event::Completed(_)) {
         return Err(format!("the stream ends with `{}`", last.name()));
     }
     let mut letters = String::new();
-    let mut phase = 0;
+    let mut last_phase_id = 0;
     for event in before {
         if matches!(event, Event::Error(_) | Event::Completed(_)) {
             return Err(format!("`{}` stands inside the stream", event.name()));
         }
-        check_content(event, &mut phase)?;
+        check_content(event, &mut last_phase_id)?;
         if event.kind() == EventKind::Contract {
             letters.push(event_letter(event));
         }
     }
     let is_empty_failure = failed && letters.is_empty();
-    if is_empty_failure || matches_grammar(&letters, skip_thinking) {
+    if is_empty_failure || matches_grammar(&letters, allow_missing_thinking) {
         Ok(())
     } else {
         Err(format!("order: {letters}"))
@@ -67,15 +67,15 @@ fn event_letter(event: &Event<'_>) -> char {
     }
 }
 
-/// Checks the content of one event on its own; `phase` is the id of the last phase.
-fn check_content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
+/// Checks the content of one event on its own; `last_phase_id` is the id of the last phase.
+fn check_content(event: &Event<'_>, last_phase_id: &mut u32) -> Result<(), String> {
     let fault = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),
         Event::PhaseStart { id, title } => {
-            *phase += 1;
-            *id != *phase || title.trim().is_empty()
+            *last_phase_id += 1;
+            *id != *last_phase_id || title.trim().is_empty()
         }
-        Event::PhaseDelta { id, text } => *id != *phase || text.is_empty(),
+        Event::PhaseDelta { id, text } => *id != *last_phase_id || text.is_empty(),
         Event::SerpQueries { queries } => {
             queries.len() > 5
                 || queries.iter().any(|query| query.trim().is_empty() || query.chars().count() > 80)
@@ -87,7 +87,7 @@ fn check_content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
 }
 
 /// Matches `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
-pub fn matches_grammar(letters: &str, skip_thinking: bool) -> bool {
+pub fn matches_grammar(letters: &str, allow_missing_thinking: bool) -> bool {
     let rest = letters.strip_prefix('s').unwrap_or(letters);
     let rest = match rest.strip_prefix('t') {
         Some(thinking) => {
@@ -97,9 +97,9 @@ pub fn matches_grammar(letters: &str, skip_thinking: bool) -> bool {
             }
             rest
         }
-        None if skip_thinking => rest,
+        None if allow_missing_thinking => rest,
         None => return false,
     };
-    let answer = rest.trim_start_matches('f');
-    answer.len() < rest.len() && matches!(answer, "E" | "qE")
+    let after_answer = rest.trim_start_matches('f');
+    after_answer.len() < rest.len() && matches!(after_answer, "E" | "qE")
 }

@@ -57,18 +57,18 @@ impl FixtureKeys<'_> {
         self.value(key).map(list).transpose()
     }
 
-    pub(crate) fn lines(&self, key: &str) -> Result<Option<Vec<String>>, String> {
+    pub(crate) fn string_list(&self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some(list) = self.list(key)? else { return Ok(None) };
         let line = |value: Value| value.as_str().map(str::to_owned);
         let lines: Option<Vec<String>> = list.into_iter().map(line).collect();
         lines.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
     }
 
-    pub(crate) fn words(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
-        Ok(self.lines(key)?.map(BTreeSet::from_iter))
+    pub(crate) fn string_set(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
+        Ok(self.string_list(key)?.map(BTreeSet::from_iter))
     }
 
-    pub(crate) fn word(&self, key: &str) -> Result<Option<String>, String> {
+    pub(crate) fn string(&self, key: &str) -> Result<Option<String>, String> {
         let word =
             |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
         self.value(key).map(word).transpose()

@@ -16,7 +16,7 @@ use crate::reading::{ChunkCuts, FixtureReading, ReadingCase, first_difference};
 /// # Errors
 /// The differences from the expectations.
 pub fn run_fixture(fixture: &Fixture) -> Result<(), String> {
-    if REQUIRES_LISTED_FINDINGS && !fixture.lists_findings() {
+    if REQUIRES_LISTED_FINDINGS && !fixture.accounts_for_findings() {
         let hint = "UPDATE_FIXTURES=1 writes them, or `unlisted` says why they are not listed";
         return Err(format!("{}: no `findings`: {hint}", fixture.name));
     }
@@ -228,7 +228,7 @@ fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), S
     let expectation = &fixture.expectation;
     let metadata = completed_event(lenient).map(|completed| &completed.metadata);
     // With listed findings, absent expectations mean "none"; a failed stream has no metadata.
-    let is_exact = fixture.lists_findings() && metadata.is_some();
+    let is_exact = fixture.accounts_for_findings() && metadata.is_some();
     let truncated = metadata.map(|metadata| metadata.truncated);
     let expected = expectation.truncated.or(is_exact.then_some(false));
     if expected.is_some() && expected != truncated {

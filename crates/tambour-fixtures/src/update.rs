@@ -52,7 +52,7 @@ fn renew_fixture(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     let readings = ProfileReadings::read(fixture)?;
     let is_new = !fixture.expectation.has_any();
     let is_authored = fixture.is_independent();
-    if !is_new && (is_authored || !fixture.lists_findings()) {
+    if !is_new && (is_authored || !fixture.accounts_for_findings()) {
         let mut without_findings = fixture.clone();
         without_findings.expectation.findings = None;
         without_findings.unlisted = None;

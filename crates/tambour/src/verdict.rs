@@ -38,7 +38,7 @@ const EVENTS: &str = "events";
 
 /// How Markdown documents show transcripts: in a fenced block whose fence is not part of the transcript.
 const TRANSCRIPT_EXAMPLES: ExampleStyle =
-    ExampleStyle { languages: &["sse", "jsonl", "ndjson"], is_fenced: false };
+    ExampleStyle { languages: &["sse", "jsonl", "ndjson"], includes_fence: false };
 
 /// Fence languages that several dialects share.
 const SHARED_LANGUAGES: &[&str] = &["xml", "html", "json"];
@@ -109,15 +109,15 @@ impl Contract {
     /// Checks a fenced block against the contract; findings have the places of its document.
     #[must_use]
     pub fn check_example(self, example: &FencedExample<'_>, options: &Options) -> Verdict {
-        let is_fenced = match self {
+        let includes_fence = match self {
             Contract::Dialect(entry) if entry.name == dialect::AUTO => {
-                dialect::detect(&example.text).examples.is_fenced
+                dialect::detect(&example.text).examples.includes_fence
             }
-            Contract::Dialect(entry) => entry.examples.is_fenced,
-            Contract::Events => TRANSCRIPT_EXAMPLES.is_fenced,
+            Contract::Dialect(entry) => entry.examples.includes_fence,
+            Contract::Events => TRANSCRIPT_EXAMPLES.includes_fence,
         };
         let example =
-            if is_fenced { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
+            if includes_fence { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
         let mut verdict = self.check(example.text.as_bytes(), options);
         let findings = std::mem::take(&mut verdict.findings);
         verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { addressOf, api } from "./client.ts";
 import { ApiError } from "./errors.ts";

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { followEvents, type Received, type StreamState } from "./stream.ts";
 

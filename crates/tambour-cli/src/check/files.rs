@@ -15,8 +15,8 @@ pub(super) struct InputFile {
 /// Finds the files behind `paths`. Directories are searched, in order of names, for files with one of the
 /// extensions (lower case, without a dot); hidden files and links to directories are skipped. Paths that
 /// cannot be read, or hold no such file, are returned with the reason.
-pub(super) fn find_files(paths: &[PathBuf], endings: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
-    let (mut files, mut missing) = (Vec::new(), Vec::new());
+pub(super) fn find_files(paths: &[PathBuf], extensions: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
+    let (mut files, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new(STDIN) {
             files.push(InputFile { path: path.clone(), size: 0 });
@@ -25,28 +25,28 @@ pub(super) fn find_files(paths: &[PathBuf], endings: &[&str]) -> (Vec<InputFile>
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 let before = files.len();
-                walk_directory(path, endings, &mut files, &mut missing);
+                walk_directory(path, extensions, &mut files, &mut problems);
                 if files.len() == before {
-                    let message = format!("no files that end in {}", endings.join(", "));
-                    missing.push((path.display().to_string(), message));
+                    let message = format!("no files that end in {}", extensions.join(", "));
+                    problems.push((path.display().to_string(), message));
                 }
             }
             Ok(meta) => files.push(InputFile { path: path.clone(), size: meta.len() }),
-            Err(error) => missing.push((path.display().to_string(), error.to_string())),
+            Err(error) => problems.push((path.display().to_string(), error.to_string())),
         }
     }
-    (files, missing)
+    (files, problems)
 }
 
 fn walk_directory(
     directory: &Path,
-    endings: &[&str],
+    extensions: &[&str],
     files: &mut Vec<InputFile>,
-    missing: &mut Vec<(String, String)>,
+    problems: &mut Vec<(String, String)>,
 ) {
     let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
         Ok(entries) => entries,
-        Err(error) => return missing.push((directory.display().to_string(), error.to_string())),
+        Err(error) => return problems.push((directory.display().to_string(), error.to_string())),
     };
     let mut entries: Vec<_> = entries
         .into_iter()
@@ -56,8 +56,8 @@ fn walk_directory(
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (path, kind) in entries {
         if kind.is_ok_and(|kind| kind.is_dir()) {
-            walk_directory(&path, endings, files, missing);
-        } else if has_ending(&path, endings)
+            walk_directory(&path, extensions, files, problems);
+        } else if has_extension(&path, extensions)
             && let Ok(meta) = fs::metadata(&path)
             && meta.is_file()
         {
@@ -67,7 +67,7 @@ fn walk_directory(
 }
 
 /// Returns whether the file has one of the extensions, in upper or lower case.
-pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
+pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    extension.is_some_and(|extension| endings.contains(&extension.as_str()))
+    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
 }

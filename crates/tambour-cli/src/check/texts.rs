@@ -14,7 +14,7 @@ use tambour::span::Span;
 use tambour::texts::format_count;
 use tambour::verdict::Contract;
 
-use super::files::{InputFile, has_ending};
+use super::files::{InputFile, has_extension};
 use super::records::RecordSummary;
 use super::{CheckRun, CheckedText, TextPart};
 use crate::input::{self, STDIN};
@@ -59,7 +59,7 @@ impl CheckPlan<'_> {
         // Standard input has no ending; the arguments decide.
         let is_stdin = file.path == Path::new(STDIN);
         match self.field {
-            Some(field) if is_stdin || has_ending(&file.path, RECORD_ENDINGS) => {
+            Some(field) if is_stdin || has_extension(&file.path, RECORD_ENDINGS) => {
                 self.check_records(&file.path, &path, field, run)?;
             }
             _ => {
@@ -80,7 +80,7 @@ impl CheckPlan<'_> {
     /// calls in JSON, are exempt when named: their replies may look like records.
     fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
-        let has_record_ending = has_ending(file, RECORD_ENDINGS);
+        let has_record_ending = has_extension(file, RECORD_ENDINGS);
         let (is_auto, is_text) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
         if self.examples || self.field.is_some() || !(is_auto || is_text && has_record_ending) {
             return None;

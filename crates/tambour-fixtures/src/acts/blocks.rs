@@ -1,7 +1,7 @@
 //! Random blocks that act or are shown: valid ones, and ones with a fault in their own text.
 
 use super::action::level;
-use super::replies::BlockZone;
+use super::replies::BlockCondition;
 use crate::words::json::LooseJsonWriter;
 use crate::words::{WordSource, find_words};
 
@@ -10,8 +10,8 @@ pub(super) struct WrittenBlock {
     pub(super) text: String,
     /// Bytes of it that must have come before it may act.
     pub(super) needed_len: usize,
-    /// [`BlockZone::Plain`], or what is wrong with it.
-    pub(super) fault: BlockZone,
+    /// [`BlockCondition::Plain`], or what is wrong with it.
+    pub(super) fault: BlockCondition,
     /// True if it is only shown and never acts: a reply that ends by itself inside it still shows what there
     /// is of it (F-204).
     pub(super) is_shown: bool,
@@ -20,12 +20,12 @@ pub(super) struct WrittenBlock {
 }
 
 impl WrittenBlock {
-    fn new(text: String, needed_len: usize, fault: BlockZone) -> WrittenBlock {
+    fn new(text: String, needed_len: usize, fault: BlockCondition) -> WrittenBlock {
         WrittenBlock { text, needed_len, fault, is_shown: false, form: "" }
     }
 
     fn for_display(text: String) -> WrittenBlock {
-        WrittenBlock { needed_len: text.len(), text, fault: BlockZone::Plain, is_shown: true, form: "" }
+        WrittenBlock { needed_len: text.len(), text, fault: BlockCondition::Plain, is_shown: true, form: "" }
     }
 
     /// Puts the block on one line, for places that end at a line break.
@@ -36,7 +36,7 @@ impl WrittenBlock {
 }
 
 /// Malformed values whose meaning a reader can only guess. `@` stands for a marker word.
-const GUESSES: &[&str] = &[
+const GUESSED_VALUES: &[&str] = &[
     "NaN",
     "Infinity",
     "-Infinity",
@@ -51,21 +51,21 @@ const GUESSES: &[&str] = &[
 ];
 
 /// Returns a value whose meaning a reader can only guess.
-fn random_guess(words: &mut WordSource) -> String {
-    let guess = words.pick(GUESSES);
-    if guess.contains('@') { guess.replace('@', &words.word()) } else { guess.to_owned() }
+fn random_guessed_value(words: &mut WordSource) -> String {
+    let value = words.pick(GUESSED_VALUES);
+    if value.contains('@') { value.replace('@', &words.word()) } else { value.to_owned() }
 }
 
 /// Picks one of the faults that this kind of block can have; most blocks get none.
-fn random_fault(words: &mut WordSource, zones: &[BlockZone]) -> BlockZone {
-    if words.is_once_in(3) { *words.random().pick(zones) } else { BlockZone::Plain }
+fn random_fault(words: &mut WordSource, possible_faults: &[BlockCondition]) -> BlockCondition {
+    if words.is_once_in(3) { *words.random().pick(possible_faults) } else { BlockCondition::Plain }
 }
 
 /// A block of Filament.
 pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
     match words.below(8) {
         0 | 1 => update(words),
-        2 => commands(words),
+        2 => command(words),
         3 | 4 => {
             let call = call_fields(words);
             let (name, args) = (&call.name, &call.args);
@@ -100,7 +100,7 @@ pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
 
 /// Up to three operations. One with a guessed value has no neighbours, because these would still run.
 fn update(words: &mut WordSource) -> WrittenBlock {
-    let fault = random_fault(words, &[BlockZone::Guessed]);
+    let fault = random_fault(words, &[BlockCondition::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
     let analysis = if words.is_once_in(2) {
         format!("<analysis>{}</analysis>\n", words.text_line())
@@ -108,12 +108,12 @@ fn update(words: &mut WordSource) -> WrittenBlock {
         String::new()
     };
     let mut json = LooseJsonWriter::new(words, false);
-    let count = if fault == BlockZone::Plain { 1 + json.words().below(3) } else { 1 };
+    let count = if fault == BlockCondition::Plain { 1 + json.words().below(3) } else { 1 };
     let mut operations = Vec::new();
     for _ in 0..count {
         let (path, line) = (json.words().word(), json.words().text_line());
         let value = match fault {
-            BlockZone::Guessed => random_guess(json.words()),
+            BlockCondition::Guessed => random_guessed_value(json.words()),
             _ if json.words().is_once_in(3) => json.write_random(1),
             _ => json.write_string(&line),
         };
@@ -127,30 +127,33 @@ fn update(words: &mut WordSource) -> WrittenBlock {
 }
 
 /// A block with one command, which may act before its comment and the closing tag have come.
-fn commands(words: &mut WordSource) -> WrittenBlock {
+fn command(words: &mut WordSource) -> WrittenBlock {
     let (path, text, why) = (words.word(), words.word(), words.text_line());
     let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
     let needed_len = text.find("//").unwrap_or(text.len());
-    WrittenBlock::new(text, needed_len, BlockZone::Plain)
+    WrittenBlock::new(text, needed_len, BlockCondition::Plain)
 }
 
 struct CallFields {
     name: &'static str,
     args: String,
-    fault: BlockZone,
+    fault: BlockCondition,
 }
 
 /// Name and arguments of a call.
 fn call_fields(words: &mut WordSource) -> CallFields {
-    let fault = random_fault(words, &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered]);
-    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
+    let fault = random_fault(
+        words,
+        &[BlockCondition::Guessed, BlockCondition::Doubled, BlockCondition::Unregistered],
+    );
+    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
     let (prose, line) = (words.prose(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
     let text = json.write_string(&prose);
     let mut fields = vec![("text", text)];
     match fault {
-        BlockZone::Guessed => fields.push(("more", random_guess(json.words()))),
-        BlockZone::Doubled => fields.push(("text", json.write_string(&line))),
+        BlockCondition::Guessed => fields.push(("more", random_guessed_value(json.words()))),
+        BlockCondition::Doubled => fields.push(("text", json.write_string(&line))),
         _ => fields.push(("more", json.write_random(1))),
     }
     if json.words().is_once_in(2) {
@@ -176,11 +179,11 @@ pub const FORMS: &[&str] = &[
     "minimax",
 ];
 
-/// A call in the form of a model family. With `is_in_span` it goes into a code span and so must not hold
+/// A call in the form of a model family. With `is_in_code_span` it goes into a code span and so must not hold
 /// backticks.
-pub(super) fn toolcall(words: &mut WordSource, is_in_span: bool) -> WrittenBlock {
+pub(super) fn toolcall(words: &mut WordSource, is_in_code_span: bool) -> WrittenBlock {
     let form = match words.pick(FORMS) {
-        "deepseek" if is_in_span => "hermes",
+        "deepseek" if is_in_code_span => "hermes",
         form => form,
     };
     let written_block = match form {
@@ -196,10 +199,10 @@ pub(super) fn toolcall(words: &mut WordSource, is_in_span: bool) -> WrittenBlock
 fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == BlockZone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
+    if fault == BlockCondition::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
         // two names, one of which might be the right one.
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
-        fault = BlockZone::Doubled;
+        fault = BlockCondition::Doubled;
     }
     let text = match form {
         "hermes" => format!("<tool_call>\n{call}\n</tool_call>"),
@@ -222,10 +225,10 @@ fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
 
 /// A call whose arguments stand between tags, or in Python code.
 fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
-    let fault = random_fault(words, &[BlockZone::Doubled, BlockZone::Unregistered]);
-    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
+    let fault = random_fault(words, &[BlockCondition::Doubled, BlockCondition::Unregistered]);
+    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
     let (line, second_argument) = (words.text_line(), words.text_line());
-    let is_doubled = fault == BlockZone::Doubled;
+    let is_doubled = fault == BlockCondition::Doubled;
     let text = match form {
         "qwen3_coder" | "function" => {
             let parameter = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
@@ -261,7 +264,7 @@ struct ElementTags {
     open: &'static str,
     close: &'static str,
     /// Prefix of the tag names `invoke` and `parameter`.
-    mark: &'static str,
+    tag_prefix: &'static str,
     /// True if arguments declare whether their value is a text; other values are JSON.
     is_typed: bool,
 }
@@ -269,39 +272,45 @@ struct ElementTags {
 const DSML: ElementTags = ElementTags {
     open: "<｜DSML｜function_calls>",
     close: "</｜DSML｜function_calls>",
-    mark: "｜DSML｜",
+    tag_prefix: "｜DSML｜",
     is_typed: true,
 };
 
-const MINIMAX: ElementTags =
-    ElementTags { open: "<minimax:tool_call>", close: "</minimax:tool_call>", mark: "", is_typed: false };
+const MINIMAX: ElementTags = ElementTags {
+    open: "<minimax:tool_call>",
+    close: "</minimax:tool_call>",
+    tag_prefix: "",
+    is_typed: false,
+};
 
 impl ElementTags {
     fn argument(&self, name: &str, value: &str, is_string: bool) -> String {
-        let mark = self.mark;
+        let tag_prefix = self.tag_prefix;
         let kind = if self.is_typed { format!(" string=\"{is_string}\"") } else { String::new() };
-        format!("<{mark}parameter name=\"{name}\"{kind}>{value}</{mark}parameter>\n")
+        format!("<{tag_prefix}parameter name=\"{name}\"{kind}>{value}</{tag_prefix}parameter>\n")
     }
 }
 
 /// Calls that are written as XML elements: one or two. A faulty one has no neighbour, because that would
 /// still run.
 fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock {
-    let ElementTags { open, close, mark, is_typed } = elements;
-    let zones: &[BlockZone] = match is_typed {
-        true => &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
-        false => &[BlockZone::Doubled, BlockZone::Unregistered],
+    let ElementTags { open, close, tag_prefix, is_typed } = elements;
+    let possible_faults: &[BlockCondition] = match is_typed {
+        true => &[BlockCondition::Guessed, BlockCondition::Doubled, BlockCondition::Unregistered],
+        false => &[BlockCondition::Doubled, BlockCondition::Unregistered],
     };
-    let fault = random_fault(words, zones);
-    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
-    let count = if fault == BlockZone::Plain && words.is_once_in(3) { 2 } else { 1 };
+    let fault = random_fault(words, possible_faults);
+    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
+    let count = if fault == BlockCondition::Plain && words.is_once_in(3) { 2 } else { 1 };
     let mut calls = String::new();
     for _ in 0..count {
         let text = words.prose();
         let mut arguments = vec![elements.argument("text", &text, true)];
         match fault {
-            BlockZone::Guessed => arguments.push(elements.argument("more", &random_guess(words), false)),
-            BlockZone::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
+            BlockCondition::Guessed => {
+                arguments.push(elements.argument("more", &random_guessed_value(words), false))
+            }
+            BlockCondition::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
             _ if words.is_once_in(2) => {
                 let json_text = LooseJsonWriter::new(words, false).write_random(1);
                 arguments.push(elements.argument("more", &json_text, false));
@@ -311,10 +320,11 @@ fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock
         if words.is_once_in(2) {
             arguments.reverse();
         }
-        calls += &format!("<{mark}invoke name=\"{name}\">\n{}</{mark}invoke>\n", arguments.concat());
+        calls +=
+            &format!("<{tag_prefix}invoke name=\"{name}\">\n{}</{tag_prefix}invoke>\n", arguments.concat());
     }
     let text = format!("{open}\n{calls}{close}");
-    let needed_len = text.rfind(&format!("</{mark}parameter>")).unwrap_or(text.len());
+    let needed_len = text.rfind(&format!("</{tag_prefix}parameter>")).unwrap_or(text.len());
     WrittenBlock::new(text, needed_len, fault)
 }
 
@@ -324,12 +334,12 @@ pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
     let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
     let mut is_wrapped = false;
-    if fault == BlockZone::Plain && words.is_once_in(4) {
-        fault = BlockZone::Doubled;
+    if fault == BlockCondition::Plain && words.is_once_in(4) {
+        fault = BlockCondition::Doubled;
         match words.below(3) {
             0 => call.insert(0, ("name", "\"other\"".to_owned())),
             1 => mode.insert(0, ("response_mode", "\"KNOWLEDGE_QA\"".to_owned())),
-            _ => (fault, is_wrapped) = (BlockZone::Wrapped, true),
+            _ => (fault, is_wrapped) = (BlockCondition::Wrapped, true),
         }
     }
     let thought = words.text_line();
@@ -372,5 +382,5 @@ pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
     fields.rotate_left(at);
     let text = json.write_object(&fields);
     let needed_len = text.len();
-    WrittenBlock::new(text, needed_len, BlockZone::Plain)
+    WrittenBlock::new(text, needed_len, BlockCondition::Plain)
 }

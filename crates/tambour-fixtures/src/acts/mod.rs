@@ -16,6 +16,6 @@ mod verdict;
 
 pub use action::{Action, ActionKind, actions};
 pub use blocks::FORMS;
-pub use replies::{Block, BlockZone, Reply, zones};
+pub use replies::{Block, BlockCondition, Reply, zones};
 pub use trial::{ActionReading, ActionTrial, TrialOutcome, make_action_trial, repair};
 pub use verdict::{Violation, ViolationKind};

@@ -5,7 +5,7 @@ use crate::words::{WordNumber, WordSource, find_words, marker};
 
 /// Surroundings of a block, or the fault of its own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BlockZone {
+pub enum BlockCondition {
     /// It may act.
     Plain,
     /// Between the marks of reasoning.
@@ -38,11 +38,17 @@ pub enum BlockZone {
     Foreign,
 }
 
-impl BlockZone {
+impl BlockCondition {
     /// Returns whether the fault is in the text of the block itself, wherever it stands.
     #[must_use]
     pub fn is_block_fault(self) -> bool {
-        matches!(self, BlockZone::Guessed | BlockZone::Doubled | BlockZone::Unregistered | BlockZone::Wrapped)
+        matches!(
+            self,
+            BlockCondition::Guessed
+                | BlockCondition::Doubled
+                | BlockCondition::Unregistered
+                | BlockCondition::Wrapped
+        )
     }
 
     /// Set around a block in the middle of text.
@@ -51,10 +57,10 @@ impl BlockZone {
     }
 }
 
-use BlockZone::*;
+use BlockCondition::*;
 
 /// Zones in which blocks must not act, and the dialects whose replies try them, all of them.
-const ZONES: &[(BlockZone, &[&str])] = &[
+const ZONES: &[(BlockCondition, &[&str])] = &[
     (Reasoning, &["filament", "toolcall", "aiplan", "ai_say"]),
     (Unopened, &["toolcall", "aiplan", "ai_say"]),
     (Fence, &["filament", "toolcall"]),
@@ -82,7 +88,7 @@ const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
 
 /// The zones that replies of the dialect try.
 #[must_use]
-pub fn zones(dialect: &str) -> Vec<BlockZone> {
+pub fn zones(dialect: &str) -> Vec<BlockCondition> {
     if INERT.contains(&dialect) {
         return vec![Foreign];
     }
@@ -102,7 +108,7 @@ pub fn zones(dialect: &str) -> Vec<BlockZone> {
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Zone of the block.
-    pub zone: BlockZone,
+    pub zone: BlockCondition,
     /// Its text, as it stands there.
     pub text: String,
     /// Its marker words.
@@ -150,7 +156,7 @@ impl Reply {
 struct Composer<'a> {
     words: &'a mut WordSource,
     reply: Reply,
-    zones: Vec<BlockZone>,
+    zones: Vec<BlockCondition>,
 }
 
 /// Marks of reasoning, opening and closing.
@@ -188,7 +194,7 @@ impl Composer<'_> {
     }
 
     /// Adds a block; its zone ends where `end` is called.
-    fn push_block(&mut self, zone: BlockZone, written_block: WrittenBlock) {
+    fn push_block(&mut self, zone: BlockCondition, written_block: WrittenBlock) {
         let WrittenBlock { text, needed_len, fault, is_shown, form } = written_block;
         let zone = if zone == Plain { fault } else { zone };
         let start = self.reply.text.len();
@@ -217,7 +223,7 @@ impl Composer<'_> {
 
     /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
     fn push_enclosed_block(&mut self, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
-        let surrounding_zones: Vec<BlockZone> =
+        let surrounding_zones: Vec<BlockCondition> =
             ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.encloses_block()).collect();
         let zone = *self.words.random().pick(&surrounding_zones);
         if !self.zones.contains(&zone) {

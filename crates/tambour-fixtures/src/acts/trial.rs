@@ -11,7 +11,7 @@ use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 
 use super::action::{Action, ActionKind, actions};
-use super::replies::{BlockZone, Reply};
+use super::replies::{BlockCondition, Reply};
 use super::verdict::{ReplyFacts, Violation, ViolationKind, judge};
 use crate::fixture;
 use crate::random::RandomSource;
@@ -38,11 +38,11 @@ pub struct ActionTrial {
 #[derive(Clone, Debug, Default)]
 pub struct TrialOutcome {
     /// Zones of blocks that must not act, and how many blocks of each were there.
-    pub zones: BTreeMap<BlockZone, usize>,
+    pub zones: BTreeMap<BlockCondition, usize>,
     /// Actions of each kind.
     pub actions: BTreeMap<ActionKind, usize>,
-    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`BlockZone::Plain`].
-    pub forms: BTreeMap<(&'static str, BlockZone), usize>,
+    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`BlockCondition::Plain`].
+    pub forms: BTreeMap<(&'static str, BlockCondition), usize>,
     /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
     pub acting_count: usize,
     /// See there.
@@ -142,7 +142,7 @@ impl ActionTrial {
             *outcome.actions.entry(action.kind).or_default() += 1;
             let form = action.words().iter().find_map(|word| self.facts.forms.get(word).copied());
             if let Some(form) = form.filter(|form| !form.is_empty()) {
-                *outcome.forms.entry((form, BlockZone::Plain)).or_default() += 1;
+                *outcome.forms.entry((form, BlockCondition::Plain)).or_default() += 1;
             }
         }
         outcome.forms.retain(|(form, _), _| !form.is_empty());

@@ -5,14 +5,14 @@ use std::fmt;
 
 use super::action::{Action, ActionKind};
 use super::literal::Literals;
-use super::replies::{Block, BlockZone, Reply, count};
+use super::replies::{Block, BlockCondition, Reply, count};
 use crate::words::{WordNumber, count_mendable};
 
 /// In which way an action is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViolationKind {
     /// It stood in a zone in which nothing acts, or was at fault itself.
-    Zone(BlockZone),
+    Zone(BlockCondition),
     /// The reply, or its block, was cut.
     Truncated,
     /// A value of it does not stand in the reply.
@@ -52,7 +52,7 @@ pub(super) struct ReplyFacts {
     /// Words that must not act, and why.
     pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
     /// Zones that were tried, those of which a block is still intact, each with the form of its call.
-    pub(super) zones: Vec<(BlockZone, &'static str)>,
+    pub(super) zones: Vec<(BlockCondition, &'static str)>,
     /// Words of calls that may act, and the forms that these are written in.
     pub(super) forms: BTreeMap<WordNumber, &'static str>,
 }
@@ -67,17 +67,17 @@ impl ReplyFacts {
         for block in &reply.blocks {
             let copies = block.words.iter().all(|word| count(input, *word) <= count(text, *word));
             let kind = match block.zone {
-                BlockZone::Foreign => ViolationKind::Zone(BlockZone::Foreign),
+                BlockCondition::Foreign => ViolationKind::Zone(BlockCondition::Foreign),
                 zone if zone.is_block_fault() => {
                     if !is_intact(block, input) {
                         continue;
                     }
                     ViolationKind::Zone(zone)
                 }
-                zone if zone != BlockZone::Plain && block.end <= common_len && copies => {
+                zone if zone != BlockCondition::Plain && block.end <= common_len && copies => {
                     ViolationKind::Zone(zone)
                 }
-                BlockZone::Plain
+                BlockCondition::Plain
                     if is_truncated
                         && !(block.is_shown && is_ended)
                         && block.start < common_len
@@ -85,7 +85,7 @@ impl ReplyFacts {
                 {
                     ViolationKind::Truncated
                 }
-                BlockZone::Plain => {
+                BlockCondition::Plain => {
                     facts.forms.extend(block.words.iter().map(|word| (*word, block.form)));
                     continue;
                 }

@@ -44,7 +44,7 @@ pub(super) async fn list(
         rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
     for (name, tool) in app.loaded_config().mcp.all_tools() {
         // Tools that the operator names take precedence; others of a server do not replace registered ones.
-        if tool.is_named || !rows.contains_key(&name) {
+        if tool.is_listed_explicitly || !rows.contains_key(&name) {
             rows.insert(name, mcp_tool_json(&tool));
         }
     }
@@ -59,7 +59,9 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let row = app.store.tool(&caller.owner, &name).await?;
     match (app.loaded_config().mcp.find_tool(&name), row) {
-        (ToolLookup::Tool(tool), row) if tool.is_named || row.is_none() => Ok(Json(mcp_tool_json(&tool))),
+        (ToolLookup::Tool(tool), row) if tool.is_listed_explicitly || row.is_none() => {
+            Ok(Json(mcp_tool_json(&tool)))
+        }
         (_, Some(row)) => Ok(Json(tool_json(&row))),
         (_, None) => Err(missing_tool(&name)),
     }
@@ -80,8 +82,7 @@ pub(super) async fn put(
     let loaded_config = app.loaded_config();
     check_name(&name, "name")?;
     // A tool registered before a server provided one of the same name still belongs to the key.
-    let is_mcp_tool =
-        matches!(loaded_config.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_named);
+    let is_mcp_tool = matches!(loaded_config.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
     if !is_mcp_tool || app.store.tool(&caller.owner, &name).await?.is_none() {
         refuse_mcp_name(&loaded_config.mcp, &name)?;
     }
@@ -367,7 +368,8 @@ pub(super) async fn select_registered(
         found => found,
     };
     let row = app.store.tool(&caller.owner, name).await?;
-    let is_registered = row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_named);
+    let is_registered =
+        row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
     if !is_registered && let Some(mcp_tool) = select_mcp_tool(app, caller, mcp, found).await? {
         return Ok(mcp_tool);
     }

@@ -44,7 +44,7 @@ pub(crate) struct ListedTool {
     pub(crate) name: String,
     pub(crate) definition: Definition,
     /// True if the configuration lists it explicitly, not only by `*`.
-    pub(crate) is_named: bool,
+    pub(crate) is_listed_explicitly: bool,
     /// RFC 3339 time at which it was listed.
     pub(crate) listed_at: String,
 }

@@ -55,7 +55,7 @@ pub(super) async fn list_tools(
                     Definition { description, schema, callers: None, read_only, confirm, executor };
                 bytes += size;
                 found.push(ListedTool {
-                    is_named: settings.names_explicitly(&name),
+                    is_listed_explicitly: settings.names_explicitly(&name),
                     name,
                     definition,
                     listed_at: listed_at.clone(),

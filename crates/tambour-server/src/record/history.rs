@@ -32,9 +32,9 @@ impl HistoryWriter {
         HistoryWriter { dialect: dialect.to_owned(), options, has_tool_loop }
     }
 
-    /// Returns the history text of a reply that made `calls`; `None` if nothing of the reply was used. `cut`:
+    /// Returns the history text of a reply that made `calls`; `None` if nothing of the reply was used. `is_truncated`:
     /// it was truncated.
-    pub(crate) fn render_reply(&self, raw: &str, calls: &[ToolCall], cut: bool) -> Option<String> {
+    pub(crate) fn render_reply(&self, raw: &str, calls: &[ToolCall], is_truncated: bool) -> Option<String> {
         let mut options = self.options.clone();
         options.tools = Some(tools_accepting(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
@@ -43,7 +43,7 @@ impl HistoryWriter {
         // The log holds the whole chunk that exceeded the limit.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
         pipeline.push_str(raw, &mut sink);
-        let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
+        let reason = if is_truncated { FinishReason::Length } else { FinishReason::Stop };
         pipeline.finish(&InputEnd::Finished(reason), &mut sink);
         let metadata = &pipeline.outcome().metadata;
         if metadata.fallback_reason.is_some() {
@@ -120,12 +120,14 @@ pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
         (!text.is_empty()).then(|| Message::new("assistant", text))
     };
     // A record with several replies has them in `turns`; `told` is what the model was sent after one of them.
-    let Some(turns) = record["turns"].as_array() else { return reply_message(record).into_iter().collect() };
-    let turn_messages = |turn: &Value| {
-        let results = turn["told"].as_str().map(|results| Message::new("user", results));
-        [reply_message(turn), results]
+    let Some(reply_records) = record["turns"].as_array() else {
+        return reply_message(record).into_iter().collect();
     };
-    turns.iter().flat_map(turn_messages).flatten().collect()
+    let turn_messages = |reply_record: &Value| {
+        let results = reply_record["told"].as_str().map(|results| Message::new("user", results));
+        [reply_message(reply_record), results]
+    };
+    reply_records.iter().flat_map(turn_messages).flatten().collect()
 }
 
 /// Messages that one turn adds to its conversation.

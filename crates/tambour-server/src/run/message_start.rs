@@ -74,11 +74,11 @@ pub(crate) struct StartedMessage {
 
 /// Stores a message and starts its run, which continues even if the client disconnects.
 pub(crate) async fn start_message(
-    app: &Arc<RunEngine>,
+    engine: &Arc<RunEngine>,
     start_request: StartRequest,
 ) -> Result<StartedMessage, Problem> {
-    let work = app.clone();
-    app.run_to_completion(async move { begin_message(&work, start_request).await }).await
+    let work = engine.clone();
+    engine.run_to_completion(async move { begin_message(&work, start_request).await }).await
 }
 
 /// Reserved quota and running slot of a message; released on drop unless the message has begun.
@@ -92,21 +92,21 @@ struct RunAdmission<'a> {
 impl<'a> RunAdmission<'a> {
     /// Reserves both, or refuses the message.
     fn reserve(
-        app: &'a RunEngine,
+        engine: &'a RunEngine,
         caller: &'a Caller,
         conversation: &str,
         live_run: Arc<LiveRun>,
     ) -> Result<RunAdmission<'a>, Problem> {
-        app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
-        let max = app.loaded_config().config.max_running;
-        if !app.running.add(&caller.owner, conversation, live_run.clone(), max) {
-            app.quotas.refund(&caller.key, &caller.limits);
-            Metrics::increment(&app.metrics.limited_requests);
+        engine.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+        let max = engine.loaded_config().config.max_running;
+        if !engine.running.add(&caller.owner, conversation, live_run.clone(), max) {
+            engine.quotas.refund(&caller.key, &caller.limits);
+            Metrics::increment(&engine.metrics.limited_requests);
             let limit_text = format_count(max, "message");
             let detail = format!("{limit_text} of this key may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
-        Ok(RunAdmission { app, caller, live_run, has_begun: false })
+        Ok(RunAdmission { app: engine, caller, live_run, has_begun: false })
     }
 }
 
@@ -120,7 +120,10 @@ impl Drop for RunAdmission<'_> {
     }
 }
 
-async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Result<StartedMessage, Problem> {
+async fn begin_message(
+    engine: &Arc<RunEngine>,
+    start_request: StartRequest,
+) -> Result<StartedMessage, Problem> {
     let opens_conversation = start_request.conversation_id.is_none();
     let row = MessageRow {
         id: ids::new_id("msg"),
@@ -136,9 +139,9 @@ async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Res
     let live_run = LiveRun::new(row.id.clone());
     // Registered before the run begins, so that its leaving is noticed.
     let reader = start_request.has_reader.then(|| live_run.add_reader());
-    let room = app.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
+    let room = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
     let mut admission =
-        RunAdmission::reserve(app, &start_request.caller, &row.conversation_id, live_run.clone())?;
+        RunAdmission::reserve(engine, &start_request.caller, &row.conversation_id, live_run.clone())?;
     let (replaces, turn) = start_request.replaces.unzip();
     // Stored before the model is asked: a message that cannot be stored does not begin.
     let start_time = Instant::now();
@@ -150,7 +153,7 @@ async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Res
         repeat_since: request_repeats::repeat_since(),
         replaces,
     };
-    let (lease, repeated) = match app.store.acquire(new).await? {
+    let (lease, repeated) = match engine.store.acquire(new).await? {
         AcquireOutcome::Started { lease, durable } => (lease, durable),
         AcquireOutcome::Repeated(row) => {
             return Ok(StartedMessage { row: Arc::new(*row), reader: None, is_repeated: true });
@@ -181,7 +184,7 @@ async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Res
     let run = MessageRun {
         row: row.clone(),
         live_run: live_run.clone(),
-        span: app.traces.start_message(
+        span: engine.traces.start_message(
             &start_request.caller.span,
             &row.id,
             &row.conversation_id,
@@ -192,7 +195,9 @@ async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Res
         offer: start_request.offer,
         is_legacy: start_request.is_legacy,
         max_reasks: start_request.max_reasks,
-        grace_time: start_request.grace.unwrap_or(Duration::from_millis(app.loaded_config().config.grace_ms)),
+        grace_time: start_request
+            .grace
+            .unwrap_or(Duration::from_millis(engine.loaded_config().config.grace_ms)),
         _kept: room,
     };
     // Its memory is free for others while the message waits for its model.
@@ -200,54 +205,54 @@ async fn begin_message(app: &Arc<RunEngine>, start_request: StartRequest) -> Res
     let has_history = !opens_conversation && start_request.prompt.messages.is_none();
     let prompt =
         PendingPrompt { sent: start_request.prompt, has_history, is_existing: !opens_conversation, turn };
-    app.run_tasks.spawn(runner::run_message(
-        app.clone(),
+    engine.run_tasks.spawn(runner::run_message(
+        engine.clone(),
         Box::new(run),
         lease,
         start_request.candidates,
         prompt,
     ));
     let repeated = repeated.await;
-    app.metrics.observe_commit("message", start_time.elapsed());
+    engine.metrics.observe_commit("message", start_time.elapsed());
     if repeated != WriteOutcome::Stored {
         live_run.cancel.cancel();
         return Err(StoreError::Closed.into());
     }
     if let Some(timed_effects) = &start_request.timed_lore {
         // Failing here leaves the message valid; timed lore restarts in the next turn.
-        let repeated = app.store.put_lore(&row.conversation_id, &json!(timed_effects).to_string()).await;
+        let repeated = engine.store.put_lore(&row.conversation_id, &json!(timed_effects).to_string()).await;
         repeated.unwrap_or_else(
             |error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"),
         );
     }
-    Metrics::increment(&app.metrics.messages);
+    Metrics::increment(&engine.metrics.messages);
     Ok(StartedMessage { row, reader, is_repeated: false })
 }
 
 impl PendingPrompt {
     /// Waits for the turn in the conversation, exclusive of other messages and state changes.
-    pub(crate) async fn wait_turn(&mut self, app: &RunEngine, row: &MessageRow) -> OwnedMutexGuard<()> {
+    pub(crate) async fn wait_turn(&mut self, engine: &RunEngine, row: &MessageRow) -> OwnedMutexGuard<()> {
         match self.turn.take() {
             Some(turn) => turn,
-            None => app.turns.enqueue(&row.conversation_id).wait().await,
+            None => engine.turns.enqueue(&row.conversation_id).wait().await,
         }
     }
 
     /// Builds the messages for the model and the prompt to log. Called when the message has its turn.
     pub(crate) async fn build(
         self,
-        app: &RunEngine,
+        engine: &RunEngine,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
-        let defaults = app.reading_defaults();
+        let defaults = engine.reading_defaults();
         let (sent_messages, messages) = if self.has_history {
-            let max_history = app.loaded_config().config.max_history;
-            history::build_prompt(&*app.store, &defaults, max_history, row, self.sent).await?
+            let max_history = engine.loaded_config().config.max_history;
+            history::build_prompt(&*engine.store, &defaults, max_history, row, self.sent).await?
         } else {
-            let messages = self.sent.clone().load_messages(&*app.store, &defaults).await?;
+            let messages = self.sent.clone().load_messages(&*engine.store, &defaults).await?;
             (self.sent, messages)
         };
-        if app.loaded_config().config.log_content {
+        if engine.loaded_config().config.log_content {
             tracing::info!(message_id = row.id, prompt = %json!(messages), "prompt");
         }
         Ok((sent_messages, messages))

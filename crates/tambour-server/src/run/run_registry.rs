@@ -27,17 +27,17 @@ struct OwnedRun {
 
 /// Registration of a turn of a dialogue; dropping it removes the turn.
 pub(crate) struct RunningTurn {
-    app: Arc<RunEngine>,
+    engine: Arc<RunEngine>,
     live_run: Arc<LiveRun>,
 }
 
 impl RunningTurn {
     /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
-    pub(crate) fn begin(app: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
-        let max = app.loaded_config().config.max_running;
+    pub(crate) fn begin(engine: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
+        let max = engine.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));
-        let was_added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), max);
-        was_added.then(|| RunningTurn { app: app.clone(), live_run })
+        let was_added = engine.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), max);
+        was_added.then(|| RunningTurn { engine: engine.clone(), live_run })
     }
 
     /// Returns the handle with its readers and its cancellation.
@@ -47,7 +47,7 @@ impl RunningTurn {
 
     /// Marks the turn as first in its queue.
     pub(crate) fn mark_active(&self) {
-        let mut by_id = self.app.running.lock();
+        let mut by_id = self.engine.running.lock();
         if let Some(turn) = by_id.get_mut(&self.live_run.id) {
             turn.is_active = true;
         }
@@ -57,7 +57,7 @@ impl RunningTurn {
 impl Drop for RunningTurn {
     fn drop(&mut self) {
         self.live_run.mark_over();
-        self.app.running.remove(&self.live_run.id);
+        self.engine.running.remove(&self.live_run.id);
     }
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Probl
 /// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
 /// fails.
 pub(crate) async fn render(
-    app: &Arc<RunEngine>,
+    run_engine: &Arc<RunEngine>,
     owner: &str,
     parts: PromptParts,
     settings: RenderSettings,
@@ -127,7 +127,8 @@ pub(crate) async fn render(
     let mut files = Vec::with_capacity(named_files.len());
     let mut bytes = 0;
     for (kind, id) in named_files {
-        let row = app.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
+        let row =
+            run_engine.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
         bytes += row.size;
         files.push((kind, row));
     }
@@ -138,13 +139,14 @@ pub(crate) async fn render(
     }
     let mut other_files = Vec::with_capacity(files.len());
     for (kind, row) in files {
-        let bytes = app
+        let bytes = run_engine
             .store
             .import_bytes(owner, kind, &row.id)
             .await?
             .ok_or_else(|| missing_import(kind, &row.id))?;
         other_files.push(
-            app.cpu_pool
+            run_engine
+                .cpu_pool
                 .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
                 .await??,
         );
@@ -153,11 +155,12 @@ pub(crate) async fn render(
         return Err(Problem::invalid("invalid_field", error.to_string()).with("field", "context"));
     }
     context.entry("now").or_insert_with(|| ids::now().into());
-    let language = app.settings().texts().language;
+    let language = run_engine.settings().texts().language;
     // Set when this future is dropped, so that a rendering stops once its client has disconnected.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
-    app.cpu_pool
+    run_engine
+        .cpu_pool
         .run(owner, move || {
             let mut other_files = other_files.into_iter();
             let mut skein = match skein {

@@ -33,7 +33,7 @@ pub(crate) struct MessageState {
 
 /// Loads the state of the conversation when a message begins. `is_existing`: the conversation existed before it.
 pub(crate) async fn load_message_state(
-    app: &RunEngine,
+    engine: &RunEngine,
     row: &MessageRow,
     is_existing: bool,
     dialect: &str,
@@ -41,12 +41,12 @@ pub(crate) async fn load_message_state(
     if !STATEFUL_DIALECTS.contains(&dialect) {
         return Ok(None);
     }
-    let stored_state = if is_existing { app.store.state(&row.conversation_id).await? } else { None };
+    let stored_state = if is_existing { engine.store.state(&row.conversation_id).await? } else { None };
     if let Some(stored_state) = &stored_state {
-        app.store.store_snapshot(&row.conversation_id, stored_state).await?;
+        engine.store.store_snapshot(&row.conversation_id, stored_state).await?;
     }
     let stored_state = stored_state.unwrap_or_default();
-    let schema = match compile_state_schema(app, &row.owner, &stored_state).await {
+    let schema = match compile_state_schema(engine, &row.owner, &stored_state).await {
         Ok(schema) => schema,
         Err(problem) => {
             // It was valid when it was stored, but limits are narrower now; without it, operations are
@@ -70,25 +70,25 @@ pub(crate) fn attach_state(state: Value, id: String, schema: Option<&Schema>) ->
 
 /// Returns the compiled schema of a state.
 pub(crate) async fn compile_state_schema(
-    app: &RunEngine,
+    engine: &RunEngine,
     owner: &str,
     schema_text: &StateRow,
 ) -> Result<Option<Arc<Schema>>, Problem> {
     let Some(schema) = schema_text.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
         return Ok(None);
     };
-    let limits = &app.loaded_config().config.tools;
-    app.schemas.get((&app.cpu_pool, owner), &schema, limits).await.map(Some)
+    let limits = &engine.loaded_config().config.tools;
+    engine.schemas.get((&engine.cpu_pool, owner), &schema, limits).await.map(Some)
 }
 
 /// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
 pub(crate) async fn wait_change_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     conversation: &str,
 ) -> Result<OwnedMutexGuard<()>, Problem> {
     let turn = async {
-        app.store.wait_idle(conversation).await;
-        app.turns.enqueue(conversation).wait().await
+        engine.store.wait_idle(conversation).await;
+        engine.turns.enqueue(conversation).wait().await
     };
     tokio::time::timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
         Problem::conflict(
@@ -135,55 +135,58 @@ pub(crate) struct ChangedState {
 
 /// Applies operations to the state of a conversation as a separate update.
 pub(crate) async fn change_state(
-    app: &Arc<RunEngine>,
+    engine: &Arc<RunEngine>,
     (owner, conversation): (&str, &str),
     operations: Vec<Operation>,
     analysis: String,
     atomic: bool,
     based_on: Option<&str>,
 ) -> Result<ChangedState, Problem> {
-    let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
+    let (work, owner, id) = (engine.clone(), owner.to_owned(), conversation.to_owned());
     let based_on = based_on.map(str::to_owned);
     // Operations are dropped if the client disconnects; once applied, they are stored.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
-    app.run_to_completion(async move {
-        let _turn = wait_change_turn(&work, &id).await?;
-        let row = work.store.state(&id).await?.unwrap_or_default();
-        check_version(&row, based_on.as_deref())?;
-        let schema = compile_state_schema(&work, &owner, &row).await?;
-        let update = ids::new_id(ROUTE_UPDATE);
-        let (name, before, next) = (update.clone(), row.state, row.next_position);
-        // Each operation may scan the whole state.
-        let apply = move || {
-            let mut new_state = attach_state(before, name, schema.as_deref());
-            let applied = new_state.apply_until_stopped(&analysis, operations, atomic, Some(&is_abandoned));
-            if is_abandoned.load(Ordering::Relaxed) {
-                // The client is gone and sees no error.
-                return Err(Problem::internal());
+    engine
+        .run_to_completion(async move {
+            let _turn = wait_change_turn(&work, &id).await?;
+            let row = work.store.state(&id).await?.unwrap_or_default();
+            check_version(&row, based_on.as_deref())?;
+            let schema = compile_state_schema(&work, &owner, &row).await?;
+            let update = ids::new_id(ROUTE_UPDATE);
+            let (name, before, next) = (update.clone(), row.state, row.next_position);
+            // Each operation may scan the whole state.
+            let apply = move || {
+                let mut new_state = attach_state(before, name, schema.as_deref());
+                let applied =
+                    new_state.apply_until_stopped(&analysis, operations, atomic, Some(&is_abandoned));
+                if is_abandoned.load(Ordering::Relaxed) {
+                    // The client is gone and sees no error.
+                    return Err(Problem::internal());
+                }
+                // Serialized directly: a tree of values would copy it several times.
+                let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
+                let texts = (text, new_state.state.to_string());
+                Ok::<_, Problem>((applied, new_state.state, texts))
+            };
+            let text_of_schema = row.schema;
+            let (applied, state, texts) = work.cpu_pool.run(&owner, apply).await??;
+            let has_changed = applied.results.iter().any(|result| result.ok);
+            if has_changed {
+                let stored_update = StoredUpdate { position: next, applied: texts.0 };
+                let created_at = ids::now();
+                if !work.store.add_state_update(&id, &update, &stored_update, (&created_at, &texts.1)).await?
+                {
+                    return Err(Problem::not_found(format!("there is no conversation `{id}`")));
+                }
             }
-            // Serialized directly: a tree of values would copy it several times.
-            let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
-            let texts = (text, new_state.state.to_string());
-            Ok::<_, Problem>((applied, new_state.state, texts))
-        };
-        let text_of_schema = row.schema;
-        let (applied, state, texts) = work.cpu_pool.run(&owner, apply).await??;
-        let has_changed = applied.results.iter().any(|result| result.ok);
-        if has_changed {
-            let stored_update = StoredUpdate { position: next, applied: texts.0 };
-            let created_at = ids::now();
-            if !work.store.add_state_update(&id, &update, &stored_update, (&created_at, &texts.1)).await? {
-                return Err(Problem::not_found(format!("there is no conversation `{id}`")));
-            }
-        }
-        let version = run_in_place(|| state_version(&texts.1, text_of_schema.as_deref()));
-        Ok(ChangedState { update: has_changed.then_some(update), applied, state, version })
-    })
-    .await
+            let version = run_in_place(|| state_version(&texts.1, text_of_schema.as_deref()));
+            Ok(ChangedState { update: has_changed.then_some(update), applied, state, version })
+        })
+        .await
 }
 
 /// Returns the state before a message that begins, or `None` if there is none yet.
-pub(crate) async fn state_before(app: &RunEngine, conversation: &str) -> Result<Option<Value>, Problem> {
-    Ok(app.store.state(conversation).await?.map(|row| row.state))
+pub(crate) async fn state_before(engine: &RunEngine, conversation: &str) -> Result<Option<Value>, Problem> {
+    Ok(engine.store.state(conversation).await?.map(|row| row.state))
 }

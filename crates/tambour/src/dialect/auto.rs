@@ -25,7 +25,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: None,
     schema: None,
-    examples: ExampleStyle { languages: &[], is_fenced: false },
+    examples: ExampleStyle { languages: &[], includes_fence: false },
 };
 
 struct AutoReader {

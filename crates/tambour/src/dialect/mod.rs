@@ -210,7 +210,7 @@ pub struct ExampleStyle {
     /// Languages of the fenced blocks.
     pub languages: &'static [&'static str],
     /// Set if the fence is part of the reply.
-    pub is_fenced: bool,
+    pub includes_fence: bool,
 }
 
 /// Table of all dialects.

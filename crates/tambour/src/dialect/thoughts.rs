@@ -47,7 +47,7 @@ impl Thoughts {
     }
 
     /// Records whether the structure was found in the leading draft.
-    pub(super) fn set_found_in_draft(&mut self, is_in_draft: bool) {
+    pub(super) fn set_structure_in_thought(&mut self, is_in_draft: bool) {
         self.is_structure_in_thought = is_in_draft;
     }
 

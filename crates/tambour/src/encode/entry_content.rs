@@ -160,11 +160,11 @@ impl FoldedMessage {
         }
     }
 
-    /// Reasoning as one text, with titles if `has_titles`.
+    /// Reasoning as one text, with titles if `with_titles`.
     #[must_use]
-    pub fn reasoning(&self, has_titles: bool) -> String {
+    pub fn reasoning(&self, with_titles: bool) -> String {
         let phase = |(title, text): &(String, String)| {
-            if has_titles { format!("**{title}**\n{text}") } else { text.clone() }
+            if with_titles { format!("**{title}**\n{text}") } else { text.clone() }
         };
         self.reasoning_phases()
             .iter()

@@ -56,16 +56,16 @@ impl ParsedTemplateCache {
 
 impl OwnerTemplates {
     /// Loads the templates: a changed file applies from the next turn on (S-104).
-    pub(crate) async fn load(app: &RunEngine, owner: &str) -> Result<OwnerTemplates, Problem> {
+    pub(crate) async fn load(engine: &RunEngine, owner: &str) -> Result<OwnerTemplates, Problem> {
         let stored_templates =
-            app.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();
-        let folder = app.loaded_config().config.config_dir.join("prompts");
+            engine.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();
+        let folder = engine.loaded_config().config.config_dir.join("prompts");
         let files = tokio::task::spawn_blocking(move || prompts::load_folder(&folder)).await;
         let files = files.map_err(|_| Problem::internal())?.map_err(|error| {
             tracing::error!(%error, "the folder of templates cannot be used");
             Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "templates_unusable", error)
         })?;
-        Ok(OwnerTemplates { stored_templates, files, template_cache: app.templates.clone() })
+        Ok(OwnerTemplates { stored_templates, files, template_cache: engine.templates.clone() })
     }
 }
 

@@ -99,13 +99,13 @@ struct CallOutcome {
 }
 
 /// Loads the machine of a stored dialogue, and its script.
-pub(crate) fn load_machine(app: &RunEngine, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
+pub(crate) fn load_machine(engine: &RunEngine, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
     let damage_error = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
         let detail = format!("the {what} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let load_script = || load(&row.script, &app.loaded_config().config.limits).script;
+    let load_script = || load(&row.script, &engine.loaded_config().config.limits).script;
     // A long script is parsed without blocking other tasks.
     let script =
         if row.script.len() > INLINE_SCRIPT_BYTES { run_in_place(load_script) } else { load_script() };
@@ -117,15 +117,15 @@ pub(crate) fn load_machine(app: &RunEngine, row: &DialogueRow) -> Result<(Script
 /// Takes an input and runs until the dialogue waits; without one, continues the input taken before the server
 /// stopped. The caller holds the dialogue's turn.
 pub(crate) async fn run_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     row: DialogueRow,
     client: TurnClient<'_>,
     input: (Option<TurnInput>, TurnQuota),
     claim: Option<&InputClaim>,
     outlet: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
-    let span = app.traces.start_turn(&client.caller.span, &row.id);
-    let turn = drive_turn(app, row, (client, &span), input, claim, outlet).await;
+    let span = engine.traces.start_turn(&client.caller.span, &row.id);
+    let turn = drive_turn(engine, row, (client, &span), input, claim, outlet).await;
     let has_failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -138,24 +138,24 @@ pub(crate) async fn run_turn(
 }
 
 async fn drive_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     row: DialogueRow,
     (client, span): (TurnClient<'_>, &TraceSpan),
     (input, admission): (Option<TurnInput>, TurnQuota),
     claim: Option<&InputClaim>,
     outlet: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
-    let (script, dialogue) = load_machine(app, &row)?;
-    let prompts = OwnerTemplates::load(app, &row.owner).await?;
-    let options = app.reading_defaults().options;
+    let (script, dialogue) = load_machine(engine, &row)?;
+    let prompts = OwnerTemplates::load(engine, &row.owner).await?;
+    let options = engine.reading_defaults().options;
     let mut settings = DialogueSettings::default();
     settings.texts = options.texts.clone();
-    let loaded_config = app.loaded_config();
+    let loaded_config = engine.loaded_config();
     let upstream = loaded_config
         .upstream(None)
         .ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
     let mut running_dialogue = RunningDialogue {
-        app,
+        app: engine,
         row,
         client,
         span,
@@ -174,19 +174,20 @@ async fn drive_turn(
         let record = TurnRecord::begin(&client.live_run.id, &input, &running_dialogue.row.state);
         running_dialogue.take_input(input)?;
         running_dialogue.update_row();
-        app.store
+        engine
+            .store
             .take_input(&running_dialogue.row, claim, &[CallRecord::Turn(json!(record).to_string())])
             .await?;
         running_dialogue.record = Some(record);
     } else {
-        running_dialogue.record = turn_record::load_last_turn(app, &running_dialogue.row.id).await?;
+        running_dialogue.record = turn_record::load_last_turn(engine, &running_dialogue.row.id).await?;
     }
     admission.spend().await;
     let requests = match running_dialogue.run_until_waiting(outlet).await {
         Ok(requests) => requests,
         Err(problem) => {
             // Its models were asked, whatever becomes of the dialogue.
-            app.add_figures(&running_dialogue.figures).await;
+            engine.add_figures(&running_dialogue.figures).await;
             return Err(problem);
         }
     };
@@ -211,7 +212,7 @@ async fn drive_turn(
         .await;
     if let Err(written) = written {
         if written == WriteOutcome::Fenced {
-            app.add_figures(&running_dialogue.figures).await;
+            engine.add_figures(&running_dialogue.figures).await;
         }
         return Err(log_problem(written));
     }
@@ -549,9 +550,9 @@ impl RunningDialogue<'_> {
 const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
 /// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
-async fn wait_stop(app: &RunEngine, client: TurnClient<'_>) -> InputEnd {
+async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
     tokio::select! {
-        () = app.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
+        () = engine.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
         () = client.caller.removal.cancelled() => InputEnd::Failed(key_removed_failure()),
         () = client.live_run.cancel.cancelled() => CANCELLED_END,
     }

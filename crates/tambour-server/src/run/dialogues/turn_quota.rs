@@ -13,7 +13,7 @@ use crate::run::quotas::Limits;
 
 /// Request counted against a key, refunded on drop unless the turn began.
 pub(crate) struct TurnQuota {
-    app: Arc<RunEngine>,
+    engine: Arc<RunEngine>,
     key: String,
     owner: String,
     limits: Arc<Limits>,
@@ -22,24 +22,24 @@ pub(crate) struct TurnQuota {
 
 impl TurnQuota {
     /// Counts a request, or refuses it.
-    pub(crate) fn reserve(app: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
-        app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+    pub(crate) fn reserve(engine: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
+        engine.quotas.admit(caller, Instant::now(), Timestamp::now())?;
         let Caller { key, owner, limits, .. } = caller.clone();
-        Ok(TurnQuota { app: app.clone(), key, owner, limits, is_spent: false })
+        Ok(TurnQuota { engine: engine.clone(), key, owner, limits, is_spent: false })
     }
 
     /// Spends the request: the turn goes on to a model.
     pub(crate) async fn spend(mut self) {
         self.is_spent = true;
         // Counts the request; its tokens are charged once the model has replied.
-        self.app.charge_key(&self.key, &self.owner, 1, &Value::Null).await;
+        self.engine.charge_key(&self.key, &self.owner, 1, &Value::Null).await;
     }
 }
 
 impl Drop for TurnQuota {
     fn drop(&mut self) {
         if !self.is_spent {
-            self.app.quotas.refund(&self.key, &self.limits);
+            self.engine.quotas.refund(&self.key, &self.limits);
         }
     }
 }

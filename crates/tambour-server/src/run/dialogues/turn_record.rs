@@ -148,7 +148,7 @@ enum RecordKind {
 
 /// Calls `visit` for each record of a dialogue with its number, oldest first, until it breaks.
 async fn for_each_record<T: DeserializeOwned>(
-    app: &RunEngine,
+    engine: &RunEngine,
     dialogue: &str,
     kind: RecordKind,
     mut visit: impl FnMut(i64, T) -> ControlFlow<()> + Send,
@@ -156,8 +156,8 @@ async fn for_each_record<T: DeserializeOwned>(
     let mut after = 0;
     loop {
         let records = match kind {
-            RecordKind::Turns => app.store.dialogue_turns(dialogue, after, READ_COUNT).await?,
-            RecordKind::Calls => app.store.rounds(dialogue, after, READ_COUNT).await?,
+            RecordKind::Turns => engine.store.dialogue_turns(dialogue, after, READ_COUNT).await?,
+            RecordKind::Calls => engine.store.rounds(dialogue, after, READ_COUNT).await?,
         };
         let Some((last, _)) = records.last() else { return Ok(()) };
         after = *last;
@@ -173,16 +173,16 @@ async fn for_each_record<T: DeserializeOwned>(
 
 /// Calls `visit` for each turn of a dialogue with its number, oldest first, until it breaks.
 pub(crate) async fn for_each_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     dialogue: &str,
     visit: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
-    for_each_record(app, dialogue, RecordKind::Turns, visit).await
+    for_each_record(engine, dialogue, RecordKind::Turns, visit).await
 }
 
 /// Returns the last turn of a dialogue.
 pub(super) async fn load_last_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     dialogue: &str,
 ) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
@@ -190,13 +190,13 @@ pub(super) async fn load_last_turn(
         last = Some(turn);
         ControlFlow::Continue(())
     };
-    for_each_turn(app, dialogue, visit).await?;
+    for_each_turn(engine, dialogue, visit).await?;
     Ok(last)
 }
 
 /// Calls `visit` for each call record of a dialogue, oldest first.
 async fn for_each_call(
-    app: &RunEngine,
+    engine: &RunEngine,
     dialogue: &str,
     mut visit: impl FnMut(Value) + Send,
 ) -> Result<(), StoreError> {
@@ -204,23 +204,23 @@ async fn for_each_call(
         visit(call);
         ControlFlow::Continue(())
     };
-    for_each_record(app, dialogue, RecordKind::Calls, visit).await
+    for_each_record(engine, dialogue, RecordKind::Calls, visit).await
 }
 
 /// Adds the steps that a dialogue reached to the coverage of its session.
 pub(crate) async fn add_coverage(
-    app: &RunEngine,
+    engine: &RunEngine,
     row: &DialogueRow,
     coverage: &mut Coverage,
 ) -> Result<(), StoreError> {
     let mut calls = Vec::new();
-    for_each_call(app, &row.id, |call| calls.extend(covered_call(&call))).await?;
+    for_each_call(engine, &row.id, |call| calls.extend(covered_call(&call))).await?;
     let mut turns = Vec::new();
     let visit = |_, turn: TurnRecord| {
         turns.extend(turn.result);
         ControlFlow::Continue(())
     };
-    for_each_turn(app, &row.id, visit).await?;
+    for_each_turn(engine, &row.id, visit).await?;
     coverage.add_dialogue(DialogueOrigin::from_row(row).start.as_deref(), &calls, &turns);
     Ok(())
 }
@@ -245,14 +245,14 @@ fn covered_call(record: &Value) -> Option<CoveredCall> {
 }
 
 /// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
-pub(crate) async fn build_test(app: &RunEngine, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
+pub(crate) async fn build_test(engine: &RunEngine, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
     let visit = |call: Value| {
         if let (Some(turn), Some(reply)) = (call["turn"].as_str(), test_reply(&call)) {
             replies.entry(turn.to_owned()).or_default().push(reply);
         }
     };
-    for_each_call(app, &row.id, visit).await?;
+    for_each_call(engine, &row.id, visit).await?;
     let DialogueOrigin { start, variables, .. } = DialogueOrigin::from_row(row);
     let mut test = ScriptTest::default();
     (test.session, test.start, test.variables) = (Some(row.session.clone()), start, variables);
@@ -270,7 +270,7 @@ pub(crate) async fn build_test(app: &RunEngine, row: &DialogueRow) -> Result<Scr
         }
         ControlFlow::Continue(())
     };
-    for_each_turn(app, &row.id, visit).await?;
+    for_each_turn(engine, &row.id, visit).await?;
     Ok(test)
 }
 

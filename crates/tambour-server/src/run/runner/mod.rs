@@ -126,28 +126,28 @@ pub(crate) struct ToolOffer {
 /// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
 /// for every large value that it moves.
 pub(crate) async fn run_message(
-    app: Arc<RunEngine>,
+    engine: Arc<RunEngine>,
     run: Box<MessageRun>,
     lease: Box<dyn Lease>,
     choices: Vec<UpstreamChoice>,
     prompt: PendingPrompt,
 ) {
-    let run_guard = RunGuard { app: app.clone(), live_run: run.live_run.clone() };
+    let run_guard = RunGuard { engine: engine.clone(), live_run: run.live_run.clone() };
     let (mut timings, mut spending) = (Timings::default(), MessageSpending::default());
     // The turn in the conversation is held until the outcome of the message is known.
     let mut turn = None;
     let mut log = RunLog { live_run: run.live_run.clone(), lease, seq: 0 };
     let counts = (&mut timings, &mut spending);
-    let reply_future = read_replies(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
+    let reply_future = read_replies(&engine, &run, &choices, prompt, &mut turn, &mut log, counts);
     let reply_future = AssertUnwindSafe(reply_future).catch_unwind().await;
     drop(choices);
     let end_result = Box::pin(
-        AssertUnwindSafe(finish_run(&app, &run, log, reply_future.ok(), timings, spending)).catch_unwind(),
+        AssertUnwindSafe(finish_run(&engine, &run, log, reply_future.ok(), timings, spending)).catch_unwind(),
     );
     match end_result.await {
         Ok(Ok(status)) => {
             if status == "failed" {
-                Metrics::increment(&app.metrics.failed_messages);
+                Metrics::increment(&engine.metrics.failed_messages);
             }
             run.span.end(status);
         }
@@ -172,48 +172,48 @@ pub(crate) async fn run_message(
             run.span.end("unwritten");
             // No caller waits for it, so later runs may continue.
             drop((turn, run_guard));
-            Box::pin(retry_close(&app, &run.live_run.id)).await;
+            Box::pin(retry_close(&engine, &run.live_run.id)).await;
         }
     }
 }
 
 /// Guard that unregisters a message, whatever happens to its run.
 struct RunGuard {
-    app: Arc<RunEngine>,
+    engine: Arc<RunEngine>,
     live_run: Arc<LiveRun>,
 }
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.app.desks.remove(&self.live_run.id);
+        self.engine.desks.remove(&self.live_run.id);
         self.live_run.mark_over();
-        self.app.running.remove(&self.live_run.id);
+        self.engine.running.remove(&self.live_run.id);
     }
 }
 
 /// Finishes a message with its outcome: with the `last` entries, or with closing events if reading panicked.
 async fn finish_run(
-    app: &RunEngine,
+    engine: &RunEngine,
     run: &MessageRun,
     mut log: RunLog,
     last: Option<Result<Batch, WriteOutcome>>,
     timings: Timings,
     MessageSpending { usage, calls }: MessageSpending,
 ) -> Result<&'static str, FinishError> {
-    let usage = app.record_usage(&run.key, &run.row.owner, 1, &usage);
+    let usage = engine.record_usage(&run.key, &run.row.owner, 1, &usage);
     let counts = RunTotals { timings, usage: Some(usage), calls };
     fail::point("run.end");
     match last {
         Some(Ok(last)) => {
             log.live_run.note_append(&last);
-            record::finish(&mut *log.lease, last, counts, &app.reading_defaults()).await
+            record::finish(&mut *log.lease, last, counts, &engine.reading_defaults()).await
         }
         Some(Err(written)) => Err(FinishError::EndUnwritten(written)),
         None => {
             let failure = new_failure("internal_error", "the server failed while it read the reply", true);
             tracing::error!(message_id = run.live_run.id, "a run has panicked; its message is closed");
             run.span.fail(&failure.code);
-            record::close(&mut *log.lease, failure, counts, &app.reading_defaults()).await
+            record::close(&mut *log.lease, failure, counts, &engine.reading_defaults()).await
         }
     }
 }
@@ -223,10 +223,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Claims a message or turn that its run left without an end, and closes it, retrying until that succeeds or
 /// the server stops.
-pub(crate) async fn retry_close(app: &RunEngine, id: &str) {
+pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
     let mut wait = Duration::from_millis(50);
     loop {
-        let close = AssertUnwindSafe(Box::pin(close_message(app, id))).catch_unwind();
+        let close = AssertUnwindSafe(Box::pin(close_message(engine, id))).catch_unwind();
         match close.await {
             Ok(Ok(())) => return,
             Ok(Err(why)) => tracing::warn!(message_id = id, ?why, "a message is still without its end"),
@@ -235,16 +235,16 @@ pub(crate) async fn retry_close(app: &RunEngine, id: &str) {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             // The next start closes it.
-            () = app.shutdown.cancelled() => return,
+            () = engine.shutdown.cancelled() => return,
         }
         wait = (wait * 2).min(LONGEST_PAUSE);
     }
 }
 
-async fn close_message(app: &RunEngine, id: &str) -> Result<(), FinishError> {
-    let Some(mut lease) = app.store.claim(id).await? else { return Ok(()) };
+async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> {
+    let Some(mut lease) = engine.store.claim(id).await? else { return Ok(()) };
     let failure = new_failure("internal_error", "the server failed while it ended the message", true);
-    match record::close(&mut *lease, failure, RunTotals::default(), &app.reading_defaults()).await {
+    match record::close(&mut *lease, failure, RunTotals::default(), &engine.reading_defaults()).await {
         Ok(_) | Err(FinishError::EndUnwritten(WriteOutcome::Fenced)) => Ok(()),
         Err(error) => Err(error),
     }
@@ -253,7 +253,7 @@ async fn close_message(app: &RunEngine, id: &str) -> Result<(), FinishError> {
 /// Asks the model, and again for a re-ask or with tool results. Returns the last entries, which are not on
 /// the log yet; `Err` if the log cannot be written any more.
 async fn read_replies(
-    app: &Arc<RunEngine>,
+    engine: &Arc<RunEngine>,
     run: &MessageRun,
     choices: &[UpstreamChoice],
     prompt: PendingPrompt,
@@ -268,14 +268,14 @@ async fn read_replies(
     // Discarded replies are kept in the record.
     let keeps_discarded = run.max_reasks > 0 || others.len() > 0;
     let (mut reasks, mut before, mut best) = (0, None, None::<BestReply>);
-    let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
+    let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;
     // One future for the whole reply: the grace time continues while the model writes.
-    let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(app, run)));
+    let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
     let start_result = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        start_result = Box::pin(wait_turn(app, run, prompt, &request.dialect, log.lease.wait_turn(), turn)) => start_result,
+        start_result = Box::pin(wait_turn(engine, run, prompt, &request.dialect, log.lease.wait_turn(), turn)) => start_result,
     };
     let (mut start_failure, mut report, mut state) = match start_result {
         Ok((sent_prompt, messages, state)) => {
@@ -302,7 +302,7 @@ async fn read_replies(
         };
         fail::point("run");
         spending.add(choice, attempt.usage.take());
-        finish_reply(app, run, &mut attempt, &end, &spending.usage).await;
+        finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
         timings.total_ms = millis(start_time);
         let can_retry = attempt.can_reask() && reasks < run.max_reasks;
         if can_retry
@@ -325,7 +325,7 @@ async fn read_replies(
             request = choice.build_request(run, others.len());
             request.messages = choice.replace_system(sent_prompt, messages);
             log.append(record::prompt_entry(log.next_number(), sent_prompt)).await?;
-            state = states::load_message_state(app, &run.row, is_existing, &request.dialect)
+            state = states::load_message_state(engine, &run.row, is_existing, &request.dialect)
                 .await
                 .unwrap_or_else(|error| {
                     start_failure =
@@ -350,7 +350,7 @@ async fn read_replies(
                 Attempt::new(choice, state.as_ref(), &request.dialect, before.as_deref(), repeat, place);
             *attempt = attempt_reading;
             end = better_reply.replay(&mut attempt, choice, run);
-            finish_reply(app, run, &mut attempt, &end, &spending.usage).await;
+            finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.mark_failed(&end);
@@ -364,13 +364,13 @@ async fn read_replies(
         request.messages.extend(loop_messages);
         before = Some(Box::new(attempt.into_pipeline()));
         // Nobody is expected to watch calls run, so the grace time starts again.
-        stop.set(SelfWoken::new(wait_stop(app, run)));
+        stop.set(SelfWoken::new(wait_stop(engine, run)));
     }
 }
 
 /// Finishes a reply in the pipeline.
 async fn finish_reply(
-    app: &RunEngine,
+    engine: &RunEngine,
     run: &MessageRun,
     attempt: &mut Attempt,
     end: &InputEnd,
@@ -379,7 +379,7 @@ async fn finish_reply(
     if attempt.has_schema() {
         // A schema check may take long: it takes a turn of its owner, and other tasks of this thread move
         // elsewhere.
-        let _turn = app.cpu_pool.acquire(&run.row.owner).await;
+        let _turn = engine.cpu_pool.acquire(&run.row.owner).await;
         cpu_pool::run_in_place(|| attempt.finish(end, usage.clone()));
     } else {
         attempt.finish(end, usage.clone());
@@ -389,7 +389,7 @@ async fn finish_reply(
 /// Waits for the message's turn; returns the prompt, the messages and the state of the conversation where
 /// replies may change it. `Err` is the end of a message that is not sent.
 async fn wait_turn(
-    app: &RunEngine,
+    engine: &RunEngine,
     run: &MessageRun,
     mut prompt: PendingPrompt,
     dialect: &str,
@@ -399,22 +399,22 @@ async fn wait_turn(
     {
         let mut place = std::pin::pin!(async {
             before.await;
-            prompt.wait_turn(app, &run.row).await
+            prompt.wait_turn(engine, &run.row).await
         });
         *turn = Some(match place.as_mut().now_or_never() {
             Some(turn) => turn,
             None => tokio::select! {
                 biased;
                 // A stopping server starts no waiting message.
-                () = app.shutdown.cancelled() => return Err(InputEnd::Failed(interrupted_failure())),
+                () = engine.shutdown.cancelled() => return Err(InputEnd::Failed(interrupted_failure())),
                 turn = place => turn,
             },
         });
     }
     let is_existing = prompt.is_existing;
     let prompt_future = async {
-        let (prompt_future, messages) = prompt.build(app, &run.row).await?;
-        let state = states::load_message_state(app, &run.row, is_existing, dialect).await?;
+        let (prompt_future, messages) = prompt.build(engine, &run.row).await?;
+        let state = states::load_message_state(engine, &run.row, is_existing, dialect).await?;
         Ok::<_, StoreError>((prompt_future, messages, state))
     };
     prompt_future
@@ -444,12 +444,12 @@ impl RunLog {
 
 /// Waits until the run should stop, and returns its end: cancelled, key removed, no reader for the grace
 /// time, or the server stops.
-async fn wait_stop(app: &RunEngine, run: &MessageRun) -> InputEnd {
+async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
     tokio::select! {
         () = run.live_run.cancel.cancelled() => {}
         () = run.key_removal.cancelled() => tracing::info!(message_id = run.live_run.id, "its key was removed"),
         () = run.live_run.wait_deserted(run.grace_time) => tracing::debug!(message_id = run.live_run.id, "nobody reads it any more"),
-        () = app.run_abort.cancelled() => return InputEnd::Failed(interrupted_failure()),
+        () = engine.run_abort.cancelled() => return InputEnd::Failed(interrupted_failure()),
     }
     InputEnd::Finished(FinishReason::Cancelled)
 }

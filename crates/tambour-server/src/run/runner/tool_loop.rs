@@ -72,14 +72,23 @@ pub(super) struct ToolLoop<'a> {
 
 impl<'a> ToolLoop<'a> {
     pub(super) fn new(
-        app: &'a Arc<RunEngine>,
+        engine: &'a Arc<RunEngine>,
         run: &'a MessageRun,
         offer: &'a ToolOffer,
         choice: &UpstreamChoice,
     ) -> ToolLoop<'a> {
-        let desk = app.desks.open(&run.live_run.id);
+        let desk = engine.desks.open(&run.live_run.id);
         let (history, language) = (choice.history_writer(), choice.options.texts.language);
-        ToolLoop { app, run, offer, desk, reply_count: 0, repeats: CallRepeats::default(), history, language }
+        ToolLoop {
+            app: engine,
+            run,
+            offer,
+            desk,
+            reply_count: 0,
+            repeats: CallRepeats::default(),
+            history,
+            language,
+        }
     }
 
     /// Switches to a fallback, before anything was called.

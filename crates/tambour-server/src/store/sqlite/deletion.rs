@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
-use super::responses::delete_responses_naming;
+use super::responses::delete_responses_mentioning;
 use super::states::forget_messages;
 use super::writer::WriterTask;
 use crate::base::fail;
@@ -165,7 +165,7 @@ async fn delete_rows(connection: &mut SqliteConnection, ids: &[String]) -> sqlx:
         query.push(")").build().execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    delete_responses_naming(connection, ids).await
+    delete_responses_mentioning(connection, ids).await
 }
 
 async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
@@ -174,7 +174,7 @@ async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sql
          delete from state_updates where conversation_id = ?; delete from lore where conversation_id = ?",
     );
     query.bind(id).bind(id).bind(id).bind(id).execute(&mut *connection).await?;
-    delete_responses_naming(connection, &[id.to_owned()]).await
+    delete_responses_mentioning(connection, &[id.to_owned()]).await
 }
 
 /// Returns the number of free pages.

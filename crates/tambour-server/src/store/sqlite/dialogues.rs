@@ -8,7 +8,7 @@ use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use super::documents::keep_version;
 use super::figures::add_figures;
-use super::responses::delete_responses_naming;
+use super::responses::delete_responses_mentioning;
 use crate::base::fail;
 use crate::store::{
     CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
@@ -288,7 +288,7 @@ async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
     query.bind(input_prefix(id)).bind(created_id).execute(&mut *connection).await?;
-    delete_responses_naming(connection, &[id.to_owned()]).await
+    delete_responses_mentioning(connection, &[id.to_owned()]).await
 }
 
 impl FromRow<'_, SqliteRow> for DialogueRow {

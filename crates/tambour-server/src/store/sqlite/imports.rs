@@ -6,7 +6,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
-use super::responses::delete_responses_naming;
+use super::responses::delete_responses_mentioning;
 use crate::base::fail;
 use crate::store::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
 
@@ -19,15 +19,13 @@ impl Imports for SqliteStore {
         &self,
         owner: &str,
         imports: &[(ImportKind, ImportRow, Vec<u8>)],
-        room: ImportQuota,
+        quota: ImportQuota,
     ) -> Result<bool, StoreError> {
         fail::point("import.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let mut all_fit = false;
-        let written = insert_files(&mut connection, owner, imports, room)
-            .await
-            .map(|all_fit_now| all_fit = all_fit_now);
+        let written = insert_files(&mut connection, owner, imports, quota).await.map(|fit| all_fit = fit);
         end_transaction(&mut connection, written).await?;
         fail::point("import.after");
         Ok(all_fit)
@@ -69,13 +67,13 @@ async fn insert_files(
     connection: &mut SqliteConnection,
     owner: &str,
     imports: &[(ImportKind, ImportRow, Vec<u8>)],
-    room: ImportQuota,
+    quota: ImportQuota,
 ) -> sqlx::Result<bool> {
     let query = sqlx::query_as("select count(*), coalesce(sum(size), 0) from imports where owner = ?");
     let (files, bytes): (i64, i64) = query.bind(owner).fetch_one(&mut *connection).await?;
     let files = u64::try_from(files).unwrap_or(0) + imports.len() as u64;
     let bytes = u64::try_from(bytes).unwrap_or(0) + imports.iter().map(|(_, row, _)| row.size).sum::<u64>();
-    if files > u64::from(room.files) || bytes > room.bytes {
+    if files > u64::from(quota.files) || bytes > quota.bytes {
         return Ok(false);
     }
     for (kind, row, bytes) in imports {
@@ -103,7 +101,7 @@ async fn delete_file(
     let found = result.rows_affected() > 0;
     if found {
         // The responses kept for repeated requests may still name it.
-        delete_responses_naming(connection, &[id.to_owned()]).await?;
+        delete_responses_mentioning(connection, &[id.to_owned()]).await?;
     }
     Ok(found)
 }

@@ -105,7 +105,7 @@ async fn delete_rows(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx
 }
 
 /// Deletes the responses that name one of the deleted ids.
-pub(super) async fn delete_responses_naming(
+pub(super) async fn delete_responses_mentioning(
     connection: &mut SqliteConnection,
     ids: &[String],
 ) -> sqlx::Result<()> {

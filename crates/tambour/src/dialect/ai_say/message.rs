@@ -165,7 +165,7 @@ impl AnswerMessage {
     }
 
     /// Forgets the lost texts: another object begins.
-    pub(super) fn clear_lost(&mut self) {
+    pub(super) fn forget_lost_keys(&mut self) {
         self.lost_keys.clear();
     }
 

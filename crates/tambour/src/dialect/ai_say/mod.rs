@@ -65,7 +65,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: ExampleStyle { languages: &["json"], is_fenced: false },
+    examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 
 struct AiSayDialect {

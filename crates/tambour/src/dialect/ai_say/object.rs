@@ -126,7 +126,7 @@ impl AnswerObject {
 
     /// Returns true if a key in the assessment is a field of the answer: the assessment was not closed before
     /// it.
-    pub(super) fn shift_fields(&mut self, text: &str, level: usize) -> bool {
+    pub(super) fn leave_unclosed_assessment(&mut self, text: &str, level: usize) -> bool {
         let field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
         let is_shift = level == 2 && !self.is_shifted && self.top_key == "assessment" && field();
         self.is_shifted |= is_shift;

@@ -80,8 +80,8 @@ impl JsonStructure for AiSayReader {
         JsonReader::new_chat(limits).with_sought_keys(&ANSWER_FIELDS)
     }
 
-    fn start_at(&mut self, place: Place, draft: &LeadingThink) {
-        self.thoughts.set_found_in_draft(draft.is_reply_in_draft());
+    fn start_at(&mut self, place: Place, leading_think: &LeadingThink) {
+        self.thoughts.set_structure_in_thought(leading_think.is_reply_in_draft());
         self.prose_extents.start_at(place);
     }
 
@@ -107,7 +107,7 @@ impl JsonStructure for AiSayReader {
         {
             let object = &mut self.object;
             let mut level = depth.saturating_sub(object.field_depth());
-            if object.shift_fields(text, level) {
+            if object.leave_unclosed_assessment(text, level) {
                 level = 1;
             }
             if let Some(text) = object.find_renamed_field(text, level, *place) {
@@ -194,11 +194,11 @@ impl AiSayReader {
                 self.prose_extents.end_line();
                 self.is_quoted = self.examples.begin_object();
                 if start.is_in_open_comment {
-                    self.thoughts.set_found_in_draft(true);
+                    self.thoughts.set_structure_in_thought(true);
                 }
                 self.object = AnswerObject::new(start, self.message.is_sent());
                 self.pending_reports.clear();
-                self.message.clear_lost();
+                self.message.forget_lost_keys();
             }
             JsonEvent::ObjectStart => object.open_bracket(true),
             JsonEvent::ArrayStart => {

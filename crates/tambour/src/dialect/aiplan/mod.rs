@@ -63,7 +63,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(|events| write::write(events, PlanVariant::V1)),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: ExampleStyle { languages: &["json"], is_fenced: true },
+    examples: ExampleStyle { languages: &["json"], includes_fence: true },
 };
 
 struct AiPlanDialect {

@@ -61,7 +61,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
-    examples: ExampleStyle { languages: &["filament"], is_fenced: false },
+    examples: ExampleStyle { languages: &["filament"], includes_fence: false },
 };
 
 struct FilamentReader {

@@ -39,7 +39,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: Some(prompt::prompt),
     schema: Some(options::schema),
-    examples: ExampleStyle { languages: &["json"], is_fenced: false },
+    examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 
 struct JsonValueDialect {

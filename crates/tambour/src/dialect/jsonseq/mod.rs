@@ -56,7 +56,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: ExampleStyle { languages: &["jsonl", "json", "jsonseq"], is_fenced: false },
+    examples: ExampleStyle { languages: &["jsonl", "json", "jsonseq"], includes_fence: false },
 };
 
 struct JsonseqDialect {

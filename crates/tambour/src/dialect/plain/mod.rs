@@ -39,7 +39,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(|events| write::write(events, false)),
     prompt: None,
     schema: None,
-    examples: ExampleStyle { languages: &[], is_fenced: false },
+    examples: ExampleStyle { languages: &[], includes_fence: false },
 };
 
 /// Creates a reader for a reply that `auto` took for plain: a structure that begins later is reported.
@@ -91,10 +91,10 @@ impl PlainReader {
     /// Skips a part of the reply that is not its text. The text before and after it forms no joint markup.
     pub(super) fn skip(&mut self, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
-        let reader = &mut self.parser;
-        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
-        reader.interrupt(out);
-        if let Some(prose) = reader.answer().prose() {
+        let parser = &mut self.parser;
+        self.lexer.finish(&mut |token, place| parser.push_token(token, place, out));
+        parser.interrupt(out);
+        if let Some(prose) = parser.answer().prose() {
             prose.skip_value();
         }
         self.lexer.skip_text(raw);
@@ -120,18 +120,18 @@ impl PlainReader {
     /// Reads the written form of a displayed call: text without marks or Markdown.
     pub(super) fn push_call_form(&mut self, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
-        let reader = &mut self.parser;
-        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
-        reader.track_marks(raw, self.lexer.place());
-        reader.push_call_form(raw, self.lexer.place(), out);
+        let parser = &mut self.parser;
+        self.lexer.finish(&mut |token, place| parser.push_token(token, place, out));
+        parser.track_marks(raw, self.lexer.place());
+        parser.push_call_form(raw, self.lexer.place(), out);
         self.lexer.skip_text(raw);
     }
 
     fn insert_token(&mut self, token: MarkupToken<'_>, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
-        let reader = &mut self.parser;
-        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
-        reader.push_token(token, self.lexer.place(), out);
+        let parser = &mut self.parser;
+        self.lexer.finish(&mut |token, place| parser.push_token(token, place, out));
+        parser.push_token(token, self.lexer.place(), out);
         self.lexer.skip_text(raw);
     }
 
@@ -166,24 +166,24 @@ impl PlainReader {
         out: &mut dyn IntentSink,
     ) {
         self.emit_skip_thinking(out);
-        let reader = &mut self.parser;
-        if reader.is_partial_close(self.lexer.carry()) {
+        let parser = &mut self.parser;
+        if parser.is_partial_close(self.lexer.carry()) {
             // The reply ends inside its reasoning, with a part of the closing mark.
             self.lexer.drop_carry();
         }
-        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
-        let mut is_alone = |reader: &mut parse::PlainParser| {
+        self.lexer.finish(&mut |token, place| parser.push_token(token, place, out));
+        let mut needs_no_answer = |parser: &mut parse::PlainParser| {
             ending.is_truncated
-                || acting.iter().any(|(offset, watch_id)| !is_skipped_text(reader, *offset, *watch_id))
+                || acting.iter().any(|(offset, watch_id)| !is_skipped_text(parser, *offset, *watch_id))
         };
-        reader.finish(self.lexer.place(), &mut is_alone, out);
+        parser.finish(self.lexer.place(), &mut needs_no_answer, out);
     }
 
     /// Reads text in which tokens may begin. Not inlined, to keep the fast path for most text short.
     #[inline(never)]
     fn push_tokens(&mut self, text: &str, out: &mut dyn IntentSink) {
-        let reader = &mut self.parser;
-        self.lexer.push(text, &mut |token, place| reader.push_token(token, place, out));
+        let parser = &mut self.parser;
+        self.lexer.push(text, &mut |token, place| parser.push_token(token, place, out));
     }
 
     #[inline]
@@ -194,8 +194,8 @@ impl PlainReader {
     }
 }
 
-fn is_skipped_text(reader: &mut parse::PlainParser, offset: usize, watch_id: usize) -> bool {
-    reader.is_before_unopened(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watch_id))
+fn is_skipped_text(parser: &mut parse::PlainParser, offset: usize, watch_id: usize) -> bool {
+    parser.is_before_unopened(offset) || parser.answer().prose().is_some_and(|prose| prose.is_text(watch_id))
 }
 
 /// Creates a lexer for plain replies. Comments are tracked where the answer is emitted.
@@ -208,17 +208,17 @@ impl Dialect for PlainReader {
     #[inline]
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
-        let reader = &mut self.parser;
+        let parser = &mut self.parser;
         // Fast path past the lexer, for text in which no tag, mark or code begins. The masks of a short text
         // find that out in one pass.
-        if reader.can_continue() {
+        if parser.can_continue() {
             match SignMasks::scan(text) {
                 Some(masks) if self.lexer.is_plain_with_signs(text, masks) => {
-                    reader.push_with_signs(text, Some(masks), || self.lexer.place(), out);
+                    parser.push_with_signs(text, Some(masks), || self.lexer.place(), out);
                     return self.lexer.skip_with_signs(text, masks);
                 }
                 None if self.lexer.is_plain_text(text) => {
-                    reader.push_with_signs(text, None, || self.lexer.place(), out);
+                    parser.push_with_signs(text, None, || self.lexer.place(), out);
                     return self.lexer.skip_text(text);
                 }
                 _ => {}

@@ -455,11 +455,11 @@ impl PlainParser {
         self.part == PlainPart::Reasoning && self.held_reasoning.is_none() && marks::is_half_close(carry)
     }
 
-    /// Ends the reply. `is_alone` tells, once all of it is known, whether it may lack an answer.
+    /// Ends the reply. `needs_no_answer` tells, once all of it is known, whether it may lack an answer.
     pub(super) fn finish(
         &mut self,
         end: Place,
-        is_alone: &mut dyn FnMut(&mut PlainParser) -> bool,
+        needs_no_answer: &mut dyn FnMut(&mut PlainParser) -> bool,
         out: &mut dyn IntentSink,
     ) {
         self.finish_leading(out);
@@ -481,7 +481,7 @@ impl PlainParser {
         if let Some((form, at)) = self.answer.failure_marker() {
             return rules::MARKER_RULES.report_marker(form, at, end.offset, out);
         }
-        if !self.answer.has_text() && !is_alone(self) {
+        if !self.answer.has_text() && !needs_no_answer(self) {
             let report = FindingReport::new(
                 rules::ANSWER_MISSING,
                 Place::START,

@@ -121,10 +121,10 @@ impl QueriesBlock {
     }
 
     /// Returns whether the block has exactly the three lines of the specification (T-041).
-    fn is_exact(&self, is_ended: bool) -> bool {
+    fn is_exact(&self, is_marked: bool) -> bool {
         let body = self.body.replace("\r\n", "\n");
         let line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
-        is_ended
+        is_marked
             && self.is_line_start
             && self.opening == "<!-- "
             && self.tag == "<serp_queries>"
@@ -339,7 +339,7 @@ impl QueriesBlock {
 
     /// Discards a block without queries. If it has no `<!--`, its tag is text and is returned with its place;
     /// otherwise the block is reported.
-    pub(super) fn into_markup(self, out: &mut dyn IntentSink) -> Option<(String, Place)> {
+    pub(super) fn discard(self, out: &mut dyn IntentSink) -> Option<(String, Place)> {
         if self.opening.is_empty() {
             return Some((self.tag, self.start));
         }

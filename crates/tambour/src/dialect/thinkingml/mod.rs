@@ -55,7 +55,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
-    examples: ExampleStyle { languages: &["xml", "html", "thinkingml"], is_fenced: false },
+    examples: ExampleStyle { languages: &["xml", "html", "thinkingml"], includes_fence: false },
 };
 
 struct ThinkingMlReader {

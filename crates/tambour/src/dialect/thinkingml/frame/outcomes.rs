@@ -231,7 +231,7 @@ impl ReplyFrame {
     fn drop_block(&mut self, out: &mut dyn IntentSink) {
         let Some(block) = self.block.take() else { return };
         self.in_comment = false;
-        let Some((tag, at)) = block.into_markup(out) else { return };
+        let Some((tag, at)) = block.discard(out) else { return };
         if self.mode == FramePart::Final {
             self.answer.keep_block_tag(&tag, at, out);
         } else {
