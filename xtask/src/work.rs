@@ -202,7 +202,10 @@ impl WorkJob {
         std::fs::create_dir_all(&folder)?;
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--dump-line=no", "--combine-dumps=no"])
-            .args(["--dump-after=xtask_tools::work::read_counted", "--zero-before=xtask_tools::work::read_counted"])
+            .args([
+                "--dump-after=xtask_tools::work::read_counted",
+                "--zero-before=xtask_tools::work::read_counted",
+            ])
             // Call graphs are not needed, and cost as much to write as the counting itself.
             .args(SKIPPED_FUNCTIONS.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
