@@ -167,6 +167,25 @@ for (const language of ["zh", "en"] as const) {
   });
 }
 
+test("two models are asked before the list of models has arrived", async () => {
+  await withPage(browser, studio, { language: "en" }, async (page) => {
+    const names = NAMES.en;
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => { release = resolve; });
+    await page.route("**/v1/models", async (route) => {
+      await released;
+      await route.continue();
+    });
+    await page.goto("/live");
+    await page.getByRole("checkbox", { name: names.compare }).check();
+    await page.getByRole("textbox", { name: names.secondModel }).fill("two");
+    await ask(page, names, "one");
+    await page.getByText("The answer of one.").first().waitFor();
+    await page.getByText("The answer of two.").first().waitFor();
+    release();
+  });
+});
+
 test("F-150: the log of thinking is open, folded or not there, as the settings have it", async () => {
   const sent = { text: "Say it.", model: "one", dialect: "thinkingml", output_protocol: "jsonseq_v1", extensions: true, wait: true };
   const { message_id: id } = (await studio.request("POST", "/api/v1/messages", sent)) as { message_id: string };

@@ -22,7 +22,7 @@ type ComposeFormProps = { ref?: Ref<ComposeHandle>; onSend: (draft: Draft) => Pr
 /** Form for a message and its target. */
 export function ComposeForm({ ref, onSend }: ComposeFormProps) {
   const t = useText(live);
-  const [form] = Form.useForm<Draft & { compare?: boolean }>();
+  const [form] = Form.useForm<Draft>();
   const field = useRef<InputRef>(null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -45,12 +45,11 @@ export function ComposeForm({ ref, onSend }: ComposeFormProps) {
   }));
 
   async function finish(): Promise<void> {
-    const draft = form.getFieldsValue(true) as Draft & { compare?: boolean };
+    const draft = form.getFieldsValue(true) as Draft;
     setBusy(true);
     setError(null);
     try {
-      const second = draft.second ?? draft.target ?? defaultOf(targets.data);
-      await onSend({ ...draft, second: draft.compare === true ? second : undefined });
+      await onSend({ ...draft, second: draft.second ?? draft.target });
     } catch (failure) {
       setError(failure instanceof ApiError ? failure : new ApiError(0, { code: "client_error", detail: String(failure) }));
     } finally {
@@ -153,11 +152,6 @@ function optionsOf(targets: readonly Target[], t: Translate): (Option | { label:
     { label: t("upstreams"), options: upstreams },
     { label: t("aliases"), options: aliases },
   ];
-}
-
-function defaultOf(targets: readonly Target[] | null): string | undefined {
-  const target = targets?.find(({ isDefault }) => isDefault);
-  return target === undefined ? undefined : wordOf(target);
 }
 
 function nameOfDefault(targets: readonly Target[] | null, t: Translate): string {

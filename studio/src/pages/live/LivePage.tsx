@@ -33,7 +33,7 @@ export function Component() {
   async function send(draft: Draft): Promise<void> {
     const begun = performance.now();
     const asked = [ask(draft, draft.target, draft.model)];
-    if (draft.second !== undefined) asked.push(ask({ ...draft, conversation: undefined }, draft.second, draft.secondModel));
+    if (draft.compare === true) asked.push(ask({ ...draft, conversation: undefined }, draft.second, draft.secondModel));
     const [first, second] = await Promise.allSettled(asked);
     if (first?.status !== "fulfilled") throw first?.reason;
     runs.add(new MessageRun(first.value, begun));

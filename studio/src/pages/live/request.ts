@@ -10,6 +10,8 @@ export type Draft = {
   text: string;
   target?: string | undefined;
   model?: string | undefined;
+  /** Asks the second target too. */
+  compare?: boolean | undefined;
   /** Second target for the same request. */
   second?: string | undefined;
   secondModel?: string | undefined;
