@@ -36,7 +36,7 @@ pub struct Verdict {
 /// Name of the contract of events.
 const EVENTS: &str = "events";
 
-/// How Markdown documents show transcripts: in a fenced block whose fence is not part of the transcript.
+/// Form of transcripts in Markdown documents: a fenced block whose fence is not part of the transcript.
 const TRANSCRIPT_EXAMPLES: ExampleStyle =
     ExampleStyle { languages: &["sse", "jsonl", "ndjson"], includes_fence: false };
 

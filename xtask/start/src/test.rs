@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         alone.args(["--target", WASM]);
     }
     steps.run_step("libraries alone", &mut alone);
-    // What `clippy` compiles beside it, benchmarks, is run by nothing here.
+    // Without benchmarks, which only `clippy` compiles: nothing here runs them.
     let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
     if steps.run_step("build", cargo_command().args(build)) {
         run_proofs(&mut steps)?;

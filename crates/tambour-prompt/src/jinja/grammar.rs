@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::expression_part::{ExpressionPart, StaticType};
 use super::operator_table::{METHODS, filter};
 use super::source::{ExpressionToken, TokenKind};
 use super::{builtins, functions};
@@ -133,33 +134,6 @@ fn parse_form(
     let mut edits = reader.edits;
     edits.sort_by_key(|edit| (edit.start, edit.order));
     Some((edits, reader.comparisons.unwrap_or_default()))
-}
-
-/// Static knowledge about the value of an expression.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StaticType {
-    Number,
-    /// A text, `true` or `none`.
-    Scalar,
-    /// A list of numbers and scalars.
-    Scalars,
-    Unknown,
-}
-
-/// A parsed part of an expression.
-#[derive(Clone, Copy)]
-struct ExpressionPart {
-    start: usize,
-    end: usize,
-    static_type: StaticType,
-    /// True if a filter appended to the part applies to all of it.
-    is_tight: bool,
-}
-
-impl ExpressionPart {
-    fn is_literal(self) -> bool {
-        matches!(self.static_type, StaticType::Number | StaticType::Scalar)
-    }
 }
 
 struct ExpressionParser<'s> {

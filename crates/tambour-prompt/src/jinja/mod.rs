@@ -30,6 +30,7 @@ mod context;
 pub mod dates;
 mod descriptions;
 mod expression;
+mod expression_part;
 mod filters;
 mod flatten;
 mod functions;

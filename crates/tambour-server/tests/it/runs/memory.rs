@@ -1,5 +1,6 @@
 //! A store in memory with the bare interface: evidence that the suite tests the interface, and depends on nothing of SQLite.
 
+mod dialogues;
 mod figures;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,10 +13,10 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::AppliedBlock;
 use tambour_server::store::{
-    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueFilter,
-    DialogueRow, Dialogues, Figures, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState,
-    MessageRow, Messages, NewRun, PendingAppend, RequestClaim, RequestKey, Responses, Retention, RowPage,
-    RunEnd, RunKind, StoreError, StoredResponse, TurnHistory, UsageRow, WriteOutcome,
+    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueRow, Figures,
+    InputClaim, InputResponse, KeyRow, Lease, Log, LogState, MessageRow, Messages, NewRun, PendingAppend,
+    RequestClaim, RequestKey, Responses, Retention, RowPage, RunEnd, RunKind, StoreError, StoredResponse,
+    TurnHistory, UsageRow, WriteOutcome,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -580,147 +581,6 @@ impl Deletion for MemoryStore {
 
     async fn sweep(&self, _: &CancellationToken) -> Result<bool, StoreError> {
         Ok(true)
-    }
-}
-
-#[async_trait]
-impl Dialogues for MemoryStore {
-    async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
-        self.data().dialogues.insert(row.id.clone(), row.clone());
-        Ok(())
-    }
-
-    async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
-        let mut data = self.data();
-        let turn = |record: &str| serde_json::from_str::<Value>(record).unwrap()["turn"].clone();
-        let numbered_turns =
-            (1..).zip(&data.turns).filter(|(number, (dialogue, _))| dialogue == from && *number < before);
-        let turns: Vec<String> = numbered_turns.map(|(_, (_, record))| record.clone()).collect();
-        let shared: Vec<Value> = turns.iter().map(|record| turn(record)).collect();
-        let fork_rounds = data
-            .rounds
-            .iter()
-            .filter(|(dialogue, record)| dialogue == from && shared.contains(&turn(record)));
-        let rounds: Vec<String> = fork_rounds.map(|(_, record)| record.clone()).collect();
-        data.turns.extend(turns.into_iter().map(|record| (row.id.clone(), record)));
-        data.rounds.extend(rounds.into_iter().map(|record| (row.id.clone(), record)));
-        data.dialogues.insert(row.id.clone(), row.clone());
-        Ok(())
-    }
-
-    async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
-        Ok(self.data().dialogues.get(id).cloned())
-    }
-
-    async fn dialogues(
-        &self,
-        owner: &str,
-        filter: DialogueFilter<'_>,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<RowPage<DialogueRow>, StoreError> {
-        let data = self.data();
-        let matches = |filter_value: Option<&str>, value: &str| {
-            filter_value.is_none_or(|filter_value| filter_value == value)
-        };
-        let own_rows = data.dialogues.values().filter(|row| {
-            row.owner == owner
-                && matches(filter.script_id, &row.script_id)
-                && matches(filter.session, &row.session)
-                && matches(filter.status, &row.status)
-        });
-        let mut rows: Vec<DialogueRow> =
-            own_rows.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
-        let has_more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        Ok(RowPage { rows, has_more })
-    }
-
-    async fn take_input(
-        &self,
-        row: &DialogueRow,
-        claim: Option<&InputClaim>,
-        records: &[CallRecord],
-    ) -> Result<(), StoreError> {
-        let mut data = self.data();
-        let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
-        *stored = row.clone();
-        data.record(&row.id, records);
-        data.input_responses.retain(|_, (repeat, _, dialogue)| {
-            *dialogue != row.id || repeat.status != InputResponse::NO_RESPONSE
-        });
-        if let Some(claim) = claim {
-            data.note_input(&row.id, claim, None);
-        }
-        Ok(())
-    }
-
-    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
-        let mut data = self.data();
-        let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
-        *stored = row.clone();
-        data.record(&row.id, records);
-        Ok(())
-    }
-
-    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
-        let data = self.data();
-        let numbered_rounds =
-            (1..).zip(&data.rounds).filter(|(number, (dialogue, _))| dialogue == id && *number > after);
-        Ok(numbered_rounds
-            .take(limit as usize)
-            .map(|(number, (_, record))| (number, record.clone()))
-            .collect())
-    }
-
-    async fn dialogue_turns(
-        &self,
-        id: &str,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<(i64, String)>, StoreError> {
-        let data = self.data();
-        let numbered_turns =
-            (1..).zip(&data.turns).filter(|(number, (dialogue, _))| dialogue == id && *number > after);
-        Ok(numbered_turns
-            .take(limit as usize)
-            .map(|(number, (_, record))| (number, record.clone()))
-            .collect())
-    }
-
-    async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        let mut data = self.data();
-        data.turns.retain(|(dialogue, _)| dialogue != id);
-        data.closed_conversations.remove(id);
-        data.dialogues.remove(id);
-        data.rounds.retain(|(dialogue, _)| dialogue != id);
-        data.input_responses.retain(|_, (_, _, dialogue)| dialogue != id);
-        data.messages.retain(|_, message| message.row.conversation_id != id);
-        drop(data);
-        self.changed.notify_waiters();
-        Ok(())
-    }
-
-    async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
-        let data = self.data();
-        let is_expired = |row: &&DialogueRow| retention.before.is_some_and(|time| *row.changed < *time);
-        Ok(data.dialogues.values().filter(is_expired).map(|row| row.id.clone()).collect())
-    }
-}
-
-#[async_trait]
-impl InputResponses for MemoryStore {
-    async fn input_response(
-        &self,
-        owner: &str,
-        repeat: &str,
-        created_after: &str,
-    ) -> Result<Option<InputResponse>, StoreError> {
-        let data = self.data();
-        let entry = data.input_responses.get(&(owner.to_owned(), repeat.to_owned()));
-        Ok(entry
-            .filter(|(_, created, _)| created.as_str() >= created_after)
-            .map(|(repeat, ..)| repeat.clone()))
     }
 }
 
