@@ -3,8 +3,9 @@
 //! Instruction counts repeat exactly, so that growth with the input size can be told from noise. A clock
 //! cannot, on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses repeated reading.
 //!
-//! Two passes: small inputs, where any growth other than linear is suspicious, and larger ones for the
-//! suspicious cases, where steps of buffers and limits weigh less.
+//! Several passes: small inputs, where any growth other than linear is suspicious, and larger ones for the
+//! suspicious cases, where steps of buffers and limits weigh less. A step falls within the sizes of one pass,
+//! a square shows in each.
 
 use std::fmt;
 use std::path::Path;
@@ -27,9 +28,13 @@ struct WorkPass {
     max_growth: f64,
 }
 
-/// Quadratic work shows as much at the smaller sizes with this growth as at twice the sizes with 2.3.
-const FIRST_PASS: WorkPass = WorkPass { sizes: [1 << 10, 2 << 10, 4 << 10], max_growth: 2.15 };
-const SECOND_PASS: WorkPass = WorkPass { sizes: [8 << 10, 16 << 10, 32 << 10], max_growth: 2.3 };
+/// Passes in their order, each over the cases that were suspicious in the one before. Quadratic work shows as
+/// much at the sizes of the first with its growth as at twice the sizes with 2.3.
+const PASSES: [WorkPass; 3] = [
+    WorkPass { sizes: [1 << 10, 2 << 10, 4 << 10], max_growth: 2.15 },
+    WorkPass { sizes: [8 << 10, 16 << 10, 32 << 10], max_growth: 2.3 },
+    WorkPass { sizes: [40 << 10, 80 << 10, 160 << 10], max_growth: 2.3 },
+];
 
 /// Instructions a byte that are never too many: steps in the copying of memory dominate below.
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
@@ -62,11 +67,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["--all"] => compare_costs("all"),
         ["--unless-unchanged"] => run_unless_unchanged(),
         ["read", pass, dialect, amount, cases @ ..] => {
-            let pass = if *pass == "first" { FIRST_PASS } else { SECOND_PASS };
+            let pass = &PASSES[pass.parse::<usize>()?];
             warm_up_dialect(dialect);
             let all = all_cases(amount);
             for case in cases {
-                read_case(dialect, &all[case.parse::<usize>()?], &pass);
+                read_case(dialect, &all[case.parse::<usize>()?], pass);
             }
             Ok(())
         }
@@ -135,56 +140,59 @@ fn compare_costs(amount: &str) -> anyhow::Result<()> {
         .iter()
         .flat_map(|entry| slices().map(|cases| WorkJob { dialect: entry.name, cases }))
         .collect();
-    let counted = queue::run_all(&jobs, |job| job.count_costs("first", amount));
-    let (mut suspicious, mut lines) = (Vec::new(), Vec::new());
-    for (job, costs) in jobs.iter().zip(counted) {
-        for (case, cost) in job.cases.iter().zip(costs?) {
-            if cost.is_too_much(&FIRST_PASS) {
-                suspicious.push((job.dialect, *case));
-            }
-            lines.push((job.dialect, *case, cost.per_byte(&FIRST_PASS)));
-        }
-    }
+    let costs = count_all(&jobs, 0, amount)?;
     for entry in DIALECTS {
-        let dialect_records: Vec<_> = lines.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
+        let of_dialect: Vec<_> = costs.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
+        let per_byte = |cost: &WorkCost| cost.per_byte(&PASSES[0]);
         let mean_cost =
-            dialect_records.iter().map(|(.., cost)| cost).sum::<f64>() / dialect_records.len().max(1) as f64;
+            of_dialect.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / of_dialect.len().max(1) as f64;
         println!("{}: {mean_cost:.0} instructions a byte of hostile input", entry.name);
-        if let Some((_, case, cost)) = dialect_records.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
-            println!("  at most {cost:.0}: {}", cases[*case]);
+        if let Some((_, case, cost)) =
+            of_dialect.iter().max_by(|a, b| per_byte(&a.2).total_cmp(&per_byte(&b.2)))
+        {
+            println!("  at most {:.0}: {}", per_byte(cost), cases[*case]);
         }
     }
-    let complaints = check_suspicious(&suspicious, amount, &cases)?;
-    anyhow::ensure!(complaints == 0, "{complaints} inputs cost more than linear work");
+    let mut suspicious = select_suspicious(costs, 0);
+    for pass in 1..PASSES.len() {
+        println!("{} of them looked at again with larger inputs", suspicious.len());
+        let costs = count_all(&group_by_dialect(&suspicious), pass, amount)?;
+        suspicious = select_suspicious(costs, pass);
+    }
+    for (dialect, case, cost) in &suspicious {
+        println!("{dialect}: {}: {}", cases[*case], cost.format_cost(&PASSES[PASSES.len() - 1]));
+    }
+    anyhow::ensure!(suspicious.is_empty(), "{} inputs cost more than linear work", suspicious.len());
     Ok(())
 }
 
-/// Counts suspicious cases with larger inputs, and returns the number that cost too much.
-fn check_suspicious(
-    suspicious: &[(&'static str, usize)],
-    amount: &str,
-    cases: &[WorkCase],
-) -> anyhow::Result<usize> {
+/// Cost of a case, with its dialect and its number.
+type CaseCost = (&'static str, usize, WorkCost);
+
+fn count_all(jobs: &[WorkJob], pass: usize, amount: &str) -> anyhow::Result<Vec<CaseCost>> {
+    let counted = queue::run_all(jobs, |job| job.count_costs(pass, amount));
+    let mut costs = Vec::new();
+    for (job, counted) in jobs.iter().zip(counted) {
+        costs.extend(job.cases.iter().zip(counted?).map(|(case, cost)| (job.dialect, *case, cost)));
+    }
+    Ok(costs)
+}
+
+fn select_suspicious(costs: Vec<CaseCost>, pass: usize) -> Vec<CaseCost> {
+    costs.into_iter().filter(|(.., cost)| cost.is_too_much(&PASSES[pass])).collect()
+}
+
+/// Groups cases into processes of few cases, since large inputs take long.
+fn group_by_dialect(cases: &[CaseCost]) -> Vec<WorkJob> {
     let mut jobs: Vec<WorkJob> = Vec::new();
-    for (dialect, case) in suspicious {
+    for (dialect, case, _) in cases {
         match jobs.last_mut().filter(|job| job.dialect == *dialect && job.cases.len() < CASES_PER_PROCESS / 8)
         {
             Some(job) => job.cases.push(*case),
             None => jobs.push(WorkJob { dialect, cases: vec![*case] }),
         }
     }
-    println!("{} of them looked at again with larger inputs", suspicious.len());
-    let counted = queue::run_all(&jobs, |job| job.count_costs("second", amount));
-    let mut complaints = 0;
-    for (job, costs) in jobs.iter().zip(counted) {
-        for (case, cost) in job.cases.iter().zip(costs?) {
-            if cost.is_too_much(&SECOND_PASS) {
-                complaints += 1;
-                println!("{}: {}: {}", job.dialect, cases[*case], cost.format_cost(&SECOND_PASS));
-            }
-        }
-    }
-    Ok(complaints)
+    jobs
 }
 
 /// Cases of one process.
@@ -195,7 +203,7 @@ struct WorkJob {
 
 impl WorkJob {
     /// Runs this program under callgrind and returns the cost of each case.
-    fn count_costs(&self, pass: &str, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
+    fn count_costs(&self, pass: usize, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tambour-work-{}-{number}", std::process::id()));
@@ -210,7 +218,7 @@ impl WorkJob {
             .args(SKIPPED_FUNCTIONS.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
             .arg(std::env::current_exe()?)
-            .args(["work", "read", pass, self.dialect, amount])
+            .args(["work", "read", &pass.to_string(), self.dialect, amount])
             .args(self.cases.iter().map(usize::to_string))
             .output()
             .context("valgrind")?;
@@ -308,22 +316,20 @@ fn read_counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST_PASS, SECOND_PASS, WorkCost};
+    use super::{PASSES, WorkCost};
 
     #[test]
     fn a_square_is_seen_and_a_line_is_not() {
-        for pass in [FIRST_PASS, SECOND_PASS] {
+        for pass in &PASSES {
             let cost = |work: fn(f64) -> f64| WorkCost(pass.sizes.map(|size| work(size as f64) as u64));
-            assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(&pass));
-            assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&pass));
-            assert!(!cost(|n| 0.001 * n * n).is_too_much(&pass));
+            assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(pass));
+            assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(pass));
+            assert!(!cost(|n| 0.001 * n * n).is_too_much(pass));
         }
         // The first pass is over small inputs and only suspects.
         let sorted = WorkCost(
-            SECOND_PASS
-                .sizes
-                .map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
+            PASSES[1].sizes.map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
         );
-        assert!(!sorted.is_too_much(&SECOND_PASS));
+        assert!(!sorted.is_too_much(&PASSES[1]));
     }
 }
