@@ -324,7 +324,7 @@ mod tests {
             let cost = |work: fn(f64) -> f64| WorkCost(pass.sizes.map(|size| work(size as f64) as u64));
             assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(pass));
             assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(pass));
-            assert!(!cost(|n| 0.001 * n * n).is_too_much(pass));
+            assert!(!cost(|n| 0.0001 * n * n).is_too_much(pass));
         }
         // The first pass is over small inputs and only suspects.
         let sorted = WorkCost(

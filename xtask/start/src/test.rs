@@ -6,12 +6,13 @@
 //! packages, and builds them again for another selection; every step but one selects the whole workspace with
 //! all targets.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::steps::TestSteps;
+use crate::steps::{ParallelStep, TestSteps};
 use crate::{cargo_command, need, repository_root, studio, tools_command};
 
 /// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise; about half a minute on two
@@ -35,23 +36,18 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     need::require_programs()?;
     let mut steps = TestSteps::default();
+    // Downloads wait for the network, so that they cost the compiler little.
+    let packages = std::thread::spawn(studio::install_packages);
+    let clients = ClientSetup::start(&mut steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
-    // Alone, the libraries have their own features, without those that other packages add.
-    let mut alone = cargo_command();
-    alone.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
-    if need::has_target(WASM) {
-        alone.args(["--target", WASM]);
-    }
-    steps.run_step("libraries alone", &mut alone);
     // Without benchmarks, which only `clippy` compiles: nothing here runs them.
     let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
     if steps.run_step("build", cargo_command().args(build)) {
-        run_proofs(&mut steps)?;
+        let packages = packages.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
+        run_proofs(&mut steps, clients, packages)?;
     }
-    let docs = ["doc", "--workspace", "--lib", "--no-deps"];
-    steps.run_step("docs", cargo_command().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
     run_fuzz_targets(&mut steps)?;
     if coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
         steps.run_step("coverage", tools_command()?.args(["coverage", "--if-there"]));
@@ -62,47 +58,99 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Runs the steps that need the built programs.
-fn run_proofs(steps: &mut TestSteps) -> anyhow::Result<()> {
+fn run_proofs(
+    steps: &mut TestSteps,
+    clients: ClientSetup,
+    packages: anyhow::Result<()>,
+) -> anyhow::Result<()> {
     steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
-    // Instruction counts are not affected by parallel steps.
-    let work = match need::is_installed("valgrind") {
-        true => {
-            let mut work = tools_command()?;
-            work.args(["work", "--unless-unchanged"]);
-            Some(steps.start_step("linear work", work))
-        }
-        false => {
-            println!("\n== linear work: left out, valgrind is not installed");
-            None
-        }
-    };
-    check_clients(steps);
-    let studio = check_studio(steps);
+    clients.check(steps);
+    let has_studio = check_studio(steps, packages);
     steps.run_step("tests in documentation", cargo_command().args(["test", "--workspace", "--doc"]));
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
-    if let Some(work) = work {
-        steps.wait_step(work);
-    }
-    if let Some(mut pages) = studio {
+    if has_studio {
         // Runs alone, since it counts frames.
-        steps.run_step("studio, in a browser", &mut pages);
+        steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
+    }
+    // Pages wait as long as they compute, which leaves room for what computes only.
+    let background = start_background(steps)?;
+    if has_studio {
+        steps.run_step("studio, in a browser", &mut pages_command("browser:pages"));
+    }
+    for step in background {
+        steps.wait_step(step);
     }
     Ok(())
 }
 
-/// Checks and builds the studio. Returns the command that tests its pages in a browser with the built server.
-fn check_studio(steps: &mut TestSteps) -> Option<Command> {
-    println!("\n== studio, set-up");
-    if let Err(error) = studio::install_packages() {
-        println!("{error:#}");
+/// Starts the steps that run at low priority beside others.
+fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
+    let mut docs = cargo_command();
+    docs.args(["doc", "--quiet", "--workspace", "--lib", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    // Alone, the libraries have their own features, without those that other packages add.
+    let mut alone = cargo_command();
+    alone.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
+    if need::has_target(WASM) {
+        alone.args(["--target", WASM]);
+    }
+    let mut background = vec![("docs", docs), ("libraries alone", alone)];
+    if need::is_installed("valgrind") {
+        // Instruction counts are not affected by parallel steps.
+        let mut work = tools_command()?;
+        work.args(["work", "--unless-unchanged"]);
+        background.push(("linear work", work));
+    } else {
+        println!("\n== linear work: left out, valgrind is not installed");
+    }
+    Ok(background
+        .into_iter()
+        .map(|(name, command)| steps.start_step(name, lower_priority(command)))
+        .collect())
+}
+
+/// Runs a command at the lowest priority where the system has `nice`.
+fn lower_priority(command: Command) -> Command {
+    if !need::is_installed("nice") {
+        return command;
+    }
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
+}
+
+/// Program of the built server.
+fn server_program() -> String {
+    repository_root().join("target/debug/tambour").display().to_string()
+}
+
+/// Tests of the studio's pages in a browser with the built server.
+fn pages_command(script: &str) -> Command {
+    let mut pages = studio::npm_command(&["run", "--silent", script]);
+    pages.env("TAMBOUR", server_program());
+    pages
+}
+
+/// Checks and builds the studio. Returns whether it was built.
+fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
+    if let Err(error) = packages {
+        println!("\n{error:#}");
         steps.run_step(
             "studio, set-up",
             &mut studio::npm_command(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
         );
-        return None;
+        return false;
     }
-    let server = repository_root().join("target/debug/tambour").display().to_string();
+    let server = server_program();
     let scripts: [(&str, &[&str]); 5] = [
         ("studio, types of the interface", &["run", "--silent", "types:check", "--", &server]),
         ("studio, type check", &["run", "--silent", "typecheck"]),
@@ -114,42 +162,63 @@ fn check_studio(steps: &mut TestSteps) -> Option<Command> {
     for (name, arguments) in scripts {
         is_built = steps.run_step(name, &mut studio::npm_command(arguments));
     }
-    is_built.then(|| {
-        let mut pages = studio::npm_command(&["run", "--silent", "browser"]);
-        pages.env("TAMBOUR", &server);
-        pages
-    })
+    is_built
 }
 
-/// Tests published clients of other protocols with the server, in the versions of their lock file.
-fn check_clients(steps: &mut TestSteps) {
-    let folder = repository_root().join("tests/clients");
-    let mut setup = Command::new("npm");
-    setup
-        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
-        .current_dir(&folder);
-    let run = |program: &std::path::Path, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(repository_root());
-        command
-    };
-    let (node, server) = (std::path::Path::new("node"), "target/debug/tambour");
-    if !steps.run_step("clients, set-up", &mut setup) {
-        return;
+/// Published clients of other protocols, in the versions of their lock files, while they are installed.
+struct ClientSetup {
+    folder: PathBuf,
+    npm: ParallelStep,
+    /// Python of their own and the step that installs its packages; `None` if it could not be made.
+    python: Option<(PathBuf, ParallelStep)>,
+}
+
+impl ClientSetup {
+    fn start(steps: &mut TestSteps) -> ClientSetup {
+        let folder = repository_root().join("tests/clients");
+        let mut setup = Command::new("npm");
+        setup
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
+            .current_dir(&folder);
+        let npm = steps.start_step("clients, set-up", setup);
+        let python = create_python(steps).map(|python| {
+            let mut install = Command::new(&python);
+            install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+            install.arg("--requirement").arg(folder.join("requirements.txt")).current_dir(repository_root());
+            let step = steps.start_step("clients, set-up of Python", install);
+            (python, step)
+        });
+        ClientSetup { folder, npm, python }
     }
-    steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
-    let Some(python) = prepare_python(steps, &folder) else { return };
-    steps.run_step("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
-    steps.run_step("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
-    let python_path = python.display().to_string();
-    steps.run_step(
-        "clients, examples of the page",
-        &mut run(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
-    );
+
+    /// Tests the clients with the server.
+    fn check(self, steps: &mut TestSteps) {
+        let ClientSetup { folder, npm, python } = self;
+        let run = |program: &Path, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(repository_root());
+            command
+        };
+        let (node, server) = (Path::new("node"), "target/debug/tambour");
+        let has_packages = steps.wait_step(npm);
+        let python = python.and_then(|(python, install)| steps.wait_step(install).then_some(python));
+        if !has_packages {
+            return;
+        }
+        steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
+        let Some(python) = python else { return };
+        steps.run_step("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
+        steps.run_step("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
+        let python_path = python.display().to_string();
+        steps.run_step(
+            "clients, examples of the page",
+            &mut run(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
+        );
+    }
 }
 
-/// Creates a Python environment with the packages of the lock file in a folder of its own.
-fn prepare_python(steps: &mut TestSteps, folder: &std::path::Path) -> Option<std::path::PathBuf> {
+/// Creates a Python environment in a folder of its own, unless there is one.
+fn create_python(steps: &mut TestSteps) -> Option<PathBuf> {
     let place = repository_root().join("target/clients-python");
     let python = place.join("bin/python");
     if !python.is_file() {
@@ -159,10 +228,7 @@ fn prepare_python(steps: &mut TestSteps, folder: &std::path::Path) -> Option<std
             return None;
         }
     }
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    install.arg(folder.join("requirements.txt")).current_dir(repository_root());
-    steps.run_step("clients, set-up of Python", &mut install).then_some(python)
+    Some(python)
 }
 
 /// Runs each fuzz target briefly, if its tools are installed.
