@@ -183,7 +183,7 @@ fn relative_path(from: &Path, to: &Path) -> PathBuf {
 
 fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
     let mut config = match &args.upstream {
-        None => Config::load(None, std::env::vars())?,
+        None => Config::load(None, crate::serve::read_environment()?.into_iter())?,
         Some(_) => Config::default(),
     };
     if let Some(upstream) = &args.upstream {

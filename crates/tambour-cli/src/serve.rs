@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
 impl ServeCommand {
     /// Reads file and environment, then applies the flags.
     fn build_config(&self) -> Result<Config, ConfigError> {
-        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        let mut config = Config::load(self.config.as_deref(), read_environment()?.into_iter())?;
         if let Some(listen) = self.listen {
             config.listen = listen;
         }
@@ -114,6 +114,17 @@ impl ServeCommand {
         }
         Ok(config)
     }
+}
+
+/// Reads the variables of the configuration, which must be Unicode; others may be anything.
+pub(crate) fn read_environment() -> Result<Vec<(String, String)>, ConfigError> {
+    let names = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let ours = names.filter(|(name, _)| name.starts_with("TAMBOUR_"));
+    ours.map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(ConfigError(format!("{name}: the value is not UTF-8"))),
+    })
+    .collect()
 }
 
 /// Interrupt and terminate signals; none is lost while an earlier one is handled.

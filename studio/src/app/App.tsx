@@ -22,7 +22,8 @@ export function App() {
         theme={themeOf(dark)}
         button={{ autoInsertSpace: false }}
       >
-        <Messages component={false}>
+        {/* Below the bar at the top of a phone. */}
+        <Messages component={false} message={{ top: 64 }}>
           <RouterProvider router={router} />
         </Messages>
       </ConfigProvider>

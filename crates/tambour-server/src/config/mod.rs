@@ -103,6 +103,9 @@ pub struct Config {
     /// from a file.
     #[serde(skip)]
     pub accept_loss: bool,
+    /// Names of variables that begin with `TAMBOUR_` and set nothing; a warning at start.
+    #[serde(skip)]
+    pub unknown_variables: Vec<String>,
     /// Origins of the values, for error messages.
     #[serde(skip)]
     pub(crate) origins: ValueOrigins,
@@ -164,6 +167,7 @@ impl Default for Config {
             telemetry: TelemetryConfig::default(),
             config_dir: PathBuf::from("config"),
             accept_loss: false,
+            unknown_variables: Vec::new(),
             origins: ValueOrigins::default(),
         }
     }

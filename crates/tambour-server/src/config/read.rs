@@ -1,10 +1,13 @@
 //! Loading of file and environment. Errors name the file and line, or the variable.
+//!
+//! An unknown field of the file is an error, an unknown variable a warning: others set variables too, such as
+//! Kubernetes for each service.
 
 use std::path::Path;
 
 use tambour::texts::explain_parse_error;
 
-use super::{Config, ConfigError, RetentionConfig};
+use super::{Config, ConfigError, RetentionConfig, TelemetryConfig};
 use crate::base::origins::{ValueOrigins, field_at, format_place};
 use crate::tools::SECRET_ENV_PREFIX;
 use crate::upstream::UPSTREAM_KEY;
@@ -13,7 +16,8 @@ impl Config {
     /// Loads the configuration from `file` (or `tambour.toml`, if it exists) and the environment.
     ///
     /// # Errors
-    /// The file cannot be read or has an unknown field; a variable has an invalid value.
+    /// The file cannot be read or has an unknown field; a variable has an invalid value. An unknown variable
+    /// is in `unknown_variables`.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
@@ -25,6 +29,7 @@ impl Config {
         };
         let mut config = parse_table(&table).map_err(ConfigError)?;
         let (mut upstream, mut model) = (None, None);
+        let mut unknown_variables = Vec::new();
         for (name, value) in environment {
             match name.strip_prefix("TAMBOUR_") {
                 None => {}
@@ -35,8 +40,13 @@ impl Config {
                 Some(_) if name == UPSTREAM_KEY => {}
                 // Secrets of tools, named by registered tools.
                 Some(_) if name.starts_with(SECRET_ENV_PREFIX) => {}
+                Some(field) if is_kubernetes_variable(field, &value) => {}
                 Some(field) => {
-                    let set = set_field(&mut table, &name, &field.to_ascii_lowercase(), &value)?;
+                    let field = field.to_ascii_lowercase();
+                    let Some(set) = set_field(&mut table, &name, &field, &value)? else {
+                        unknown_variables.push(name);
+                        continue;
+                    };
                     // Parsed after each variable, so that an error belongs to this one.
                     config = parse_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
                     origins.note_source(&set, &name);
@@ -44,6 +54,7 @@ impl Config {
             }
         }
         config.origins = origins;
+        config.unknown_variables = unknown_variables;
         config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
         if let Some(upstream) = upstream {
             let upstream_error = |error| ConfigError(format!("TAMBOUR_UPSTREAM: {error}"));
@@ -81,53 +92,86 @@ fn parse_table(table: &toml::Table) -> Result<Config, String> {
     table.clone().try_into().map_err(|error: toml::de::Error| explain_parse_error(error.message().trim()))
 }
 
+/// Returns true for a variable that Kubernetes sets for a service called `tambour` or `tambour-…`, such as
+/// `TAMBOUR_SERVICE_HOST` and `TAMBOUR_PORT=tcp://10.0.0.1:80`; `field` is the name without `TAMBOUR_`.
+fn is_kubernetes_variable(field: &str, value: &str) -> bool {
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
+    let after_name = |part: &str| {
+        let at = field.find(part).filter(|at| *at == 0 || field.as_bytes()[at - 1] == b'_')?;
+        Some(&field[at + part.len()..])
+    };
+    let is_port_detail = |rest: &str| {
+        let parts: Vec<_> = rest.split('_').collect();
+        matches!(parts[..], ["", port, "TCP" | "UDP" | "SCTP"] | ["", port, "TCP" | "UDP" | "SCTP", "PROTO" | "PORT" | "ADDR"]
+            if port.parse::<u16>().is_ok())
+    };
+    after_name("SERVICE_HOST").is_some_and(str::is_empty)
+        || after_name("SERVICE_PORT").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        || after_name("PORT").is_some_and(|rest| (rest.is_empty() && is_address) || is_port_detail(rest))
+}
+
 /// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of the
 /// configuration. The type is that of the default, so that a key made of digits stays text. Returns the
-/// dotted name.
+/// dotted name, or `None` if there is no such field.
 fn set_field(
     table: &mut toml::Table,
     variable: &str,
     field: &str,
     value: &str,
-) -> Result<String, ConfigError> {
-    // Fields absent by default need a type too.
-    let retention = RetentionConfig { days: Some(0), bytes: Some(0) };
-    let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
+) -> Result<Option<String>, ConfigError> {
+    let defaults = toml::Table::try_from(complete_defaults())
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
     let group_of_field = ["limits", "timeouts", "tools", "retention", "telemetry"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
     let dotted_name =
         group_of_field.map_or_else(|| field.to_owned(), |(group, field)| format!("{group}.{field}"));
-    let (default, table, field) = match group_of_field {
+    let default = match group_of_field {
+        Some((group, field)) => defaults[group].get(field),
+        None => defaults.get(field),
+    };
+    let Some(default) = default else { return Ok(None) };
+    let (table, field) = match group_of_field {
         Some((group, field)) => {
             let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             let toml::Value::Table(inner) = inner else {
                 return Err(ConfigError(format!("`{group}` is not a table in the configuration file")));
             };
-            (defaults[group].get(field), inner, field)
+            (inner, field)
         }
-        None => (defaults.get(field), table, field),
+        None => (table, field),
     };
     let value_error = |expected| ConfigError(format!("{variable}: it takes {expected}, not `{value}`"));
     let value = match default {
-        Some(toml::Value::Integer(_)) => {
+        toml::Value::Integer(_) => {
             toml::Value::Integer(value.trim().parse().map_err(|_| value_error("a whole number"))?)
         }
-        Some(toml::Value::Float(_)) => {
+        toml::Value::Float(_) => {
             toml::Value::Float(value.trim().parse().map_err(|_| value_error("a number"))?)
         }
-        Some(toml::Value::Boolean(_)) => {
+        toml::Value::Boolean(_) => {
             toml::Value::Boolean(value.trim().parse().map_err(|_| value_error("true or false"))?)
         }
-        Some(toml::Value::Array(_)) => {
+        toml::Value::Array(_) => {
             let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
-        Some(toml::Value::Table(_)) => return Err(value_error("nothing by itself; it is a table")),
-        // An unknown name is refused when the table is parsed.
-        Some(_) | None => toml::Value::String(value.to_owned()),
+        toml::Value::Table(_) => return Err(value_error("nothing by itself; it is a table")),
+        _ => toml::Value::String(value.to_owned()),
     };
     table.insert(field.to_owned(), value);
-    Ok(dotted_name)
+    Ok(Some(dotted_name))
+}
+
+/// Defaults with a value for each field that a variable can set, also for those absent by default.
+fn complete_defaults() -> Config {
+    let text = || Some(String::new());
+    Config {
+        database: text(),
+        default_upstream: text(),
+        api_key: text(),
+        retention: RetentionConfig { days: Some(0), bytes: Some(0) },
+        telemetry: TelemetryConfig { otlp_endpoint: text(), ..TelemetryConfig::default() },
+        ..Config::default()
+    }
 }

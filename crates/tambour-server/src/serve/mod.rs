@@ -95,6 +95,9 @@ impl Server {
         let metrics = Metrics::new();
         let loaded_config = LoadedConfig::new(config, &metrics, None)?;
         let config = &loaded_config.config;
+        for variable in &config.unknown_variables {
+            tracing::warn!(variable, "unknown variable: no field of the configuration has this name");
+        }
         let traces = TraceHandle::start(&config.telemetry, &config.origins)?;
         let (listen, configured_key) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;

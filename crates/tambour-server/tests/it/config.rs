@@ -65,10 +65,8 @@ fn what_does_not_fit_is_refused_by_name() {
         ("[upstreams.a]\nkind = \"demo\"\nkey = \"secret\"", ("A", "b"), "key"),
         ("grace_ms = \"soon\"", ("A", "b"), "grace_ms"),
         ("not toml", ("A", "b"), "TOML"),
-        ("", ("TAMBOUR_COLOUR", "red"), "colour"),
         ("", ("TAMBOUR_GRACE_MS", "soon"), "TAMBOUR_GRACE_MS"),
         ("", ("TAMBOUR_DURABLE", "1"), "TAMBOUR_DURABLE"),
-        ("", ("TAMBOUR_LIMITS_COLOUR", "red"), "colour"),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), "pigeon"),
         ("", ("TAMBOUR_DATABASE", "postgres://x"), "database"),
     ] {
@@ -277,6 +275,38 @@ async fn start_error(file: &str, environment: &[(&str, &str)]) -> String {
     error.replace(&path.display().to_string(), "FILE")
 }
 
+/// A service called `tambour` gives each pod of a Kubernetes namespace these variables.
+#[test]
+fn unknown_variables_are_known_by_name_and_those_of_kubernetes_passed_over() {
+    let kubernetes = [
+        ("TAMBOUR_SERVICE_HOST", "10.96.0.9"),
+        ("TAMBOUR_SERVICE_PORT", "80"),
+        ("TAMBOUR_SERVICE_PORT_HTTP", "80"),
+        ("TAMBOUR_PORT", "tcp://10.96.0.9:80"),
+        ("TAMBOUR_PORT_80_TCP", "tcp://10.96.0.9:80"),
+        ("TAMBOUR_PORT_80_TCP_PROTO", "tcp"),
+        ("TAMBOUR_PORT_80_TCP_PORT", "80"),
+        ("TAMBOUR_PORT_80_TCP_ADDR", "10.96.0.9"),
+        ("TAMBOUR_DB_SERVICE_HOST", "10.96.0.10"),
+        ("TAMBOUR_DB_PORT", "tcp://10.96.0.10:5432"),
+        ("TAMBOUR_DB_PORT_5432_TCP_ADDR", "10.96.0.10"),
+    ];
+    let others = [
+        ("TAMBOUR_COLOUR", "red"),
+        ("TAMBOUR_LIMITS_COLOUR", "red"),
+        ("TAMBOUR_PORT_EIGHTY_TCP", "tcp://10.96.0.9:80"),
+        ("TAMBOUR_PORT_80_TCP_X", "1"),
+        // Perhaps somebody means the port to listen on.
+        ("TAMBOUR_PORT", "8080"),
+    ];
+    let known = [("TAMBOUR_GRACE_MS", "7"), ("TAMBOUR_TELEMETRY_OTLP_ENDPOINT", "http://127.0.0.1:4318")];
+    let config = load_config("", &[&kubernetes[..], &others, &known].concat()).unwrap();
+    assert_eq!(config.unknown_variables, others.map(|(name, _)| name));
+    assert_eq!(config.grace_ms, 7);
+    assert_eq!(config.telemetry.otlp_endpoint.as_deref(), Some("http://127.0.0.1:4318"));
+    assert_eq!(config.limits, tambour::limits::Limits::default());
+}
+
 #[tokio::test]
 async fn what_cannot_work_is_told_at_start_with_its_place() {
     let upstream = |lines: &str| format!("grace_ms = 5\n\n[upstreams.mine]\nkind = \"openai\"\n{lines}\n");
@@ -290,7 +320,6 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
         ("\n\nnot toml", ("A", "b"), &["FILE:3:", "not TOML"]),
         ("database = \"postgres://x\"", ("A", "b"), &["FILE:1:1: `database`", "sqlite"]),
         ("", ("TAMBOUR_DATABASE", "postgres://x"), &["TAMBOUR_DATABASE: `database`", "sqlite"]),
-        ("", ("TAMBOUR_COLOUR", "red"), &["TAMBOUR_COLOUR: ", "colour"]),
         ("", ("TAMBOUR_LISTEN", "here"), &["TAMBOUR_LISTEN: ", "address"]),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), &["TAMBOUR_UPSTREAM: ", "pigeon"]),
         // A weak key is refused from any source, and never repeated in the message.
