@@ -2,10 +2,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod cpu_pool;
-pub(crate) mod data_folder;
 pub(crate) mod descriptors;
-pub mod fail;
-pub(crate) mod ids;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod origins;
@@ -18,3 +15,6 @@ pub(crate) mod self_woken;
 pub(crate) mod settings;
 pub(crate) mod token_counts;
 pub(crate) mod urls;
+
+pub use tambour_store::fail;
+pub(crate) use tambour_store::{data_folder, ids};

@@ -8,6 +8,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 use tambour::texts::{closest_names, explain_parse_error, list_names};
 
+use tambour_store::StoreError;
+
 use crate::base::cpu_pool::{OFFLOAD_BYTES, run_in_place};
 
 /// Error response to a request.
@@ -121,6 +123,14 @@ impl Problem {
     /// Limit exceeded; the caller may retry later.
     pub(crate) fn too_many(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(1)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        tracing::error!(%error, "the store failed");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer")
+            .retry_after(1)
     }
 }
 

@@ -26,9 +26,13 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
 }
 
 /// Completes the log filter. The MCP client library logs its servers' own messages and URLs at any length, so
-/// it is silenced unless the filter names it; the relevant facts are logged here.
+/// it is silenced unless the filter names it; the relevant facts are logged here. The store is a part of the
+/// server to those who filter.
 fn filter(directives: &str) -> String {
-    if directives.contains("rmcp") { directives.to_owned() } else { format!("{directives},rmcp=off") }
+    let levels = directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
+    let with_store =
+        levels.fold(directives.to_owned(), |all, level| format!("{all},tambour_store={level}"));
+    if directives.contains("rmcp") { with_store } else { format!("{with_store},rmcp=off") }
 }
 
 #[cfg(test)]
@@ -41,7 +45,7 @@ mod tests {
     fn the_client_of_mcp_logs_nothing_unless_it_is_named() {
         for (directives, expected) in [
             ("info", "info,rmcp=off"),
-            ("tambour_server=debug,warn", "tambour_server=debug,warn,rmcp=off"),
+            ("tambour_server=debug,warn", "tambour_server=debug,warn,tambour_store=debug,rmcp=off"),
             ("info,rmcp=debug", "info,rmcp=debug"),
         ] {
             assert_eq!(filter(directives), expected);

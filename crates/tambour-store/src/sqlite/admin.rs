@@ -1,0 +1,164 @@
+//! Rows of settings, keys and usage.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row, SqliteConnection};
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use super::figures;
+use crate::fail;
+use crate::{Admin, KeyRow, StoreError, UsageRow};
+
+#[async_trait]
+impl Admin for SqliteStore {
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(sqlx::query_as("select name, value from settings").fetch_all(self.pool()).await?)
+    }
+
+    async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+        fail::point("settings.before");
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let change_result = write_settings(&mut connection, changes).await;
+        end_transaction(&mut connection, change_result).await?;
+        fail::point("settings.after");
+        Ok(())
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+        Ok(sqlx::query_as("select * from keys order by created").fetch_all(self.pool()).await?)
+    }
+
+    async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+        let query = sqlx::query(
+            "insert into keys (id, owner, name, hash, admin, created, limits) values (?, ?, ?, ?, ?, ?, ?)",
+        );
+        let query = query
+            .bind(&key.id)
+            .bind(&key.owner)
+            .bind(&key.name)
+            .bind(&key.hash)
+            .bind(key.admin)
+            .bind(&key.created)
+            .bind(&key.limits);
+        fail::point("key.before");
+        query.execute(self.pool()).await?;
+        fail::point("key.after");
+        Ok(())
+    }
+
+    async fn change_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+        let query = sqlx::query("update keys set name = ?, limits = ? where id = ?");
+        query.bind(&key.name).bind(&key.limits).bind(&key.id).execute(self.pool()).await?;
+        Ok(())
+    }
+
+    async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        fail::point("usage.before");
+        add_usage(&mut connection, usage).await?;
+        fail::point("usage.after");
+        Ok(())
+    }
+
+    async fn usage(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        // Usage of messages is stored with their records.
+        self.wait_caught_up().await?;
+        let (day, key) = after.unwrap_or(("9999-99-99", ""));
+        let query = sqlx::query_as(
+            "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
+             and (day < ?4 or (day = ?4 and key > ?5)) order by day desc, key limit ?6",
+        );
+        let query = query.bind(owner).bind(from).bind(to).bind(day).bind(key).bind(limit);
+        Ok(query.fetch_all(self.pool()).await?)
+    }
+
+    async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.wait_caught_up().await?;
+        self.shared.pending.hand_over(from, to);
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let query = sqlx::query(
+            "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
+             update or ignore tools set owner = ?2 where owner = ?1; \
+             update imports set owner = ?2 where owner = ?1; \
+             update or ignore documents set owner = ?2 where owner = ?1; \
+             update or ignore versions set owner = ?2 where owner = ?1; \
+             update dialogues set owner = ?2 where owner = ?1; \
+             update or ignore repeats set owner = ?2 where owner = ?1; \
+             update or ignore kept set owner = ?2 where owner = ?1; \
+             update usage set owner = ?2 where owner = ?1",
+        );
+        let move_result = async {
+            query.bind(from).bind(to).execute(&mut *connection).await?;
+            figures::hand_over(&mut connection, from, to).await
+        };
+        let move_result = move_result.await;
+        Ok(end_transaction(&mut connection, move_result).await?)
+    }
+
+    async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
+        let done = sqlx::query("delete from keys where id = ?").bind(id).execute(self.pool()).await?;
+        Ok(done.rows_affected() > 0)
+    }
+}
+
+/// Adds to the usage of a key on a day.
+pub(super) async fn add_usage(connection: &mut SqliteConnection, usage: &UsageRow) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
+         on conflict (day, key) do update set requests = requests + excluded.requests, \
+         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
+         name = excluded.name, owner = excluded.owner",
+    );
+    let query = query.bind(&usage.day).bind(&usage.key).bind(&usage.name).bind(&usage.owner);
+    let query = query.bind(usage.requests).bind(usage.input_tokens).bind(usage.output_tokens);
+    query.execute(connection).await.map(|_| ())
+}
+
+async fn write_settings(connection: &mut SqliteConnection, changes: &[(String, Value)]) -> sqlx::Result<()> {
+    for (name, value) in changes {
+        let query = sqlx::query(
+            "insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
+        );
+        query.bind(name).bind(value.to_string()).execute(&mut *connection).await?;
+        fail::point("settings.amid");
+    }
+    Ok(())
+}
+
+impl FromRow<'_, SqliteRow> for KeyRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<KeyRow> {
+        Ok(KeyRow {
+            id: row.try_get("id")?,
+            owner: row.try_get("owner")?,
+            name: row.try_get("name")?,
+            hash: row.try_get("hash")?,
+            admin: row.try_get("admin")?,
+            created: row.try_get("created")?,
+            limits: row.try_get("limits")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for UsageRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<UsageRow> {
+        Ok(UsageRow {
+            day: row.try_get("day")?,
+            key: row.try_get("key")?,
+            name: row.try_get("name")?,
+            owner: row.try_get("owner")?,
+            requests: row.try_get("requests")?,
+            input_tokens: row.try_get("input_tokens")?,
+            output_tokens: row.try_get("output_tokens")?,
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Deletes rows and erases them from the files.
+//!
+//!
+//! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still holds earlier versions of
+//! them, and so does the database until a checkpoint. [`Store::sweep`] erases both.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
+use tokio_util::sync::CancellationToken;
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use super::responses::delete_responses_mentioning;
+use super::states::forget_messages;
+use super::writer::WriterTask;
+use crate::fail;
+use crate::{Deletion, Retention, StoreError};
+
+/// Expired messages listed at a time.
+const EXPIRED_PER_QUERY: usize = 500;
+/// Messages per transaction. It blocks other writers, and each message may have megabytes to overwrite.
+const MESSAGES_PER_TRANSACTION: usize = 16;
+/// Pages that a vacuum step frees at first, and at most. It blocks other writers.
+const FIRST_PAGES: u32 = 16;
+const MAX_PAGES: u32 = 4096;
+/// Approximate target time of a vacuum step.
+const STEP_TIME: Duration = Duration::from_millis(20);
+/// Pause for other writers between two steps: SQLite's busy handler retries after 1 to 100 ms.
+const WRITER_PAUSE: Duration = Duration::from_millis(25);
+
+#[async_trait]
+impl Deletion for SqliteStore {
+    async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.fence(ids);
+        // Otherwise the next start would restore the messages from the journal.
+        self.drain_journal().await?;
+        for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
+            let start_time = Instant::now();
+            let mut connection = self.pool().acquire().await?;
+            begin_transaction(&mut connection).await?;
+            let deletion = delete_rows(&mut connection, ids).await;
+            end_transaction(&mut connection, deletion).await?;
+            drop(connection);
+            // Waiting writers retry only now and then.
+            tokio::time::sleep(start_time.elapsed().min(WRITER_PAUSE)).await;
+        }
+        ids.iter().for_each(|id| self.shared.pending.remove_log(id));
+        fail::point("deletion.after");
+        Ok(())
+    }
+
+    fn close_conversation(&self, id: &str) {
+        self.shared.run_queue.lock_order().close(id);
+    }
+
+    fn close_if_idle(&self, id: &str) -> bool {
+        let mut order = self.shared.run_queue.lock_order();
+        let idle = order.unfinished_runs(id).next().is_none();
+        if idle {
+            order.close(id);
+        }
+        idle
+    }
+
+    async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
+        self.close_conversation(id);
+        let deletion = self.delete_closed_conversation(id).await;
+        // A caller that found it before may be about to begin a message in it.
+        drop(self.shared.begin_lock.write().await);
+        self.shared.run_queue.lock_order().reopen(id);
+        deletion
+    }
+
+    async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let max_rows = i64::try_from(EXPIRED_PER_QUERY).unwrap_or(i64::MAX);
+        let mut expired_ids = Vec::new();
+        if let Some(before) = retention.before {
+            let query = sqlx::query_scalar(
+                "select id from messages where created < ? and status <> 'running' and kind is null order by number limit ?",
+            );
+            expired_ids = query.bind(before).bind(max_rows).fetch_all(self.pool()).await?;
+        }
+        if let Some(bytes) = retention.bytes.filter(|_| expired_ids.is_empty()) {
+            // The newest messages of each owner that fit together are kept.
+            let query = sqlx::query_scalar(
+                "select id from (select id, sum(size) over (partition by owner order by number desc) as so_far \
+                 from messages join records on message_id = id where kind is null) where so_far > ? limit ?",
+            );
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            expired_ids = query.bind(bytes).bind(max_rows).fetch_all(self.pool()).await?;
+        }
+        Ok(expired_ids)
+    }
+
+    async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        // A passive checkpoint first leaves less work for the blocking one.
+        checkpoint_passive(&mut connection).await?;
+        let before = checkpoint_truncate(&mut connection).await?;
+        let mut pages = FIRST_PAGES;
+        while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
+            let start_time = Instant::now();
+            fail::point("sweep.slice");
+            // A pragma takes no bound parameter.
+            let vacuum = AssertSqlSafe(format!("pragma incremental_vacuum({pages})"));
+            sqlx::query(vacuum).fetch_all(&mut *connection).await?;
+            let took = start_time.elapsed();
+            pages = if took > STEP_TIME { (pages / 2).max(FIRST_PAGES) } else { (pages * 2).min(MAX_PAGES) };
+            checkpoint_passive(&mut connection).await?;
+            tokio::select! {
+                () = tokio::time::sleep(WRITER_PAUSE.max(took)) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        if stop.is_cancelled() {
+            // The next start continues.
+            return Ok(false);
+        }
+        Ok(before && checkpoint_truncate(&mut connection).await?)
+    }
+}
+
+impl SqliteStore {
+    /// Deletes a conversation that is closed to new runs.
+    pub(super) async fn delete_closed_conversation(&self, id: &str) -> Result<(), StoreError> {
+        let running: Vec<String> = {
+            let order = self.shared.run_queue.lock_order();
+            order.unfinished_runs(id).map(|(_, tail)| tail.message.clone()).collect()
+        };
+        self.fence(&running);
+        self.drain_journal().await?;
+        let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
+        let messages: Vec<String> = query.fetch_all(self.pool()).await?;
+        self.delete_messages(&messages).await?;
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let deletion = delete_conversation(&mut connection, id).await;
+        end_transaction(&mut connection, deletion).await?;
+        drop(connection);
+        fail::point("deletion.after");
+        Ok(())
+    }
+
+    /// Waits until the database has everything on the journal and the journal is empty.
+    async fn drain_journal(&self) -> Result<(), StoreError> {
+        let full = self.shared.journal.rotate().map_err(StoreError::Journal)?;
+        self.writer.send(WriterTask::Segment(full))?;
+        self.flush().await
+    }
+}
+
+async fn delete_rows(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
+    forget_messages(connection, ids).await?;
+    for (table, column) in [("entries", "message_id"), ("records", "message_id"), ("messages", "id")] {
+        let mut query = QueryBuilder::<Sqlite>::new(format!("delete from {table} where {column} in ("));
+        let mut list = query.separated(", ");
+        ids.iter().for_each(|id| {
+            list.push_bind(id);
+        });
+        query.push(")").build().execute(&mut *connection).await?;
+        fail::point("deletion.amid");
+    }
+    delete_responses_mentioning(connection, ids).await
+}
+
+async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "delete from conversations where id = ?; delete from states where conversation_id = ?; \
+         delete from state_updates where conversation_id = ?; delete from lore where conversation_id = ?",
+    );
+    query.bind(id).bind(id).bind(id).bind(id).execute(&mut *connection).await?;
+    delete_responses_mentioning(connection, &[id.to_owned()]).await
+}
+
+/// Returns the number of free pages.
+async fn free_pages(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await
+}
+
+/// Runs a passive checkpoint: copies the pages that no reader needs while others write.
+async fn checkpoint_passive(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    sqlx::query("pragma wal_checkpoint(passive)").fetch_one(connection).await.map(|_| ())
+}
+
+/// Copies the whole write-ahead file to the database and truncates it. Returns `true` if that was possible.
+async fn checkpoint_truncate(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    let row = sqlx::query("pragma wal_checkpoint(truncate)").fetch_one(connection).await?;
+    Ok(row.try_get::<i64, _>(0)? == 0)
+}

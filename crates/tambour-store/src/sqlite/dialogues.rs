@@ -1,0 +1,310 @@
+//! Rows of dialogues, their turns and their model calls.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row, SqliteConnection};
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use super::documents::keep_version;
+use super::figures::add_figures;
+use super::responses::delete_responses_mentioning;
+use crate::fail;
+use crate::{
+    CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
+    InputResponse, Retention, RowPage, StoreError,
+};
+
+#[async_trait]
+impl Dialogues for SqliteStore {
+    async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
+        insert_row(&mut *self.pool().acquire().await?, row).await?;
+        Ok(())
+    }
+
+    async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let result = async {
+            insert_row(&mut connection, row).await?;
+            for statement in [
+                "insert into dialogue_turns (dialogue_id, record) select ?1, record from dialogue_turns \
+                 where dialogue_id = ?2 and number < ?3 order by number",
+                "insert into rounds (dialogue_id, record) select ?1, record from rounds where dialogue_id = ?2 \
+                 and json_extract(record, '$.turn') in (select json_extract(record, '$.turn') from dialogue_turns \
+                 where dialogue_id = ?2 and number < ?3) order by number",
+            ] {
+                let query = sqlx::query(statement).bind(&row.id).bind(from).bind(before);
+                query.execute(&mut *connection).await?;
+            }
+            Ok(())
+        };
+        let result = result.await;
+        Ok(end_transaction(&mut connection, result).await?)
+    }
+
+    async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
+        // Includes the changes of the turn before.
+        self.wait_caught_up().await?;
+        let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    async fn dialogues(
+        &self,
+        owner: &str,
+        filter: DialogueFilter<'_>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<RowPage<DialogueRow>, StoreError> {
+        self.wait_caught_up().await?;
+        let query = sqlx::query_as(
+            "select * from dialogues where owner = ?1 \
+             and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
+             and script_id = coalesce(?4, script_id) and status = coalesce(?5, status) \
+             and (?6 is null or session = ?6) order by number desc limit ?3",
+        );
+        let max_rows = i64::from(limit) + 1;
+        let query = query.bind(owner).bind(after).bind(max_rows);
+        let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
+        let mut rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
+        let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        if has_more {
+            rows.pop();
+        }
+        Ok(RowPage { rows, has_more })
+    }
+
+    async fn take_input(
+        &self,
+        row: &DialogueRow,
+        claim: Option<&InputClaim>,
+        records: &[CallRecord],
+    ) -> Result<(), StoreError> {
+        // Follows the changes of the turn before.
+        self.wait_caught_up().await?;
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let result = async {
+            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut connection, &row.id, records).await?;
+            let query =
+                sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
+            query
+                .bind(InputResponse::NO_RESPONSE)
+                .bind(input_prefix(&row.id))
+                .execute(&mut *connection)
+                .await?;
+            match claim {
+                Some(claim) => claim.store(&mut connection, &row.id, None).await,
+                None => Ok(()),
+            }
+        };
+        let result = result.await;
+        fail::point("dialogue.step");
+        end_transaction(&mut connection, result).await?;
+        fail::point("dialogue.stepped");
+        Ok(())
+    }
+
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let written = async {
+            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut connection, &row.id, records).await
+        };
+        let written = written.await;
+        fail::point("dialogue.step");
+        end_transaction(&mut connection, written).await?;
+        fail::point("dialogue.stepped");
+        Ok(())
+    }
+
+    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+        let query = sqlx::query_as(
+            "select number, record from rounds where dialogue_id = ? and number > ? order by number limit ?",
+        );
+        Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
+    }
+
+    async fn dialogue_turns(
+        &self,
+        id: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        // Includes the end of the last turn.
+        self.wait_caught_up().await?;
+        let query = sqlx::query_as(
+            "select number, record from dialogue_turns where dialogue_id = ? and number > ? order by number limit ?",
+        );
+        Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
+    }
+
+    async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        self.close_conversation(id);
+        let deletion = self.delete_closed_dialogue(id).await;
+        // A caller that found it before may be about to begin a turn in it.
+        drop(self.shared.begin_lock.write().await);
+        self.shared.run_queue.lock_order().reopen(id);
+        deletion
+    }
+
+    async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let mut expired_ids = Vec::new();
+        if let Some(before) = retention.before {
+            let query = sqlx::query_scalar("select id from dialogues where changed < ? order by number");
+            expired_ids = query.bind(before).fetch_all(self.pool()).await?;
+        }
+        if let Some(bytes) = retention.bytes.filter(|_| expired_ids.is_empty()) {
+            let query = sqlx::query_scalar(
+                "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
+                 (select sum(octet_length(record)) from rounds where dialogue_id = dialogues.id), 0) + coalesce( \
+                 (select sum(octet_length(record)) from dialogue_turns where dialogue_id = dialogues.id), 0) + coalesce( \
+                 (select sum(size) from messages join records on message_id = messages.id \
+                 where conversation_id = dialogues.id), 0)) \
+                 over (partition by owner order by number desc) as so_far from dialogues) \
+                 where so_far > ? order by number",
+            );
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            expired_ids = query.bind(bytes).fetch_all(self.pool()).await?;
+        }
+        Ok(expired_ids)
+    }
+}
+
+impl SqliteStore {
+    /// Returns the owner of a dialogue, if it exists.
+    pub(super) async fn dialogue_owner(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_scalar("select owner from dialogues where id = ?").bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    /// Deletes a dialogue that is closed to new turns.
+    async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        self.delete_closed_conversation(id).await?;
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let deletion = delete_rows(&mut connection, id).await;
+        end_transaction(&mut connection, deletion).await?;
+        fail::point("deletion.after");
+        Ok(())
+    }
+}
+
+/// Stores the dialogue as a turn leaves it, within the transaction of the turn's end.
+pub(super) async fn store_progress(
+    connection: &mut SqliteConnection,
+    id: &str,
+    progress: &DialogueProgress,
+) -> sqlx::Result<()> {
+    let DialogueProgress { status, state, changed: changed_at, records, once: claim } = progress;
+    update_row(connection, id, (state, status, changed_at)).await?;
+    write_records(connection, id, records).await?;
+    match claim {
+        Some((claim, answer)) => claim.store(connection, id, Some(answer)).await,
+        None => Ok(()),
+    }
+}
+
+async fn insert_row(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
+         origin) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    );
+    let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
+    let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
+    query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(&mut *connection).await?;
+    keep_version(connection, (&row.owner, DocumentKind::Script), &row.script_id, row.version).await
+}
+
+/// Updates state, status and time of a dialogue.
+async fn update_row(
+    connection: &mut SqliteConnection,
+    id: &str,
+    (state, status, changed_at): (&str, &str, &str),
+) -> sqlx::Result<()> {
+    let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
+    query.bind(state).bind(status).bind(changed_at).bind(id).execute(connection).await?;
+    Ok(())
+}
+
+/// Stores call and turn records. A dialogue deleted meanwhile gets none.
+async fn write_records(
+    connection: &mut SqliteConnection,
+    id: &str,
+    records: &[CallRecord],
+) -> sqlx::Result<()> {
+    for record in records {
+        let (statement, record) = match record {
+            CallRecord::New(record) => (
+                "insert into rounds (dialogue_id, record) select ?1, ?2 \
+                 where exists (select 1 from dialogues where id = ?1)",
+                record,
+            ),
+            CallRecord::Over(record) => (
+                "update rounds set record = ?2 \
+                 where number = (select max(number) from rounds where dialogue_id = ?1)",
+                record,
+            ),
+            CallRecord::Turn(record) => (
+                "insert into dialogue_turns (dialogue_id, record) select ?1, ?2 \
+                 where exists (select 1 from dialogues where id = ?1)",
+                record,
+            ),
+            CallRecord::TurnOver(record) => (
+                "update dialogue_turns set record = ?2 \
+                 where number = (select max(number) from dialogue_turns where dialogue_id = ?1)",
+                record,
+            ),
+            CallRecord::Figures(figures) => {
+                add_figures(connection, figures).await?;
+                continue;
+            }
+        };
+        sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Prefix of requests that are inputs of a dialogue, as in [`InputClaim`].
+fn input_prefix(dialogue: &str) -> String {
+    format!("POST dialogues/{dialogue}/input ")
+}
+
+async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+    for statement in [
+        "delete from rounds where dialogue_id = ?",
+        "delete from dialogue_turns where dialogue_id = ?",
+        "delete from dialogues where id = ?",
+    ] {
+        sqlx::query(statement).bind(id).execute(&mut *connection).await?;
+        fail::point("deletion.amid");
+    }
+    let created_id = format!("\"{id}\"");
+    let query = sqlx::query(
+        "delete from repeats where substr(request, 1, length(?1)) = ?1 \
+         or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
+    );
+    query.bind(input_prefix(id)).bind(created_id).execute(&mut *connection).await?;
+    delete_responses_mentioning(connection, &[id.to_owned()]).await
+}
+
+impl FromRow<'_, SqliteRow> for DialogueRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<DialogueRow> {
+        Ok(DialogueRow {
+            id: row.try_get("id")?,
+            owner: row.try_get("owner")?,
+            created: row.try_get("created")?,
+            changed: row.try_get("changed")?,
+            script_id: row.try_get("script_id")?,
+            version: row.try_get("version")?,
+            session: row.try_get::<Option<String>, _>("session")?.unwrap_or_default(),
+            script: row.try_get("script")?,
+            status: row.try_get("status")?,
+            state: row.try_get("state")?,
+            origin: row.try_get::<Option<String>, _>("origin")?.unwrap_or_else(|| "{}".to_owned()),
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Rows of figures, added up on conflict.
+
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Row};
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use crate::{
+    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    StoreError,
+};
+
+/// Conflict clauses that add to an existing row with the same key.
+const ADD_FIGURES: &str = "on conflict do update set completed = completed + excluded.completed, \
+     failed = failed + excluded.failed, cancelled = cancelled + excluded.cancelled, \
+     repaired = repaired + excluded.repaired, replaced = replaced + excluded.replaced, \
+     input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
+     unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens, cost = cost + excluded.cost";
+const ADD_COUNT: &str = "on conflict do update set count = count + excluded.count";
+
+#[async_trait]
+impl ReplyFigures for SqliteStore {
+    async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let result = add_figures(&mut connection, figures).await;
+        Ok(end_transaction(&mut connection, result).await?)
+    }
+
+    async fn figures(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        step: FigureStep,
+    ) -> Result<Vec<StepFigures>, StoreError> {
+        // Figures of messages are stored with their records.
+        self.wait_caught_up().await?;
+        let query = sqlx::query_as(
+            "select substr(hour, 1, ?4) as time, upstream, sum(completed) as completed, sum(failed) as failed, \
+             sum(cancelled) as cancelled, sum(repaired) as repaired, sum(replaced) as replaced, \
+             sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, \
+             sum(unpriced_tokens) as unpriced_tokens, sum(cost) as cost from figures \
+             where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1) group by 1, 2 order by 1, 2",
+        );
+        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix());
+        let mut rows: Vec<StepFigures> = query.fetch_all(self.pool()).await?;
+        let query = sqlx::query_as(
+            "select substr(hour, 1, ?4), upstream, bucket, sum(count) from first_texts \
+             where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1) group by 1, 2, 3 order by 1, 2, 3",
+        );
+        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix());
+        let counts: Vec<(String, String, u8, i64)> = query.fetch_all(self.pool()).await?;
+        let mut rest = rows.iter_mut().peekable();
+        for (time, upstream, bucket, count) in counts {
+            let is_before = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
+            while rest.next_if(is_before).is_some() {}
+            if let Some(row) = rest.peek_mut().filter(|row| row.time == time && row.upstream == upstream) {
+                row.first_texts.add(bucket, count);
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn repairs(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        step: FigureStep,
+        rules: u32,
+    ) -> Result<Vec<StepRepairs>, StoreError> {
+        // Repairs of before hours were kept stand under their day, and count for its first hour.
+        let query = sqlx::query_as(
+            "with those as materialized (select substr(hour || 'T00', 1, ?4) as time, rule, code, count from repairs \
+             where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1)), \
+             most as (select rule, code from those group by 1, 2 order by sum(count) desc, 1, 2 limit ?5) \
+             select time, rule, code, sum(count) from those join most using (rule, code) group by 1, 2, 3 order by 1, 2, 3",
+        );
+        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix()).bind(rules);
+        let rows: Vec<(String, String, String, i64)> = query.fetch_all(self.pool()).await?;
+        let row = |(time, rule, code, count)| StepRepairs { time, rule: RuleCount { rule, code, count } };
+        Ok(rows.into_iter().map(row).collect())
+    }
+}
+
+/// Adds figures to those of their hours.
+pub(super) async fn add_figures(connection: &mut SqliteConnection, figures: &[Figures]) -> sqlx::Result<()> {
+    for Figures { hour, owner, upstream, counts, first_text, repairs } in figures {
+        let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "insert into figures values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {ADD_FIGURES}"
+        )));
+        let query = query.bind(hour).bind(owner).bind(upstream).bind(counts.completed).bind(counts.failed);
+        let query = query.bind(counts.cancelled).bind(counts.repaired).bind(counts.replaced);
+        let query = query.bind(counts.input_tokens).bind(counts.output_tokens);
+        let query = query.bind(counts.unpriced_tokens).bind(counts.cost);
+        query.execute(&mut *connection).await?;
+        if let Some(bucket) = first_text {
+            let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+                "insert into first_texts values (?, ?, ?, ?, 1) {ADD_COUNT}"
+            )));
+            query.bind(hour).bind(owner).bind(upstream).bind(bucket).execute(&mut *connection).await?;
+        }
+        for RuleCount { rule, code, count } in repairs {
+            let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+                "insert into repairs values (?, ?, ?, ?, ?) {ADD_COUNT}"
+            )));
+            let query = query.bind(hour).bind(owner).bind(rule).bind(code).bind(count);
+            query.execute(&mut *connection).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Transfers figures from one owner to another.
+pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to: &str) -> sqlx::Result<()> {
+    for (table, columns, add) in [
+        (
+            "figures",
+            "upstream, completed, failed, cancelled, repaired, replaced, input_tokens, output_tokens, unpriced_tokens, cost",
+            ADD_FIGURES,
+        ),
+        ("first_texts", "upstream, bucket, count", ADD_COUNT),
+        ("repairs", "rule, code, count", ADD_COUNT),
+    ] {
+        let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "insert into {table} select hour, ?2, {columns} from {table} where owner = ?1 {add}; \
+             delete from {table} where owner = ?1"
+        )));
+        query.bind(from).bind(to).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+impl FromRow<'_, SqliteRow> for StepFigures {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<StepFigures> {
+        let count = |name: &str| row.try_get(name);
+        Ok(StepFigures {
+            time: row.try_get("time")?,
+            upstream: row.try_get("upstream")?,
+            counts: ReplyCounts {
+                completed: count("completed")?,
+                failed: count("failed")?,
+                cancelled: count("cancelled")?,
+                repaired: count("repaired")?,
+                replaced: count("replaced")?,
+                input_tokens: count("input_tokens")?,
+                output_tokens: count("output_tokens")?,
+                unpriced_tokens: count("unpriced_tokens")?,
+                cost: count("cost")?,
+            },
+            first_texts: FirstTexts::default(),
+        })
+    }
+}

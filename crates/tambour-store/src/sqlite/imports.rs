@@ -1,0 +1,122 @@
+//! Rows of imported cards and lorebooks, with their original files.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row, SqliteConnection};
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use super::responses::delete_responses_mentioning;
+use crate::fail;
+use crate::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
+
+const SELECT_ROW: &str =
+    "select id, name, file, version, entries, created, size from imports where owner = ? and kind = ?";
+
+#[async_trait]
+impl Imports for SqliteStore {
+    async fn insert_imports(
+        &self,
+        owner: &str,
+        imports: &[(ImportKind, ImportRow, Vec<u8>)],
+        quota: ImportQuota,
+    ) -> Result<bool, StoreError> {
+        fail::point("import.before");
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let mut all_fit = false;
+        let written = insert_files(&mut connection, owner, imports, quota).await.map(|fit| all_fit = fit);
+        end_transaction(&mut connection, written).await?;
+        fail::point("import.after");
+        Ok(all_fit)
+    }
+
+    async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_ROW} order by number desc"));
+        Ok(sqlx::query_as(statement).bind(owner).bind(kind.db_name()).fetch_all(self.pool()).await?)
+    }
+
+    async fn import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<ImportRow>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_ROW} and id = ?"));
+        let query = sqlx::query_as(statement).bind(owner).bind(kind.db_name()).bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    async fn import_bytes(
+        &self,
+        owner: &str,
+        kind: ImportKind,
+        id: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let query = sqlx::query_scalar("select bytes from imports where owner = ? and kind = ? and id = ?");
+        Ok(query.bind(owner).bind(kind.db_name()).bind(id).fetch_optional(self.pool()).await?)
+    }
+
+    async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let mut found = false;
+        let deletion = delete_file(&mut connection, owner, kind, id).await.map(|deletion| found = deletion);
+        end_transaction(&mut connection, deletion).await?;
+        fail::point("deletion.after");
+        Ok(found)
+    }
+}
+
+async fn insert_files(
+    connection: &mut SqliteConnection,
+    owner: &str,
+    imports: &[(ImportKind, ImportRow, Vec<u8>)],
+    quota: ImportQuota,
+) -> sqlx::Result<bool> {
+    let query = sqlx::query_as("select count(*), coalesce(sum(size), 0) from imports where owner = ?");
+    let (files, bytes): (i64, i64) = query.bind(owner).fetch_one(&mut *connection).await?;
+    let files = u64::try_from(files).unwrap_or(0) + imports.len() as u64;
+    let bytes = u64::try_from(bytes).unwrap_or(0) + imports.iter().map(|(_, row, _)| row.size).sum::<u64>();
+    if files > u64::from(quota.files) || bytes > quota.bytes {
+        return Ok(false);
+    }
+    for (kind, row, bytes) in imports {
+        let query = sqlx::query(
+            "insert into imports (id, owner, kind, name, file, version, entries, created, size, bytes) \
+             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        );
+        let query = query.bind(&row.id).bind(owner).bind(kind.db_name()).bind(&row.name).bind(&row.file);
+        let query = query.bind(&row.version).bind(row.entries).bind(&row.created);
+        let query = query.bind(i64::try_from(row.size).unwrap_or(i64::MAX)).bind(bytes);
+        query.execute(&mut *connection).await?;
+        fail::point("import.amid");
+    }
+    Ok(true)
+}
+
+async fn delete_file(
+    connection: &mut SqliteConnection,
+    owner: &str,
+    kind: ImportKind,
+    id: &str,
+) -> sqlx::Result<bool> {
+    let query = sqlx::query("delete from imports where owner = ? and kind = ? and id = ?");
+    let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
+    let found = result.rows_affected() > 0;
+    if found {
+        // The responses kept for repeated requests may still name it.
+        delete_responses_mentioning(connection, &[id.to_owned()]).await?;
+    }
+    Ok(found)
+}
+
+impl FromRow<'_, SqliteRow> for ImportRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<ImportRow> {
+        let size: i64 = row.try_get("size")?;
+        Ok(ImportRow {
+            id: row.try_get("id")?,
+            name: row.try_get("name")?,
+            file: row.try_get("file")?,
+            version: row.try_get("version")?,
+            entries: row.try_get("entries")?,
+            created: row.try_get("created")?,
+            size: u64::try_from(size).unwrap_or(0),
+        })
+    }
+}

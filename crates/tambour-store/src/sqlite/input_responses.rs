@@ -1,0 +1,48 @@
+//! Rows of repeatable dialogue requests.
+
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+
+use super::SqliteStore;
+use crate::{InputClaim, InputResponse, InputResponses, StoreError};
+
+impl InputClaim {
+    /// Stores within a transaction that the input was accepted, or its response with status 200. Does nothing
+    /// if the dialogue does not exist.
+    pub(super) async fn store(
+        &self,
+        connection: &mut SqliteConnection,
+        dialogue: &str,
+        answer: Option<&str>,
+    ) -> sqlx::Result<()> {
+        let query = sqlx::query("delete from repeats where created < ?").bind(&self.since);
+        query.execute(&mut *connection).await?;
+        let query = sqlx::query(
+            "insert or replace into repeats (owner, repeat, created, request, status, answer, turn) \
+             select ?1, ?2, ?3, ?4, ?5, ?6, ?7 where exists (select 1 from dialogues where id = ?8)",
+        );
+        let status = if answer.is_some() { 200 } else { InputResponse::NO_RESPONSE };
+        let query = query.bind(&self.owner).bind(&self.repeat).bind(&self.created).bind(&self.request);
+        let query = query.bind(status).bind(answer.unwrap_or_default()).bind(&self.turn);
+        query.bind(dialogue).execute(connection).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl InputResponses for SqliteStore {
+    async fn input_response(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<InputResponse>, StoreError> {
+        self.wait_caught_up().await?;
+        let query = sqlx::query_as(
+            "select request, status, answer, turn from repeats where owner = ? and repeat = ? and created >= ?",
+        );
+        let found: Option<(String, u16, String, Option<String>)> =
+            query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
+        Ok(found.map(|(request, status, body, turn)| InputResponse { request, status, body, turn }))
+    }
+}

@@ -1,0 +1,43 @@
+//! Check of free disk space by writing to a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{data_folder, fail};
+
+/// Bytes that must be free for a new message. On a full disk the end of a file may still fit a small record,
+/// and a message would begin whose end cannot be stored.
+const MESSAGE_SPACE: usize = 32 << 10;
+const FILE_NAME: &str = "room";
+
+/// Unlinked file that is filled and truncated again.
+pub(super) struct SpaceCheck(Mutex<File>);
+
+impl SpaceCheck {
+    pub(super) fn open(folder: &Path) -> io::Result<SpaceCheck> {
+        let name = folder.join(FILE_NAME);
+        // Left behind by a process that was killed right here.
+        match std::fs::remove_file(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = data_folder::create_file(&name)?;
+        std::fs::remove_file(&name)?;
+        Ok(SpaceCheck(Mutex::new(file)))
+    }
+
+    /// Checks that there is space.
+    ///
+    /// # Errors
+    /// The disk is full, or cannot be written.
+    pub(super) fn check(&self) -> io::Result<()> {
+        static ZEROS: [u8; MESSAGE_SPACE] = [0; MESSAGE_SPACE];
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = fail::fault("log.room").and_then(|()| file.write_all(&ZEROS));
+        // Truncated, so that the next check starts at the beginning of the file.
+        let truncation = file.set_len(0);
+        written.and(truncation)
+    }
+}

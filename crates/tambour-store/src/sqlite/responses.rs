@@ -1,0 +1,131 @@
+//! Rows of responses for repeated requests.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction};
+use crate::fail;
+use crate::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse};
+
+#[async_trait]
+impl Responses for SqliteStore {
+    async fn claim_request(&self, request_key: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
+        // Claimed first: a response stored between the two steps is found.
+        let Some(hold) = self.shared.run_queue.claim_guarded(request_key.clone()) else {
+            return Ok(RequestClaim::InProgress);
+        };
+        let query = sqlx::query_as(
+            "select digest, status, location, body from kept \
+             where owner = ? and route = ? and word = ? and created > ?",
+        );
+        let query = query
+            .bind(&request_key.owner)
+            .bind(&request_key.route)
+            .bind(&request_key.idempotency_key)
+            .bind(since);
+        Ok(match query.fetch_optional(self.pool()).await? {
+            Some(response) => RequestClaim::Responded(response),
+            None => {
+                hold.keep();
+                RequestClaim::Claimed
+            }
+        })
+    }
+
+    async fn store_response(
+        &self,
+        request_key: &RequestKey,
+        response: &StoredResponse,
+        now: &str,
+    ) -> Result<(), StoreError> {
+        fail::point("kept.before");
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let written = insert_response(&mut connection, request_key, response, now).await;
+        end_transaction(&mut connection, written).await?;
+        fail::point("kept.after");
+        Ok(())
+    }
+
+    fn release_request(&self, request_key: &RequestKey) {
+        self.shared.run_queue.release(request_key);
+    }
+
+    async fn delete_responses(&self, before: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar("select number from kept where created <= ?").bind(before);
+        let old: Vec<i64> = query.fetch_all(self.pool()).await?;
+        if old.is_empty() {
+            return Ok(false);
+        }
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let deletion = delete_rows(&mut connection, &old).await;
+        end_transaction(&mut connection, deletion).await?;
+        Ok(true)
+    }
+}
+
+async fn insert_response(
+    connection: &mut SqliteConnection,
+    request_key: &RequestKey,
+    response: &StoredResponse,
+    now: &str,
+) -> sqlx::Result<()> {
+    let old = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
+    let old = old.bind(&request_key.owner).bind(&request_key.route).bind(&request_key.idempotency_key);
+    let old: Vec<i64> = old.fetch_all(&mut *connection).await?;
+    delete_rows(connection, &old).await?;
+    let query = sqlx::query(
+        "insert into kept (owner, route, word, digest, status, location, body, created) \
+         values (?, ?, ?, ?, ?, ?, ?, ?)",
+    );
+    let query = query
+        .bind(&request_key.owner)
+        .bind(&request_key.route)
+        .bind(&request_key.idempotency_key)
+        .bind(&response.digest);
+    let query = query.bind(response.status).bind(&response.location).bind(&response.body).bind(now);
+    let number = query.execute(&mut *connection).await?.last_insert_rowid();
+    fail::point("kept.amid");
+    for name in &response.named_ids {
+        let query = sqlx::query("insert or ignore into kept_names (name, kept) values (?, ?)");
+        query.bind(name).bind(number).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+async fn delete_rows(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx::Result<()> {
+    for number in numbers {
+        let query = sqlx::query("delete from kept where number = ?; delete from kept_names where kept = ?");
+        query.bind(number).bind(number).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the responses that name one of the deleted ids.
+pub(super) async fn delete_responses_mentioning(
+    connection: &mut SqliteConnection,
+    ids: &[String],
+) -> sqlx::Result<()> {
+    let mut query = QueryBuilder::<Sqlite>::new("select kept from kept_names where name in (");
+    let mut list = query.separated(", ");
+    ids.iter().for_each(|id| {
+        list.push_bind(id);
+    });
+    let numbers: Vec<i64> = query.push(")").build_query_scalar().fetch_all(&mut *connection).await?;
+    delete_rows(connection, &numbers).await
+}
+
+impl FromRow<'_, SqliteRow> for StoredResponse {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<StoredResponse> {
+        Ok(StoredResponse {
+            digest: row.try_get("digest")?,
+            status: row.try_get("status")?,
+            location: row.try_get("location")?,
+            body: row.try_get("body")?,
+            named_ids: Vec::new(),
+        })
+    }
+}

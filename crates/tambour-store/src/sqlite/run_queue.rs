@@ -1,0 +1,139 @@
+//! Order of runs: their numbers, their queue in each conversation, and conversations closed to new ones.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::tail::LogTail;
+use crate::RequestKey;
+
+/// Runs and claimed requests of this server.
+#[derive(Default)]
+pub(super) struct RunQueue {
+    order: Mutex<RunOrder>,
+    claims: Mutex<HashSet<RequestKey>>,
+}
+
+/// Runs in the order of their numbers.
+#[derive(Default)]
+pub(super) struct RunOrder {
+    /// Last assigned number.
+    last: i64,
+    /// Unfinished runs of each conversation, oldest first.
+    runs: HashMap<String, Vec<(i64, Arc<LogTail>)>>,
+    /// Conversations being deleted.
+    closed: HashSet<String>,
+}
+
+/// Claim of a request, released on drop unless kept.
+pub(super) struct ClaimGuard<'a> {
+    places: &'a RunQueue,
+    key: Option<RequestKey>,
+}
+
+impl RunQueue {
+    /// Creates the order of a store whose last number was `last`.
+    pub(super) fn with_last_number(last: i64) -> RunQueue {
+        RunQueue { order: Mutex::new(RunOrder { last, ..RunOrder::default() }), ..RunQueue::default() }
+    }
+
+    /// Locks the order: no run begins or leaves while the guard is held.
+    pub(super) fn lock_order(&self) -> MutexGuard<'_, RunOrder> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_claims(&self) -> MutexGuard<'_, HashSet<RequestKey>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims a request; `false` if it is claimed already.
+    pub(super) fn claim(&self, request_key: &RequestKey) -> bool {
+        self.lock_claims().insert(request_key.clone())
+    }
+
+    /// Releases a request.
+    pub(super) fn release(&self, request_key: &RequestKey) {
+        self.lock_claims().remove(request_key);
+    }
+
+    /// Claims a request until the result is dropped; `None` if it is claimed already.
+    pub(super) fn claim_guarded(&self, request_key: RequestKey) -> Option<ClaimGuard<'_>> {
+        self.claim(&request_key).then(|| ClaimGuard { places: self, key: Some(request_key) })
+    }
+
+    /// Waits until the runs before a number are over.
+    pub(super) async fn wait_turn(&self, conversation: &str, number: i64) {
+        loop {
+            let before = self.lock_order().last_before(conversation, number);
+            match before {
+                Some(tail) => tail.wait_ended().await,
+                None => return,
+            }
+        }
+    }
+}
+
+impl RunOrder {
+    /// Returns the number of the next run, which [`RunOrder::add`] assigns.
+    pub(super) fn next_number(&self) -> i64 {
+        self.last + 1
+    }
+
+    /// Adds a run with the next number.
+    pub(super) fn add(&mut self, conversation: &str, tail: &Arc<LogTail>) {
+        self.last += 1;
+        self.runs.entry(conversation.to_owned()).or_default().push((self.last, tail.clone()));
+    }
+
+    /// Removes a run that is over.
+    pub(super) fn remove(&mut self, conversation: &str, number: i64) {
+        if let Some(runs) = self.runs.get_mut(conversation) {
+            runs.retain(|(other, _)| *other != number);
+            if runs.is_empty() {
+                self.runs.remove(conversation);
+            }
+        }
+    }
+
+    /// Returns the unfinished runs of a conversation.
+    pub(super) fn unfinished_runs(&self, conversation: &str) -> impl Iterator<Item = &(i64, Arc<LogTail>)> {
+        let runs = self.runs.get(conversation).into_iter().flatten();
+        runs.filter(|(_, tail)| !tail.progress().has_ended)
+    }
+
+    fn last_before(&self, conversation: &str, number: i64) -> Option<Arc<LogTail>> {
+        self.unfinished_runs(conversation)
+            .filter(|(other, _)| *other < number)
+            .last()
+            .map(|(_, tail)| tail.clone())
+    }
+
+    /// Returns `true` if a conversation is closed to new runs.
+    pub(super) fn is_closed(&self, conversation: &str) -> bool {
+        self.closed.contains(conversation)
+    }
+
+    /// Closes a conversation to new runs.
+    pub(super) fn close(&mut self, conversation: &str) {
+        self.closed.insert(conversation.to_owned());
+    }
+
+    /// Reopens a conversation that was deleted or could not be.
+    pub(super) fn reopen(&mut self, conversation: &str) {
+        self.closed.remove(conversation);
+    }
+}
+
+impl ClaimGuard<'_> {
+    /// Keeps the claim until it is released explicitly.
+    pub(super) fn keep(mut self) {
+        self.key = None;
+    }
+}
+
+impl Drop for ClaimGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(request_key) = &self.key {
+            self.places.release(request_key);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs: begun, claimed and fenced.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use sqlx::SqliteConnection;
+
+use super::SqliteStore;
+use super::commit::{begin_transaction, end_transaction, insert_message};
+use super::journal::JournalRecord;
+use super::lease::SqliteLease;
+use super::states::undo_from;
+use super::tail::LogTail;
+use super::writer::WriterTask;
+use crate::fail;
+use crate::{
+    AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
+    Store, StoreError, WriteOutcome,
+};
+
+impl SqliteStore {
+    /// Begins a message atomically.
+    pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+        self.check_available()?;
+        // A deletion of the conversation waits for those that have looked it up.
+        let _begin_guard = self.shared.begin_lock.read().await;
+        let row = &new.row;
+        let request_key = row.repeat.clone().map(|idempotency_key| RequestKey {
+            owner: row.owner.clone(),
+            route: String::new(),
+            idempotency_key,
+        });
+        let hold = request_key.clone().map(|key| self.shared.run_queue.claim_guarded(key));
+        if matches!(hold, Some(None)) {
+            return Ok(AcquireOutcome::InProgress);
+        }
+        if let Some(RequestKey { idempotency_key, .. }) = &request_key
+            && let Some(before) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
+        {
+            return Ok(AcquireOutcome::Repeated(Box::new(before)));
+        }
+        if !new.opens_conversation {
+            let owner = match row.kind {
+                RunKind::Message => {
+                    self.conversation(&row.conversation_id).await?.map(|conversation| conversation.owner)
+                }
+                RunKind::Turn => self.dialogue_owner(&row.conversation_id).await?,
+            };
+            if owner.is_none_or(|owner| owner != row.owner) {
+                return Ok(AcquireOutcome::NoConversation);
+            }
+        }
+        match &new.replaces {
+            Some(old) => self.begin_replacing(&new, old).await,
+            None => self.begin_queued(&new),
+        }
+    }
+
+    /// Completes the row of a message that begins on this server.
+    fn local_row(&self, row: &MessageRow, number: i64) -> Arc<MessageRow> {
+        let ServerIdentity { server, epoch } = self.identity();
+        let (server, epoch) = (Some(server.clone()), Some(*epoch));
+        Arc::new(MessageRow { number: Some(number), server, epoch, ..row.clone() })
+    }
+
+    fn new_lease(&self, row: Arc<MessageRow>, tail: Arc<LogTail>) -> Box<dyn Lease> {
+        Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, 1))
+    }
+
+    /// Begins a message after those of its conversation: it is on the journal, and no other run gets between
+    /// its number and its place.
+    fn begin_queued(&self, new: &NewRun) -> Result<AcquireOutcome, StoreError> {
+        let conversation = &new.row.conversation_id;
+        let mut order = self.shared.run_queue.lock_order();
+        if order.is_closed(conversation) {
+            return Ok(AcquireOutcome::NoConversation);
+        }
+        if new.is_exclusive && order.unfinished_runs(conversation).next().is_some() {
+            return Ok(AcquireOutcome::Busy);
+        }
+        let row = self.local_row(&new.row, order.next_number());
+        let tail = LogTail::new(row.id.clone(), self.identity.epoch);
+        let sync_wait = self.append_journal(&JournalRecord::Message(&row), |file| {
+            order.add(conversation, &tail);
+            self.shared.pending.insert(row.clone());
+            self.shared.pending.add_log(&tail);
+            let was_sent = self.writer.send(WriterTask::Message(row.clone()));
+            was_sent.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
+        });
+        drop(order);
+        let lease = self.new_lease(row, tail);
+        // From here on dropping the lease cleans up.
+        let durable = match sync_wait?? {
+            Some(sync_wait) => {
+                async { sync_wait.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed()
+            }
+            None => std::future::ready(WriteOutcome::Stored).boxed(),
+        };
+        Ok(AcquireOutcome::Started { lease, durable })
+    }
+
+    /// Begins a message that replaces another: that one and all later ones are superseded in the same
+    /// transaction.
+    async fn begin_replacing(&self, new: &NewRun, old: &str) -> Result<AcquireOutcome, StoreError> {
+        let conversation = &new.row.conversation_id;
+        let (row, tail) = {
+            let mut order = self.shared.run_queue.lock_order();
+            if order.is_closed(conversation) {
+                return Ok(AcquireOutcome::NoConversation);
+            }
+            if order.unfinished_runs(conversation).next().is_some() {
+                return Ok(AcquireOutcome::Busy);
+            }
+            let row = self.local_row(&new.row, order.next_number());
+            let tail = LogTail::new(row.id.clone(), self.identity.epoch);
+            // Runs that begin from now on queue behind it.
+            order.add(conversation, &tail);
+            (row, tail)
+        };
+        let lease = self.new_lease(row.clone(), tail.clone());
+        // The outcomes of earlier messages are in the database after this.
+        self.wait_caught_up().await?;
+        let mut connection = self.pool().acquire().await?;
+        begin_transaction(&mut connection).await?;
+        let (outcome, written) = match replace_message(&mut connection, &row, old).await {
+            Ok(refusal) => (refusal, if refusal.is_some() { Err(None) } else { Ok(()) }),
+            Err(error) => (None, Err(Some(error))),
+        };
+        match written {
+            Ok(()) => end_transaction(&mut connection, Ok(())).await?,
+            Err(error) => {
+                // Nothing of it is kept.
+                let rolled_back = sqlx::query("rollback").execute(&mut *connection).await.map(|_| ());
+                if let Some(error) = error {
+                    return Err(error.into());
+                }
+                rolled_back?;
+            }
+        }
+        drop(connection);
+        fail::point("state.after");
+        Ok(match outcome {
+            None => {
+                self.shared.pending.add_log(&tail);
+                AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() }
+            }
+            Some(ReplaceRefusal::NoMessage) => AcquireOutcome::NoMessage,
+            Some(ReplaceRefusal::StateGone) => AcquireOutcome::StateGone,
+        })
+    }
+
+    /// Claims a run that has not ended.
+    pub(super) async fn claim_run(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        let Some(row) = self.message(message).await?.filter(|row| row.status == "running") else {
+            return Ok(None);
+        };
+        let row = Arc::new(row);
+        if let Some(tail) = self.shared.pending.tail(message) {
+            let Some(epoch) = self.shared.journal.with_lock(|| tail.claim()) else { return Ok(None) };
+            let next = tail.last_number().max(self.last_stored_number(message).await?) + 1;
+            return Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, epoch, next))));
+        }
+        let next = self.last_stored_number(message).await? + 1;
+        let tail = LogTail::new(message.to_owned(), self.identity.epoch);
+        self.shared.pending.add_log(&tail);
+        Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, next))))
+    }
+
+    /// Returns the number of the last entry in the database.
+    async fn last_stored_number(&self, message: &str) -> Result<u64, StoreError> {
+        let query = sqlx::query_scalar("select max(last) from entries where message_id = ?").bind(message);
+        let last: Option<i64> = query.fetch_one(self.pool()).await?;
+        Ok(last.unwrap_or_default().cast_unsigned())
+    }
+
+    /// Fences the leases of these messages.
+    pub(super) fn fence(&self, messages: &[String]) {
+        for message in messages {
+            if let Some(tail) = self.shared.pending.tail(message) {
+                self.shared.journal.with_lock(|| tail.fence());
+            }
+        }
+    }
+}
+
+/// Reason why a message cannot be replaced.
+#[derive(Clone, Copy)]
+enum ReplaceRefusal {
+    NoMessage,
+    StateGone,
+}
+
+async fn replace_message(
+    connection: &mut SqliteConnection,
+    row: &MessageRow,
+    old: &str,
+) -> sqlx::Result<Option<ReplaceRefusal>> {
+    let query = sqlx::query_scalar("select number from messages where id = ? and conversation_id = ?");
+    let number: Option<i64> =
+        query.bind(old).bind(&row.conversation_id).fetch_optional(&mut *connection).await?;
+    let Some(number) = number else { return Ok(Some(ReplaceRefusal::NoMessage)) };
+    if !undo_from(connection, &row.conversation_id, number).await? {
+        return Ok(Some(ReplaceRefusal::StateGone));
+    }
+    let query = sqlx::query(
+        "update messages set status = 'superseded' where conversation_id = ? and number >= ? and status <> 'running'",
+    );
+    query.bind(&row.conversation_id).bind(number).execute(&mut *connection).await?;
+    fail::point("instead.amid");
+    insert_message(connection, row).await?;
+    Ok(None)
+}

@@ -1,0 +1,55 @@
+//! Rows of tools.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::SqliteStore;
+use crate::fail;
+use crate::{StoreError, ToolRow, Tools};
+
+#[async_trait]
+impl Tools for SqliteStore {
+    async fn tools(&self, owner: &str) -> Result<Vec<ToolRow>, StoreError> {
+        let query = sqlx::query_as("select * from tools where owner = ? order by name");
+        Ok(query.bind(owner).fetch_all(self.pool()).await?)
+    }
+
+    async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError> {
+        let query = sqlx::query_as("select * from tools where owner = ? and name = ?");
+        Ok(query.bind(owner).bind(name).fetch_optional(self.pool()).await?)
+    }
+
+    async fn put_tool(&self, row: &ToolRow, max: u32) -> Result<bool, StoreError> {
+        fail::point("tool.before");
+        let query = sqlx::query(
+            "insert into tools (owner, name, created, changed, definition, secret) select ?1, ?2, ?3, ?4, ?5, ?6 \
+             where (select count(*) from tools where owner = ?1 and name <> ?2) < ?7 \
+             on conflict (owner, name) do update set changed = excluded.changed, definition = excluded.definition, \
+             secret = excluded.secret",
+        );
+        let query = query.bind(&row.owner).bind(&row.name).bind(&row.created).bind(&row.changed);
+        let result = query.bind(&row.definition).bind(&row.secret).bind(max).execute(self.pool()).await?;
+        fail::point("tool.after");
+        Ok(result.rows_affected() > 0)
+    }
+
+    async fn delete_tool(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query("delete from tools where owner = ? and name = ?");
+        let result = query.bind(owner).bind(name).execute(self.pool()).await?;
+        Ok(result.rows_affected() > 0)
+    }
+}
+
+impl FromRow<'_, SqliteRow> for ToolRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<ToolRow> {
+        Ok(ToolRow {
+            owner: row.try_get("owner")?,
+            name: row.try_get("name")?,
+            created: row.try_get("created")?,
+            changed: row.try_get("changed")?,
+            definition: row.try_get("definition")?,
+            secret: row.try_get("secret")?,
+        })
+    }
+}
