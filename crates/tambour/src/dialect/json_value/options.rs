@@ -17,7 +17,7 @@ pub(super) struct JsonValueOptions {
 
 pub(super) const SETTINGS: &[Setting] = &[Setting {
     name: "json_value.schema",
-    description: "the JSON Schema of the value; any object where it is absent",
+    description: "the JSON Schema of the value; if absent, any object is valid",
     default: "",
     accepts: SettingValues::Json(|options, value| {
         let schema = Schema::from_checked(value.clone())

@@ -26,7 +26,7 @@ pub(super) fn report_unsent(
         order.reports.add(
             rules::DATA_FLAT,
             at,
-            "the fields stand beside `event`, not in `data`",
+            "the fields are beside `event`, not in `data`",
             "read all the same",
         );
     }
@@ -54,10 +54,10 @@ pub(super) fn report_unsent(
                 repair,
             );
         } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
-            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` is not of its type", "left out");
+            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` has the wrong type", "left out");
         } else if !field {
             let clipped_key = clip(key, 40);
-            let message = format!("`{name}` has no field `{clipped_key}`");
+            let message = format!("`{name}` has the unknown field `{clipped_key}`");
             order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
         }
     }
