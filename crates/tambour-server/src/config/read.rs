@@ -124,7 +124,7 @@ fn set_field(
             let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
-        Some(toml::Value::Table(_)) => return Err(value_error("nothing by itself; it is a table")),
+        Some(toml::Value::Table(_)) => return Err(value_error("no value of its own (it is a table)")),
         // An unknown name is refused when the table is parsed.
         Some(_) | None => toml::Value::String(value.to_owned()),
     };
