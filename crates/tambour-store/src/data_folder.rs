@@ -92,10 +92,12 @@ mod system {
         let permission_result = set_permissions(path, Permissions::from_mode(to));
         let path = path.display();
         match permission_result {
-            Ok(()) => tracing::warn!(%path, before, "others could read it; it is closed to them now"),
+            Ok(()) => {
+                tracing::warn!(%path, before, "others could read it; its permissions are restricted now")
+            }
             // Owned by another user who grants us access: left as it is.
             Err(error) => {
-                tracing::warn!(%path, before, %error, "others can read it, and it cannot be closed to them")
+                tracing::warn!(%path, before, %error, "others can read it; changing its permissions failed")
             }
         }
     }

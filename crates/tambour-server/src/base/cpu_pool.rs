@@ -87,7 +87,7 @@ impl CpuPool {
         let line = self.owner_queue(owner);
         let place = line.places.clone().try_acquire_owned().map_err(|_| {
             let detail = format!(
-                "{MAX_QUEUED} requests of this key that take long wait already; send fewer at a time, and this one again later"
+                "{MAX_QUEUED} long-running requests of this key are already waiting; send fewer at a time, and retry this one later"
             );
             Problem::too_many("too_many_running", detail)
         })?;

@@ -10,7 +10,7 @@ const DEFAULT_FILES: usize = 8192;
 /// Raises the soft limit of open files of this process to the hard limit.
 pub(crate) fn raise_limit() {
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(files) => tracing::debug!(files, "open files that are allowed"),
+        Ok(files) => tracing::debug!(files, "limit of open files"),
         Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
     }
 }

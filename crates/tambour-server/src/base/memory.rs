@@ -134,8 +134,8 @@ impl MemoryBudget {
     pub(crate) fn reserve_run(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
         self.runs.try_acquire(owner, bytes).ok_or_else(|| {
             let detail = format!(
-                "the messages of this key that are running keep as much of their requests as they may ({} MiB); wait until one has \
-                 ended",
+                "the running messages of this key already hold the most request data allowed ({} MiB); wait \
+                 until one has ended",
                 (RUN_POOL_BYTES / 2) >> 20
             );
             Problem::too_many("too_many_running", detail)
@@ -168,8 +168,8 @@ impl MemoryPool {
         // The semaphores are never closed.
         timeout(MAX_WAIT, permits).await.ok().flatten().ok_or_else(|| {
             let detail = format!(
-                "other requests take the memory that this one needs, {bytes} bytes; send fewer large ones at a time, and this one again \
-                 later"
+                "other requests are using the memory that this one needs ({bytes} bytes); send fewer large \
+                 ones at a time, and retry this one later"
             );
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(RETRY_SECONDS)
         })

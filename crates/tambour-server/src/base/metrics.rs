@@ -131,28 +131,28 @@ impl Metrics {
             counter
         };
         let mut metrics = Metrics {
-            messages: counter("messages", "Messages begun"),
+            messages: counter("messages", "Messages started"),
             failed_messages: counter("messages_failed", "Messages that ended with an error"),
             unauthorized: counter("unauthorized", "Requests refused for lack of a key"),
-            limited_requests: counter("limited", "Requests refused since too many were running or open"),
+            limited_requests: counter("limited", "Requests refused because too many were running or open"),
             streams: counter("streams", "Event streams opened"),
-            tool_calls: counter("tool_calls", "Calls of tools that began to run"),
-            tool_failures: counter("tool_failures", "Calls of tools that gave no result"),
+            tool_calls: counter("tool_calls", "Tool calls that started to run"),
+            tool_failures: counter("tool_failures", "Tool calls that gave no result"),
             tool_loops: counter(
                 "tool_loops",
-                "Messages that ended since their tool calls went on without end",
+                "Messages that ended because their tool calls went on without end",
             ),
             tool_waits: AtomicU64::default(),
             slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
-            template_hits: counter("template_hits", "Templates of dialogues that had been read before"),
-            template_misses: counter("template_misses", "Templates of dialogues that were read"),
+            template_hits: counter("template_hits", "Dialogue templates taken from the cache"),
+            template_misses: counter("template_misses", "Dialogue templates that were read"),
             damaged_records: counter(
                 "journal_damaged_records",
-                "Records of the journal that could not be read at the start",
+                "Journal records that could not be read at startup",
             ),
             lost_messages: counter(
                 "journal_lost_messages",
-                "Messages that are gone or cut off with a part of the journal, at the start",
+                "Messages lost or cut off with a part of the journal, at startup",
             ),
             upstreams: UpstreamMetrics {
                 failures: Family::default(),
@@ -167,11 +167,7 @@ impl Metrics {
             registry: Registry::default(),
         };
         for (name, help, gauge) in [
-            (
-                "running",
-                "Messages and turns of dialogues that run or wait in line",
-                &metrics.running_messages,
-            ),
+            ("running", "Messages and dialogue turns that are running or queued", &metrics.running_messages),
             ("streams_open", "Event streams open", &metrics.open_streams),
             (
                 "tool_waits",
@@ -182,14 +178,18 @@ impl Metrics {
             registry.register(name, help, gauge.clone());
         }
         let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
-        let failed_help = "Attempts of upstreams that failed, before or after the first text";
+        let failed_help = "Upstream attempts that failed, before or after the first text";
         registry.register("upstream_failures", failed_help, failures.clone());
-        let first = "From the call of an upstream to its first text, attempts before included";
+        let first = "Time from the call of an upstream to its first text, earlier attempts included";
         registry.register("upstream_first_text_seconds", first, first_text.clone());
-        registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
-        let panics_help = "Panics of tasks that run as long as the server, which are begun again";
+        registry.register(
+            "upstream_seconds",
+            "Time from the call of an upstream to its end",
+            duration.clone(),
+        );
+        let panics_help = "Panics of tasks that run as long as the server and are restarted";
         registry.register("task_panics", panics_help, metrics.panics.clone());
-        registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
+        registry.register("commit_seconds", "Time from a write to its commit", metrics.commits.clone());
         metrics.registry = registry;
         metrics
     }

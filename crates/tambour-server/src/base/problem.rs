@@ -57,7 +57,7 @@ impl Problem {
         known_names: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Problem {
         let names = list_names(name, known_names.clone());
-        let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
+        let names = if names.is_empty() { "none is defined".to_owned() } else { format!("known: {names}") };
         let problem = Problem::invalid(code, format!("there is no {kind} `{name}`; {names}"));
         problem.with("close", closest_names(name, known_names))
     }
@@ -168,7 +168,7 @@ fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     // Serde would accept a list as the fields in order.
     if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
-        return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));
+        return Err(Problem::invalid("invalid_field", "the body is a list: expected an object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let result = serde_path_to_error::deserialize(&mut reader);

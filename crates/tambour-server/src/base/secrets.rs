@@ -12,7 +12,7 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     match key.trim() {
         "" => Err("it is empty".to_owned()),
         key if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
-        _ => Err("what it holds is no key: a key is one word of ASCII".to_owned()),
+        _ => Err("it does not hold a valid key: a key is one word of ASCII".to_owned()),
     }
 }
 

@@ -98,7 +98,7 @@ impl Config {
             let field = format!("aliases.{name}.skein");
             let skein_error = |reason: &str| self.field_error(&field, reason);
             if alias.system_prompt.is_some() {
-                return Err(skein_error("stands beside `system_prompt`; an alias has one of them"));
+                return Err(skein_error("cannot be combined with `system_prompt`: give only one of them"));
             }
             let text = std::fs::read_to_string(path).map_err(|error| {
                 skein_error(&format!("names {}, which cannot be read: {error}", path.display()))
@@ -106,7 +106,7 @@ impl Config {
             let text = Value::from(text);
             skeins::parse_skein(&text).map_err(|error| {
                 let line = error.location().map(|place| format!(", line {}", place.line)).unwrap_or_default();
-                skein_error(&format!("names {}, which is no prompt{line}: {error}", path.display()))
+                skein_error(&format!("names {}, which is not a valid prompt{line}: {error}", path.display()))
             })?;
             skeins.insert(name.clone(), text);
         }
@@ -123,8 +123,7 @@ impl Config {
             if let Some(upstream) = alias.upstream.as_ref().filter(|name| !self.upstreams.contains_key(*name))
             {
                 let known_names = list_names(upstream, self.upstreams.keys().map(String::as_str));
-                let reason =
-                    format!("names `{upstream}`, and there is no such upstream; known: {known_names}");
+                let reason = format!("names an unknown upstream `{upstream}`; known: {known_names}");
                 return Err(self.field_error(&field("upstream"), &reason));
             }
             for other in &alias.fallback {
@@ -132,8 +131,7 @@ impl Config {
                     let known_names =
                         self.aliases.keys().filter(|alias_name| *alias_name != name).map(String::as_str);
                     let known_names = list_names(other, known_names);
-                    let reason =
-                        format!("names `{other}`, and there is no such other alias; known: {known_names}");
+                    let reason = format!("names `{other}`, which is not another alias; known: {known_names}");
                     return Err(self.field_error(&field("fallback"), &reason));
                 }
             }
@@ -142,7 +140,10 @@ impl Config {
             }
             if let Some(contract) = &alias.contract {
                 let contract = serde_json::from_value::<Contract>(contract.clone()).map_err(|error| {
-                    self.field_error(&field("contract"), &format!("has `profile` and `options`: {error}"))
+                    self.field_error(
+                        &field("contract"),
+                        &format!("must be an object with `profile` and `options`: {error}"),
+                    )
                 })?;
                 let unusable =
                     |error: String| self.field_error(&field("contract"), &format!("cannot be used: {error}"));

@@ -22,7 +22,7 @@ impl Config {
             let length = key.chars().count();
             if length < MIN_KEY_CHARS || key.trim() != key {
                 let reason = format!(
-                    "has {}; it takes at least {MIN_KEY_CHARS} without blanks around them. `openssl rand -hex 24` makes one",
+                    "has {}; it needs at least {MIN_KEY_CHARS}, without blanks around them. `openssl rand -hex 24` makes one",
                     format_count(length, "character")
                 );
                 return Err(self.field_error("api_key", &reason));
@@ -41,10 +41,7 @@ impl Config {
         match self.default_upstream() {
             Some(name) if !self.upstreams.contains_key(name) => {
                 let known_names: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
-                let reason = format!(
-                    "names `{name}`, and there is no such upstream; known: {}",
-                    known_names.join(", ")
-                );
+                let reason = format!("names an unknown upstream `{name}`; known: {}", known_names.join(", "));
                 Err(self.field_error("default_upstream", &reason))
             }
             _ => Ok(()),

@@ -183,7 +183,9 @@ impl Config {
         let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match file {
             Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
-            _ => Err(self.field_error("database", "takes sqlite:FILE; other databases are not there yet")),
+            _ => {
+                Err(self.field_error("database", "takes sqlite:FILE; other databases are not supported yet"))
+            }
         }
     }
 
@@ -198,7 +200,7 @@ impl Config {
         if kind != "demo" && (url.is_empty() || !(service || kind == "replay")) {
             let services = ServiceKind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
             return Err(ConfigError(format!(
-                "`{description}` is no upstream; give {services}, replay=FILE or demo"
+                "`{description}` is not an upstream; give {services}, replay=FILE or demo"
             )));
         }
         let key_env = service.then(|| UPSTREAM_KEY.to_owned());

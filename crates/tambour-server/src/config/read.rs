@@ -156,7 +156,7 @@ fn set_field(
             let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
-        toml::Value::Table(_) => return Err(value_error("nothing by itself; it is a table")),
+        toml::Value::Table(_) => return Err(value_error("no value of its own (it is a table)")),
         _ => toml::Value::String(value.to_owned()),
     };
     table.insert(field.to_owned(), value);

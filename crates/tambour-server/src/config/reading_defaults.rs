@@ -52,10 +52,10 @@ impl ReadingDefaults {
         let set = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
         for (name, value) in profile.chain(set) {
             if name.starts_with("limits.") {
-                return Err("limits are the server's, not a request's".to_owned());
+                return Err("limits are set by the server, not by a request".to_owned());
             }
             if name == "tools" {
-                return Err("tools are given by `tools` of the request, not as an option".to_owned());
+                return Err("tools are given in `tools` of the request, not as an option".to_owned());
             }
             // The operator's texts are in the language of the settings, so a request for that language keeps
             // them.

@@ -144,7 +144,7 @@ pub(super) async fn test(
     let row = find_owned(&app, &caller, &id).await?;
     let mut test = dialogues::build_test(&app, &row).await?;
     if test.turns.is_empty() {
-        let detail = "the dialogue has no turn yet, and a test without one cannot fail";
+        let detail = "the dialogue has no turn yet, and a test without a turn cannot fail";
         return Err(Problem::conflict("no_turns", detail));
     }
     let script = app.store.document((&row.owner, Script), &row.script_id).await?;
@@ -193,7 +193,7 @@ pub(super) async fn replay(
     };
     let differences = app.cpu_pool.run(&caller.owner, run).await?;
     let differences = differences.ok_or_else(|| {
-        Problem::invalid("invalid_script", "the script cannot run any more").with("field", "version")
+        Problem::invalid("invalid_script", "the script can no longer run").with("field", "version")
     })?;
     let differences = differences
         .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;

@@ -129,7 +129,7 @@ pub(super) async fn create(
     let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
     let found = load(&version.text, &app.loaded_config().config.limits).script;
     let parsed_script = found.ok_or_else(|| {
-        Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
+        Problem::invalid("invalid_script", "the script can no longer run").with("field", "script_id")
     })?;
     let new_session = new.session;
     let origin = DialogueOrigin { start: new.start, variables: new.variables.clone(), forked_from: None };
@@ -290,7 +290,8 @@ pub(super) async fn trace(
     let after = match query.after() {
         None => 0,
         Some(after) => after.parse().map_err(|_| {
-            Problem::invalid("invalid_field", "`after` is the `number` of a record").with("field", "after")
+            Problem::invalid("invalid_field", "`after` must be the `number` of a record")
+                .with("field", "after")
         })?,
     };
     let limit = query.limit()?;
@@ -474,7 +475,7 @@ async fn drive_turn(
     let mut outlet = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
     let turn = run_queued_turn(app, (&caller, &running_turn), &id, input, input_claim.as_ref(), &mut outlet);
     let result = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
+        tracing::error!(dialogue = id, "a turn panicked; the dialogue is as it was last stored");
         Err(Problem::internal())
     });
     fail::point("turn.over");
@@ -487,7 +488,7 @@ async fn drive_turn(
             tracing::error!(
                 dialogue = id,
                 ?unfinished,
-                "the end of a turn could not be written; it is tried again"
+                "the end of a turn could not be written; trying again"
             );
             // No caller waits for it, so later turns may continue.
             drop((outlet, claim, running_turn));
@@ -565,7 +566,7 @@ fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
 pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::increment(&app.metrics.limited_requests);
-        let detail = "as many messages and turns of this key run as may; wait until one has ended";
+        let detail = "this key has reached its limit of running messages and turns; wait until one has ended";
         Problem::too_many("too_many_running", detail)
     })
 }

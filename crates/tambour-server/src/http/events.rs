@@ -201,14 +201,15 @@ pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Prob
         Metrics::increment(&app.metrics.limited_requests);
         let problem = match full {
             StreamLimit::Owner => {
-                let detail = format!("{max_streams} event streams of this key are open; wait until one has ended");
+                let detail =
+                    format!("{max_streams} event streams of this key are open; wait until one has ended");
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
             }
             StreamLimit::Server => {
-                tracing::warn!(total, "no more event streams are taken");
+                tracing::warn!(total, "the limit of event streams is reached; further ones are refused");
                 let detail = format!(
-                    "{total} event streams are open, as many as the server takes (`max_streams_total`); wait until one \
-                     has ended, or ask for the message without its stream"
+                    "{total} event streams are open, the most that the server allows (`max_streams_total`); \
+                     wait until one has ended, or ask for the message without its stream"
                 );
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server_full", detail)
             }
@@ -296,7 +297,7 @@ impl SendingStream {
                 fill_result = reader.fill_frames(app) => if let Err(error) = fill_result {
                     // The connection is broken off, so that the client does not take this for the end; it
                     // reconnects with its cursor.
-                    tracing::error!(%error, message_id = reader.message, "a stream breaks");
+                    tracing::error!(%error, message_id = reader.message, "an event stream was broken off");
                     // Sent data is flushed first: breaking off drops unflushed data.
                     tokio::task::yield_now().await;
                     *progress = StreamProgress::Broken;

@@ -75,7 +75,7 @@ pub(super) async fn show(
         None | Some("day") => (FigureStep::Day, DAILY_DAYS),
         Some("hour") => (FigureStep::Hour, HOURLY_DAYS),
         Some(_) => {
-            return Err(Problem::invalid("invalid_field", "`by` is `hour` or `day`").with("field", "by"));
+            return Err(Problem::invalid("invalid_field", "`by` must be `hour` or `day`").with("field", "by"));
         }
     };
     let today: Date = day(Timestamp::now()).parse().map_err(|_| Problem::internal())?;
@@ -87,7 +87,7 @@ pub(super) async fn show(
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
     if days < 1 || days > max_days {
         let detail = format!(
-            "`from` to `to` is 1 to {max_days} days by the {}",
+            "`from` to `to` must be 1 to {max_days} days with steps of one {}",
             if step == FigureStep::Day { "day" } else { "hour" }
         );
         return Err(Problem::invalid("invalid_field", detail).with("field", "from"));
@@ -152,7 +152,7 @@ fn parse_day(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
     match day.parse() {
         Ok(date) if day.len() == 10 => Ok(Some(date)),
         _ => {
-            let detail = format!("`{name}` is a day such as 2026-01-31");
+            let detail = format!("`{name}` must be a day such as 2026-01-31");
             Err(Problem::invalid("invalid_field", detail).with("field", name))
         }
     }

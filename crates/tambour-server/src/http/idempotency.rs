@@ -67,7 +67,8 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     match header.to_str() {
         Ok(key) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Ok(Some(key.to_owned())),
         _ => {
-            let detail = format!("an `Idempotency-Key` has 1 to {MAX_KEY_BYTES} visible ASCII characters");
+            let detail =
+                format!("an `Idempotency-Key` must have 1 to {MAX_KEY_BYTES} visible ASCII characters");
             Err(Problem::invalid("invalid_idempotency_key", detail))
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn base_number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 }
 
 fn malformed_tag() -> Problem {
-    let detail = "`If-Match` is the `ETag` of an answer, such as `\"3\"`, or `*`";
+    let detail = "`If-Match` must be the `ETag` of a response, such as `\"3\"`, or `*`";
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
 }
 

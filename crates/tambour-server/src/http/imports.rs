@@ -84,12 +84,13 @@ pub(super) async fn create(
         Err(_) => app.cpu_pool.run(&caller.owner, move || json_files(&bytes)).await??,
     };
     if !(1..=MAX_FILES).contains(&files.len()) {
-        let detail = format!("a request imports 1 to {MAX_FILES} files, not {}", files.len());
+        let detail = format!("a request must import 1 to {MAX_FILES} files, not {}", files.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
     }
     let has_bad_name = |file: &&ReceivedFile| file.name.is_empty() || file.name.len() > MAX_NAME_BYTES;
     if let Some(file) = files.iter().find(has_bad_name) {
-        let detail = format!("the name of a file has 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
+        let detail =
+            format!("the name of a file must have 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
     let drop_flag = DropFlag::default();
@@ -144,11 +145,11 @@ fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
     let bytes = match (json, base64) {
         (Some(json), None) => json.get().as_bytes().to_vec(),
         (None, Some(text)) => BASE64_STANDARD.decode(&text).map_err(|error| {
-            Problem::invalid("invalid_field", format!("`base64` of `{name}` is none: {error}"))
+            Problem::invalid("invalid_field", format!("`base64` of `{name}` is not valid base64: {error}"))
                 .with("field", "base64")
         })?,
         _ => {
-            let detail = format!("the file `{name}` has either `json` or `base64`");
+            let detail = format!("the file `{name}` must have either `json` or `base64`");
             return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
         }
     };
@@ -186,7 +187,7 @@ fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Ve
         return Ok(found);
     }
     let first = errors[0]["message"].as_str().unwrap_or_default().to_owned();
-    let problem = Problem::invalid("broken_file", format!("nothing is imported: {first}"));
+    let problem = Problem::invalid("broken_file", format!("nothing was imported: {first}"));
     Err(problem.with("field", "files").with("errors", errors))
 }
 

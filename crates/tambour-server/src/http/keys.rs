@@ -80,14 +80,15 @@ fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
     if let Some(sign) = proxy_header.or(old) {
         let detail = format!(
-            "without a key only requests that come straight from this machine are answered, and this one came through a \
+            "without a key only direct requests from this machine are answered, and this one came through a \
              proxy (`{sign}`): set TAMBOUR_API_KEY, or make an admin key on the machine itself"
         );
         return refusal("behind_proxy", &detail);
     }
     let Some(host) = local_host(request.uri(), headers) else {
-        let detail = "without a key only requests to a local address are answered: one `Host` header that is `localhost`, \
-                      `127.0.0.1` or `[::1]`, with or without a port, and a target that begins with `/`";
+        let detail = "without a key only requests to a local address are answered: they need one `Host` \
+                      header that is `localhost`, `127.0.0.1` or `[::1]`, with or without a port, and a \
+                      target that begins with `/`";
         return refusal("foreign_origin", detail);
     };
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
@@ -95,8 +96,8 @@ fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     if is_own || allowed.iter().any(|allowed_origin| allowed_origin.as_bytes() == origin.as_bytes()) {
         return Ok(());
     }
-    let detail = "without a key pages of other sites are not answered, and another port is another site; \
-                  `cors_origins` of the configuration names those that may";
+    let detail = "without a key requests from pages of other sites are refused, and another port is another \
+                  site; allow sites with `cors_origins` of the configuration";
     refusal("foreign_origin", detail)
 }
 
@@ -258,7 +259,7 @@ pub(super) async fn create(
         Some(other) => {
             return Err(Problem::invalid(
                 "invalid_field",
-                format!("`rights` is admin or plain, not `{other}`"),
+                format!("`rights` must be admin or plain, not `{other}`"),
             ));
         }
     };
@@ -268,7 +269,7 @@ pub(super) async fn create(
             && owner != LOCAL_OWNER
     };
     if new.owner.as_ref().is_some_and(|owner| !is_of_owner(owner)) {
-        let detail = "an `owner` has 1 to 64 letters, digits, `-`, `_` or `.`, and is not `local`";
+        let detail = "an `owner` must have 1 to 64 letters, digits, `-`, `_` or `.`, and must not be `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
     let limits = Limits {
@@ -312,7 +313,7 @@ pub(super) async fn create(
 
 /// Problem: the stored limits of a key are unreadable.
 fn damaged_key() -> Problem {
-    let detail = "what this key may do cannot be read; remove it and make another one";
+    let detail = "the stored limits of this key cannot be read; remove it and make another one";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
 }
 
@@ -320,7 +321,7 @@ fn damaged_key() -> Problem {
 fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
     let alias_names = limits.aliases.iter().flatten();
     if let Some(alias) = alias_names.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
-        let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
+        let detail = format!("an alias must have 1 to 200 bytes, not {}", alias.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
     }
     let loaded_config = app.loaded_config();
@@ -343,7 +344,7 @@ pub(super) fn check_admitted(app: &App, caller: &Caller) -> Result<(), Problem> 
 }
 
 pub(super) fn invalid_key() -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is no longer valid")
 }
 
 /// `DELETE /api/v1/keys/{id}`: its streams and runs end; everything created with it remains its owner's.

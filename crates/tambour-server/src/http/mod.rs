@@ -81,7 +81,7 @@ pub(crate) fn build_router(app: AppState) -> Router {
     open.merge(api.layer(body_reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(studio::serve_file)
         .method_not_allowed_fallback(|| async {
-            let detail = "the page does not take this method";
+            let detail = "the route does not support this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
         .layer(DefaultBodyLimit::max(max_request))

@@ -276,7 +276,7 @@ impl NewMessage {
     pub(super) fn from_stored(row: &MessageRow) -> Result<NewMessage, Problem> {
         let parsed = serde_json::from_str::<NewMessage>(&row.request);
         let mut new = parsed.map_err(|_| {
-            let detail = "what was asked for cannot be read any more";
+            let detail = "the stored request can no longer be read";
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
         })?;
         new.conversation_id = Some(row.conversation_id.clone());
@@ -300,7 +300,7 @@ impl NewMessage {
             return Err(problem.with("field", *name));
         }
         if self.wait && self.stream {
-            let detail = "`stream` gives events, `wait` the record: not both";
+            let detail = "give `stream` for events or `wait` for the record, not both";
             return Err(Problem::invalid("invalid_field", detail).with("field", "wait"));
         }
         if self.in_place_of.is_some() {
@@ -339,8 +339,7 @@ impl NewMessage {
         let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
         let client_tools = match foreign {
             Some(_) if offer.is_some() => {
-                let detail =
-                    "the tools of this model run on the server, so that a request brings none of its own";
+                let detail = "the tools of this model run on the server: leave out `tools`";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
             }
             Some(foreign) => Some(select_tools(app, caller, &foreign.tools).await?),
@@ -436,7 +435,7 @@ impl NewMessage {
 async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<ToolOffer>, Problem> {
     let name = new.caller.as_deref();
     if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
-        let detail = "`caller` is a name of at most 200 bytes";
+        let detail = "`caller` must be a name of at most 200 bytes";
         return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
     }
     let Some(choices) = &new.tools else { return Ok(None) };
@@ -449,7 +448,7 @@ fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Proble
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     OutputProtocol::from_name(name).ok_or_else(|| {
         let known_names: Vec<&str> = OutputProtocol::ALL.iter().map(|protocol| protocol.name()).collect();
-        let detail = format!("`{name}` is no output protocol; known: {}", known_names.join(", "));
+        let detail = format!("there is no output protocol `{name}`; known: {}", known_names.join(", "));
         Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
     })
 }

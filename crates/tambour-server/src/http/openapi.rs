@@ -162,12 +162,12 @@ fn operation_json(operation: &ApiOperation) -> Value {
         "/api/v1/conversations" if operation.method == "get" => {
             let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
-                ("after", "string", "id of the row before the page; `next` of the answer before, with `q`"),
                 (
-                    "q",
+                    "after",
                     "string",
-                    "those that have this text in their title or in a message, whatever its letter case",
+                    "id of the last row of the previous page; with `q`, `next` of the previous response",
                 ),
+                ("q", "string", "only those with this text in their title or in a message, ignoring case"),
             ];
             for (name, kind, doc) in doc {
                 parameters
@@ -184,7 +184,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
         {
             let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
-                ("after", "string", "id of the row before the page"),
+                ("after", "string", "id of the last row of the previous page"),
             ];
             for (name, kind, doc) in doc {
                 parameters
@@ -194,10 +194,10 @@ fn operation_json(operation: &ApiOperation) -> Value {
         "/api/v1/dialogues" if operation.method == "get" => {
             let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
-                ("after", "string", "id of the row before the page"),
-                ("script_id", "string", "those that run this script"),
-                ("session", "string", "those that run a session of this name"),
-                ("status", "string", "those that stand there, such as `awaiting_answer`"),
+                ("after", "string", "id of the last row of the previous page"),
+                ("script_id", "string", "only those that run this script"),
+                ("session", "string", "only those that run a session of this name"),
+                ("status", "string", "only those with this status, such as `awaiting_answer`"),
             ];
             for (name, kind, doc) in doc {
                 parameters
@@ -210,11 +210,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
             let doc = [
                 ("from", day.clone(), "first day in UTC; six days before the last one if absent"),
                 ("to", day, "last day; today if absent"),
-                (
-                    "by",
-                    steps,
-                    "length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour",
-                ),
+                ("by", steps, "length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour`"),
             ];
             for (name, schema, doc) in doc {
                 parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": doc}));
@@ -224,7 +220,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
             let doc = [
                 ("limit", "integer", "items, 1 to 100; 20 if absent"),
                 ("order", "string", "`desc`, the newest first, or `asc`"),
-                ("after", "string", "id of the item before the page"),
+                ("after", "string", "id of the last item of the previous page"),
             ];
             for (name, kind, doc) in doc {
                 parameters
@@ -233,7 +229,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
         }
         "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
             let schema = json!({"type": "string", "enum": ["read", "v3", "original"]});
-            let doc = "`v3`: V3 JSON with all that the file had; `original`: the file as it came";
+            let doc = "`v3`: V3 JSON with everything in the file; `original`: the file as it was imported";
             parameters.push(json!({"name": "format", "in": "query", "schema": schema, "description": doc}));
             operation_object["responses"]["200"]["content"]["application/octet-stream"] =
                 json!({"schema": {"type": "string", "description": "with `?format=original`, the file"}});
@@ -242,7 +238,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
             let files = json!({"type": "string", "format": "binary"});
             operation_object["requestBody"]["content"]["multipart/form-data"] = json!({"schema": {
                 "type": "object",
-                "description": "each part is a file, whatever its field is called",
+                "description": "each part is a file; names of fields are ignored",
                 "additionalProperties": files,
             }});
         }
@@ -259,24 +255,24 @@ fn operation_json(operation: &ApiOperation) -> Value {
             operation_object["responses"]["200"]["content"]["text/event-stream"] = events;
         }
         "/api/chat/{id}/stream" => {
-            operation_object["responses"]["204"] = json!({"description": "no message runs"});
+            operation_object["responses"]["204"] = json!({"description": "no message is running"});
         }
         "/api/v1/messages/{id}/cancel" => {
             operation_object["responses"]["200"] = json!({
-                "description": "it has ended before",
+                "description": "it had already ended",
                 "content": {"application/json": {"schema": schema_ref("Cancelled")}},
             });
         }
         "/api/v1/dialogues/{id}/cancel" => {
             operation_object["responses"]["200"] = json!({
-                "description": "no turn runs",
+                "description": "no turn is running",
                 "content": {"application/json": {"schema": schema_ref("CancelledTurn")}},
             });
         }
         "/api/v1/messages/{id}/events" | "/api/v1/dialogues/{id}/turns/{turn}/events" => {
-            operation_object["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
+            operation_object["responses"]["204"] = json!({"description": "nothing follows the cursor"});
             for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {
-                let doc = "number of the last event that was seen";
+                let doc = "number of the last event received";
                 parameters.push(
                     json!({"name": name, "in": place, "schema": {"type": "string"}, "description": doc}),
                 );
@@ -291,8 +287,8 @@ fn operation_json(operation: &ApiOperation) -> Value {
             }
             if operation.method == "put" {
                 for (name, doc) in [
-                    ("draft", "keeps the version without publishing it"),
-                    ("autosave", "with `draft` and `If-Match`: takes the place of the autosave before it"),
+                    ("draft", "stores the version without publishing it"),
+                    ("autosave", "with `draft` and `If-Match`: replaces the previous autosave"),
                 ] {
                     let schema = json!({"type": "boolean"});
                     parameters
@@ -327,10 +323,10 @@ fn operation_json(operation: &ApiOperation) -> Value {
             Some(ResponseStorage::Secret(lifetime)) => {
                 let seconds = lifetime.as_secs();
                 format!(
-                    "a word of the client's own: the same request with it has the same answer for {seconds} s, as long as the server runs"
+                    "a key chosen by the client: the same request with it has the same response for {seconds} s, as long as the server runs"
                 )
             }
-            _ => "a word of the client's own: the same request with it has the same answer for a day"
+            _ => "a key chosen by the client: the same request with it has the same response for a day"
                 .to_owned(),
         };
         parameters.push(
@@ -348,13 +344,14 @@ fn operation_json(operation: &ApiOperation) -> Value {
 
 /// Returns the header that names the version on which a change is based.
 fn if_match_parameter() -> Value {
-    let description = "the `ETag` that the change is based on: made only while it names the last version";
+    let description = "the `ETag` that the change is based on: the change is refused unless it names the \
+                       last version";
     json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": description})
 }
 
 /// Returns the header that names the stored version.
 fn etag_header() -> Value {
-    let description = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
+    let description = "the stored version, for `If-Match`; for a script or template its last version, `\"0\"` if there is none";
     json!({"schema": {"type": "string"}, "description": description})
 }
 

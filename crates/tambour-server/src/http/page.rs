@@ -51,7 +51,7 @@ impl PageQuery {
 /// Problem: no row has the id in `after`, so the start of the page is unknown.
 pub(super) fn unknown_cursor(after: &str) -> Problem {
     let detail = format!(
-        "nothing in the list has the id `{}`; list from the beginning",
+        "no row of the list has the id `{}`; list from the beginning",
         after.chars().take(64).collect::<String>()
     );
     Problem::new(StatusCode::BAD_REQUEST, "unknown_cursor", detail).with("field", "after")
@@ -85,7 +85,7 @@ fn query_problem(error_text: &str) -> Problem {
     match error_text.split_once(": ") {
         Some((field, reason)) if !field.contains(' ') => {
             let number = ["digit", "too large", "too small"].iter().any(|marker| reason.contains(marker));
-            let reason = if number { "takes a whole number from 0 to 4294967295" } else { reason };
+            let reason = if number { "must be a whole number from 0 to 4294967295" } else { reason };
             Problem::invalid("invalid_field", format!("`{field}`: {reason}")).with("field", field)
         }
         _ => Problem::invalid("invalid_field", error_text),
@@ -97,7 +97,7 @@ pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
         limit => {
-            let detail = format!("`limit` is 1 to {MAX_LIMIT}, not {limit}");
+            let detail = format!("`limit` must be 1 to {MAX_LIMIT}, not {limit}");
             Err(Problem::invalid("invalid_field", detail).with("field", "limit"))
         }
     }

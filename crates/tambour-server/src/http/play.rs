@@ -79,13 +79,13 @@ pub(super) async fn play(
     };
     let max_turns = new.max_turns.unwrap_or(DEFAULT_TURNS);
     if !(1..=MAX_TURNS).contains(&max_turns) {
-        return invalid("max_turns", format!("`max_turns` is from 1 to {MAX_TURNS}"));
+        return invalid("max_turns", format!("`max_turns` must be from 1 to {MAX_TURNS}"));
     }
     if json!(new.answers).to_string().len() > MAX_TEXT_BYTES {
-        return invalid("answers", format!("`answers` have at most {MAX_TEXT_BYTES} bytes"));
+        return invalid("answers", format!("`answers` must have at most {MAX_TEXT_BYTES} bytes"));
     }
     if new.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
-        return invalid("role", format!("`role` has at most {MAX_TEXT_BYTES} bytes"));
+        return invalid("role", format!("`role` must have at most {MAX_TEXT_BYTES} bytes"));
     }
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
@@ -160,7 +160,7 @@ async fn invent_answer(
     let loaded_config = app.loaded_config();
     let upstream = loaded_config
         .upstream(None)
-        .ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+        .ok_or_else(|| Problem::invalid("unknown_upstream", "no upstream is configured"))?;
     let request = ModelRequest {
         messages: role_messages(role, history, before, app.settings().texts().language),
         dialect: "plain".to_owned(),
@@ -220,7 +220,7 @@ async fn invent_answer(
         .collect();
     let text = text.trim();
     if text.is_empty() {
-        return Ok(Err(new_failure("message_missing", "the model that plays the user said nothing", true)));
+        return Ok(Err(new_failure("message_missing", "the model that plays the user gave no text", true)));
     }
     Ok(Ok(text.to_owned()))
 }

@@ -54,7 +54,7 @@ pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
             tracing::error!(
                 message_id = live_run.id,
                 ?problem,
-                "a message that is not to be kept could not be deleted"
+                "a message that must not be kept could not be deleted"
             );
         }
     });

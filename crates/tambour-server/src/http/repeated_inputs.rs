@@ -27,7 +27,7 @@ pub(super) fn idempotency_key(
     let header = read_key(headers)?;
     match request_id {
         Some(id) if id.is_empty() || id.len() > MAX_KEY_BYTES => {
-            let detail = format!("`request_id` has 1 to {MAX_KEY_BYTES} bytes");
+            let detail = format!("`request_id` must have 1 to {MAX_KEY_BYTES} bytes");
             Err(Problem::invalid("invalid_field", detail).with("field", "request_id"))
         }
         id => Ok(header.or_else(|| id.map(str::to_owned))),

@@ -124,8 +124,8 @@ fn too_heavy(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     let detail = format!(
-        "the request has {} values, which would take {} bytes of memory, {} at most; most of them stand in the list or object at line \
-         {line}, column {column}: send fewer at a time",
+        "the request has {} values, which would take {} bytes of memory, more than the {} allowed; most of \
+         them are in the list or object at line {line}, column {column}: send fewer at a time",
         weight.values, weight.bytes, max
     );
     let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_values", detail);
@@ -161,7 +161,7 @@ async fn read_body(
                 return Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail));
             }
             Err(_) if deadline <= idle => {
-                return Err(slow_body(&format!("was not there after `body_ms`, {total_ms} ms")));
+                return Err(slow_body(&format!("had not arrived completely after `body_ms`, {total_ms} ms")));
             }
             Err(_) => return Err(slow_body(&format!("stopped for `body_idle_ms`, {idle_ms} ms"))),
         };

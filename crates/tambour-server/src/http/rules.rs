@@ -20,7 +20,7 @@ pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Proble
         let close = catalogue::close(&name);
         let hint = match close.as_slice() {
             [] => "`GET /api/v1/rules` lists all".to_owned(),
-            close => format!("close to it: {}", close.join(", ")),
+            close => format!("similar: {}", close.join(", ")),
         };
         let problem = Problem::not_found(format!("there is no rule `{name}`; {hint}"));
         return Err(problem.with("close", close));

@@ -33,7 +33,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled", "superseded"]});
     let history = json!({
         "type": ["string", "null"],
-        "description": "what stands for the reply in its conversation, where it is not the reply itself",
+        "description": "text that stands for the reply in its conversation, if that is not the reply itself",
     });
     let turn =
         object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
@@ -133,7 +133,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
             "repaired?",
             json!({
                 "type": ["string", "null"],
-                "description": "the reply as it should have been written, where it was asked for; `null` where nothing of it can be used",
+                "description": "the reply as it should have been written, if requested; `null` if nothing of it can be used",
             }),
         ),
     ];
@@ -174,7 +174,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
                 ("has_more", flag.clone()),
                 (
                     "next?",
-                    json!({"type": ["string", "null"], "description": "with `q`: the `after` of the next request"}),
+                    json!({"type": ["string", "null"], "description": "with `q`: `after` for the next request"}),
                 ),
             ]),
         ),
@@ -316,14 +316,14 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
     let price =
         object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
     let prices = json!({
-        "type": "object", "additionalProperties": price, "description": "of a million tokens, by model; `*` is for all others",
+        "type": "object", "additionalProperties": price, "description": "prices of a million tokens, by model; `*` applies to all others",
     });
     let upstream = object_schema(&[
         ("name", text.clone()),
         ("kind", text.clone()),
         ("url", text.clone()),
         ("model", optional_text.clone()),
-        ("key", json!({"type": ["string", "null"], "description": "`***` where there is one"})),
+        ("key", json!({"type": ["string", "null"], "description": "`***` if there is a key"})),
         ("key_env", optional_text.clone()),
         ("key_file", optional_text.clone()),
         ("default", flag.clone()),
@@ -385,7 +385,10 @@ fn imports_schema(text: &Value, number: &Value) -> Value {
         ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
         ("card_id?", text.clone()),
         ("lorebook_id?", text.clone()),
-        ("skein?", json!({"type": "object", "description": "what a preset becomes; it is not kept"})),
+        (
+            "skein?",
+            json!({"type": "object", "description": "the Skein made from a preset; it is not stored"}),
+        ),
         ("name", text.clone()),
         ("file", text.clone()),
         ("version", text.clone()),
@@ -650,7 +653,7 @@ fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
     object_schema(&[
         ("call_id", text.clone()),
         ("ok", flag.clone()),
-        ("result?", json!({"description": "what the tool gave"})),
+        ("result?", json!({"description": "result of the tool"})),
         ("error?", object_schema(&[("code", text.clone()), ("message", text.clone())])),
         ("elapsed_ms", number.clone()),
     ])
@@ -660,14 +663,14 @@ fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
 fn figures_schema(text: &Value, number: &Value) -> Value {
     let described_schema = |kind: Value, description: &str| json!({"type": kind, "description": description});
     let counts = [
-        ("completed", "replies that came to their end"),
+        ("completed", "replies that were completed"),
         ("failed", "replies that ended with an error"),
         ("cancelled", "replies that were cancelled"),
-        ("repaired", "completed replies that were repaired, and are used"),
-        ("replaced", "completed replies in whose place another text is shown, or which are kept as prose"),
+        ("repaired", "completed replies that were repaired and used"),
+        ("replaced", "completed replies that were replaced by another text or kept as prose"),
         ("input_tokens", "tokens of prompts"),
         ("output_tokens", "tokens of replies"),
-        ("unpriced_tokens", "tokens among them for which no price is configured"),
+        ("unpriced_tokens", "tokens without a configured price"),
     ];
     let mut fields: Vec<_> =
         counts.map(|(name, description)| (name, described_schema("integer".into(), description))).to_vec();
@@ -679,14 +682,14 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
     ));
     fields.push((
         "first_text_p95_ms",
-        described_schema(nullable, "milliseconds that nineteen of twenty do not exceed"),
+        described_schema(nullable, "95th percentile of the milliseconds to the first text"),
     ));
     let with_figures = |names: &[(&'static str, Value)]| object_schema(&[names, fields.as_slice()].concat());
     let time =
         ("time", described_schema("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
     let upstream = (
         "upstream",
-        described_schema(json!(["string", "null"]), "`null` where nobody knows any more who was asked"),
+        described_schema(json!(["string", "null"]), "`null` if the upstream is no longer known"),
     );
     let rule = object_schema(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
     object_schema(&[

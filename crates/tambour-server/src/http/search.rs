@@ -49,7 +49,7 @@ pub(super) async fn search(
 ) -> Result<Value, Problem> {
     let query = text.trim().to_lowercase();
     if !(1..=MAX_QUERY_CHARS).contains(&query.chars().count()) {
-        let detail = format!("`q` is a text of 1 to {MAX_QUERY_CHARS} characters");
+        let detail = format!("`q` must be a text of 1 to {MAX_QUERY_CHARS} characters");
         return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
     }
     let (mut data, mut messages_searched, mut bytes_read) = (Vec::new(), 0, 0);

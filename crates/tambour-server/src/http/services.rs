@@ -105,7 +105,7 @@ pub(super) async fn test_alias(
         return Err(missing(("alias", &name), aliases.keys().map(String::as_str)));
     };
     let Some(upstream) = loaded_config.upstream(upstream.as_deref()) else {
-        return Err(Problem::invalid("unknown_upstream", "there is no upstream"));
+        return Err(Problem::invalid("unknown_upstream", "no upstream is configured"));
     };
     let dialect = dialect.clone().unwrap_or_else(|| "plain".to_owned());
     let request = ModelRequest { model: model.clone(), dialect, ..ModelRequest::default() };
@@ -116,7 +116,7 @@ pub(super) async fn test_alias(
 /// Problem of an unknown name; lists the known ones.
 fn missing<'a>((kind, name): (&str, &str), known_names: impl Iterator<Item = &'a str> + Clone) -> Problem {
     let names = list_names(name, known_names.clone());
-    let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
+    let names = if names.is_empty() { "none is configured".to_owned() } else { format!("known: {names}") };
     Problem::not_found(format!("there is no {kind} `{name}`; {names}"))
         .with("close", closest_names(name, known_names))
 }
@@ -147,7 +147,7 @@ async fn tried(
         Ok(Ok(())) => return Ok(Json(answer)),
         Ok(Err(failure)) => failure,
         Err(_) => {
-            let message = format!("nothing came within {} s", TEST_TIMEOUT.as_secs());
+            let message = format!("no answer within {} s", TEST_TIMEOUT.as_secs());
             Failure::new("upstream_timeout", message, true)
         }
     };

@@ -62,7 +62,7 @@ pub(super) async fn change(
     let mut changes_json: Map<String, Value> = parse_body(&bytes)?;
     let base_version = changes_json.shift_remove("version").filter(|version| !version.is_null());
     if let Some(version) = base_version.as_ref().filter(|version| !version.is_u64()) {
-        let detail = format!("`version` is the number that `GET /api/v1/settings` shows, not {version}");
+        let detail = format!("`version` must be the number that `GET /api/v1/settings` shows, not {version}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "version"));
     }
     let mut changes = Vec::new();
@@ -89,13 +89,14 @@ pub(super) async fn change(
         let _change_guard = work.settings_change.lock().await;
         let now = work.settings().version();
         if based_on.is_some_and(|version| version != now) {
-            let detail = format!("the settings have changed meanwhile: they are at version {now}");
+            let detail = format!("the settings have changed in the meantime: they are now at version {now}");
             let changes_map: Map<String, Value> = changes.into_iter().collect();
             return Err(if_match::outdated_problem(detail, settings_json(&work), changes_map.into()));
         }
         if let Some(base_version) = base_version.filter(|base_version| *base_version != now) {
             let detail = format!(
-                "the settings are at version {now}, not {base_version}: read them again, and change those"
+                "the settings are at version {now}, not {base_version}: read them again, then repeat the \
+                 change"
             );
             return Err(Problem::conflict("settings_changed", detail).with("version", now));
         }

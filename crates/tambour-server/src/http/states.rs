@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for OperationsVisitor {
             weight += weigh(text.get().as_bytes()).bytes;
             if weight > MAX_OPERATION_MEMORY {
                 let refusal = format!(
-                    "operation {count} takes the list beyond {MAX_OPERATION_MEMORY} bytes of memory; send fewer or smaller values at a time"
+                    "with operation {count} the list needs more than {MAX_OPERATION_MEMORY} bytes of memory; send fewer or smaller values at a time"
                 );
                 return Err(A::Error::custom(refusal));
             }
@@ -205,7 +205,7 @@ pub(super) async fn history(
         None => 0,
         Some(Ok(after)) => after,
         Some(Err(_)) => {
-            let detail = "`after` is the `position` of an update";
+            let detail = "`after` must be the `position` of an update";
             return Err(Problem::invalid("invalid_field", detail).with("field", "after"));
         }
     };
@@ -312,7 +312,7 @@ pub(super) async fn operations(
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
     if analysis.len() > MAX_ANALYSIS_BYTES {
-        let detail = "`analysis` has at most 16 KiB";
+        let detail = "`analysis` must have at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
     let change = states::change_state(&app, (&caller.owner, &id), bounded, analysis, atomic, based_on);
@@ -362,7 +362,7 @@ pub(super) async fn rollback(
             Value::Null => NamedPoint::Start,
             Value::String(to) => find_point(&work, &id, "to", to).await?,
             _ => {
-                let detail = "`to` is the id of a message or of an update, or null";
+                let detail = "`to` must be the id of a message or of an update, or null";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "to"));
             }
         };
@@ -408,7 +408,7 @@ async fn find_point(
 }
 
 fn unknown_point(field: &'static str) -> Problem {
-    let detail = format!("`{field}` names no message of the conversation, and no update of its state");
+    let detail = format!("`{field}` names neither a message of the conversation nor an update of its state");
     Problem::not_found(detail).with("field", field)
 }
 
@@ -419,7 +419,7 @@ fn rollback_result(change: StateRollback, field: &'static str) -> Result<(Value,
         StateRollback::Unknown => Err(unknown_point(field)),
         StateRollback::Gone => {
             let detail =
-                "the state of that time is gone, since a message was deleted or too much came after it";
+                "the state at that point is gone, because a message was deleted or too many changes followed";
             Err(Problem::conflict("state_gone", detail).with("field", field))
         }
     }

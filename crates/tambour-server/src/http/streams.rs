@@ -95,9 +95,7 @@ impl StreamRegistry {
             let now = connection.elapsed_ms();
             let since = (*ended_ms.get_or_insert(now)).max(connection.last_write_ms());
             if now.saturating_sub(since) >= patience {
-                tracing::info!(
-                    "a reader has taken nothing since its message ended; its connection is closed"
-                );
+                tracing::info!("a client has read nothing since its message ended; closing its connection");
                 connection.cancel.cancel();
             }
         }

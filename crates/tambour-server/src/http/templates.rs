@@ -121,7 +121,8 @@ pub(super) async fn put(
     // Dots alone could be taken for a folder in a path.
     let is_path = id.chars().all(|c| c == '.');
     if !(1..=200).contains(&id.chars().count()) || !id.chars().all(is_allowed) || is_path {
-        let detail = "the id of a template is 1 to 200 letters, digits, `_`, `-` and `.`, and not dots alone";
+        let detail = "the id of a template must be 1 to 200 letters, digits, `_`, `-` and `.`, and not only \
+                      dots";
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     check_length(&new.text, "text")?;
@@ -150,7 +151,9 @@ pub(super) async fn remove(
     }
     let has_file = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();
     let detail = match has_file {
-        true => format!("`{id}` is no stored template, but a file or a shipped one, which stays"),
+        true => {
+            format!("`{id}` is not a stored template but a file or a built-in one, which cannot be deleted")
+        }
         false => format!("there is no template `{id}`"),
     };
     let problem = Problem::new(StatusCode::NOT_FOUND, "template_not_found", detail);

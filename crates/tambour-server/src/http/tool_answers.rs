@@ -106,12 +106,14 @@ fn tool_answer(posted_result: PostedResult) -> Result<(String, ToolAnswer), Prob
         (false, None, Some(PostedError { code, message })) => {
             Err(ToolError { code: code.unwrap_or_else(|| "failed".to_owned()).into(), message })
         }
-        (true, _, Some(_)) => return Err(invalid_result(&call_id, "a result that is `ok` has no `error`")),
+        (true, _, Some(_)) => {
+            return Err(invalid_result(&call_id, "a result that is `ok` must not have an `error`"));
+        }
         (false, Some(_), _) => {
-            return Err(invalid_result(&call_id, "a result that is not `ok` has no `result`"));
+            return Err(invalid_result(&call_id, "a result that is not `ok` must not have a `result`"));
         }
         (false, None, None) => {
-            return Err(invalid_result(&call_id, "a result that is not `ok` has an `error`"));
+            return Err(invalid_result(&call_id, "a result that is not `ok` needs an `error`"));
         }
     };
     Ok((call_id, answer))
@@ -140,7 +142,7 @@ async fn pass_answers<T>(
     let is_running =
         row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
     if !is_running {
-        let detail = "the message has ended; nothing waits for this any more";
+        let detail = "the message has ended and no longer waits for this";
         return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));
     }
     let calls: Vec<String> = answers.iter().map(|(call, _)| call.clone()).collect();
@@ -167,11 +169,11 @@ fn refusal_problem(refusal: AnswerRefusal) -> Problem {
             (Problem::invalid("unknown_call", format!("the message has no call `{call}`")), call)
         }
         AnswerRefusal::Answered(call) => {
-            let detail = format!("`{call}` has been answered, or its time is over; the first answer holds");
+            let detail = format!("`{call}` has been answered or has timed out; the first answer counts");
             (Problem::new(StatusCode::CONFLICT, "already_answered", detail), call)
         }
         AnswerRefusal::NotWaiting(call) => {
-            let detail = format!("nothing waits for this about `{call}`, or not yet");
+            let detail = format!("`{call}` is not waiting for this, or not yet");
             (Problem::new(StatusCode::CONFLICT, "not_waiting", detail), call)
         }
     };

@@ -59,7 +59,7 @@ pub(super) async fn call(
         return Err(Problem::invalid("tool_of_client", detail).with("field", "name"));
     }
     if selected_tool.tool.requires_confirmation && !confirmed {
-        let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
+        let detail = format!("`{name}` runs only after a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
     // A webhook may take minutes, so a call counts against the caller's running messages.

@@ -139,8 +139,8 @@ fn refuse_mcp_name(mcp: &McpServers, name: &str) -> Result<(), Problem> {
         },
     };
     let detail = format!(
-        "`{name}` is a tool of the MCP server `{server}` in the server's configuration (`mcp.{server}.tools`), which no key \
-         changes; take another name"
+        "`{name}` is a tool of the MCP server `{server}` in the server's configuration \
+         (`mcp.{server}.tools`), which no key can change; choose another name"
     );
     Err(Problem::new(StatusCode::CONFLICT, "tool_of_server", detail).with("field", "name"))
 }
@@ -178,26 +178,25 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     if is_tool_name(name) {
         return Ok(());
     }
-    Err(invalid_field(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
+    Err(invalid_field(field, "the name of a tool must be 1 to 64 letters, digits, `_`, `-` and `.`"))
 }
 
 /// Checks a definition of any executor; returns its compiled schema.
 async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
-        return Err(
-            Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
-        );
+        return Err(Problem::invalid("invalid_schema", "`schema` must be a JSON Schema object")
+            .with("field", "schema"));
     }
     if definition
         .description
         .as_ref()
         .is_some_and(|text| text.len() > MAX_DESCRIPTION_BYTES || text.contains(['\n', '\r']))
     {
-        return Err(invalid_field("description", "`description` is one line of at most 2000 bytes"));
+        return Err(invalid_field("description", "`description` must be one line of at most 2000 bytes"));
     }
     let is_blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
     if definition.callers.iter().flatten().any(is_blank) {
-        return Err(invalid_field("callers", "a caller is a name of at most 200 bytes"));
+        return Err(invalid_field("callers", "a caller must be a name of at most 200 bytes"));
     }
     app.schemas.get((&app.cpu_pool, owner), &definition.schema, &app.loaded_config().config.tools).await
 }
@@ -221,17 +220,17 @@ fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard
         Problem::invalid("webhook_not_allowed", refusal.to_string()).with("field", "url")
     })?;
     if let Some(ms) = timeout_ms.filter(|ms| !(1..=limits.max_timeout_ms).contains(ms)) {
-        let detail = format!("`timeout_ms` is 1 to {}, not {ms}", limits.max_timeout_ms);
+        let detail = format!("`timeout_ms` must be 1 to {}, not {ms}", limits.max_timeout_ms);
         return Err(invalid_field("timeout_ms", detail));
     }
     match (secret, secret_env) {
         (Some(_), Some(_)) => Err(invalid_field("secret_env", "give `secret` or `secret_env`, not both")),
         (Some(HiddenText(secret)), None) if secret.len() < 8 || secret.len() > 1000 => {
-            Err(invalid_field("secret", "a secret has 8 to 1000 bytes"))
+            Err(invalid_field("secret", "a secret must have 8 to 1000 bytes"))
         }
         (None, Some(name)) if !name.starts_with(SECRET_ENV_PREFIX) => Err(invalid_field(
             "secret_env",
-            format!("`secret_env` names a variable that begins with `{SECRET_ENV_PREFIX}`"),
+            format!("`secret_env` must name a variable that begins with `{SECRET_ENV_PREFIX}`"),
         )),
         (None, Some(name)) => secret_from_env(name)
             .map(|_| ())
@@ -276,7 +275,7 @@ impl<'de> Deserialize<'de> for ToolChoice {
             object @ Value::Object(_) => {
                 InlineTool::deserialize(object).map(ToolChoice::Inline).map_err(D::Error::custom)
             }
-            other => Err(D::Error::custom(format!("a tool is a name or an object, not {other}"))),
+            other => Err(D::Error::custom(format!("a tool must be a name or an object, not {other}"))),
         }
     }
 }
@@ -317,8 +316,8 @@ pub(super) async fn select_tools(
         patterns += tools.tool.count_patterns();
         if patterns > max_patterns {
             let detail = format!(
-                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message takes {max_patterns}: \
-                 offer fewer tools at a time",
+                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message may \
+                 have {max_patterns}: offer fewer tools at a time",
                 tools.tool.name
             );
             return Err(Problem::invalid("schema_limit", detail).with("field", "tools"));
@@ -342,12 +341,13 @@ async fn select_mcp_tool(
             Ok(Some(tool.definition.into_tool(&tool.name, &schema)))
         }
         ToolLookup::Reserved(server) if mcp.is_known(&server) => {
-            let detail = format!("the MCP server `{server}`, whose tool this would be, does not have it");
+            let detail =
+                format!("the MCP server `{server}` does not have this tool, which the configuration names");
             Err(Problem::invalid("unknown_tool", detail).with("field", "tools"))
         }
         ToolLookup::Reserved(server) => {
             let detail = format!(
-                "the MCP server `{server}`, whose tool this is, cannot be reached, and was not yet; try again later"
+                "the MCP server `{server}` of this tool cannot be reached, and has not been connected before; try again later"
             );
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tool_unavailable", detail);
             Err(problem.with("field", "tools").retry_after(5))
@@ -383,9 +383,9 @@ pub(super) async fn select_registered(
         let names = rows.iter().map(|row| row.name.as_str()).chain(mcp_tools.keys().map(String::as_str));
         let close = tambour::tool::closest_names(name, names);
         let hint = if close.is_empty() {
-            "register it with `PUT /api/v1/tools/{name}`, or give it whole".to_owned()
+            "register it with `PUT /api/v1/tools/{name}`, or give its full definition".to_owned()
         } else {
-            format!("close to it: {}", close.join(", "))
+            format!("similar: {}", close.join(", "))
         };
         let problem = Problem::invalid("unknown_tool", format!("there is no tool `{name}`; {hint}"));
         return Err(problem.with("field", "tools").with("close", close));

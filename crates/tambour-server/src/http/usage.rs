@@ -31,14 +31,14 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     for (name, day) in [("from", &query.from), ("to", &query.to)] {
         if day.as_ref().is_some_and(|day| day.parse::<jiff::civil::Date>().is_err() || day.len() != 10) {
-            let detail = format!("`{name}` is a day such as 2026-01-31");
+            let detail = format!("`{name}` must be a day such as 2026-01-31");
             return Err(Problem::invalid("invalid_field", detail).with("field", name));
         }
     }
     let after = match query.after.as_deref() {
         None => None,
         Some(after) => Some(after.split_once('/').ok_or_else(|| {
-            Problem::invalid("invalid_field", "`after` is the `id` of a row").with("field", "after")
+            Problem::invalid("invalid_field", "`after` must be the `id` of a row").with("field", "after")
         })?),
     };
     let limit = page::check_limit(query.limit)?;

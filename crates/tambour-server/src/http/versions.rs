@@ -41,7 +41,7 @@ impl DraftQuery {
     /// An autosave that is no draft.
     fn check(&self) -> Result<(), Problem> {
         if self.autosave && !self.draft {
-            let detail = "`autosave` goes with `draft`: a version that is used at once is none";
+            let detail = "`autosave` needs `draft`: a version that is published at once is not an autosave";
             return Err(Problem::invalid("invalid_field", detail).with("field", "autosave"));
         }
         Ok(())
@@ -118,7 +118,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     if (1..=200).contains(&name.chars().count()) && !name.trim().is_empty() {
         return Ok(());
     }
-    Err(Problem::invalid("invalid_field", "`name` has 1 to 200 characters").with("field", "name"))
+    Err(Problem::invalid("invalid_field", "`name` must have 1 to 200 characters").with("field", "name"))
 }
 
 /// Returns the document with that id if it is the owner's.
@@ -161,8 +161,8 @@ async fn outdated_problem(
         None => Value::Null,
     };
     let detail = match present["version"].as_u64() {
-        Some(version) => format!("`{id}` has changed meanwhile: its last version is {version}"),
-        None => format!("`{id}` was removed meanwhile"),
+        Some(version) => format!("`{id}` has changed in the meantime: its last version is {version}"),
+        None => format!("`{id}` has been removed in the meantime"),
     };
     Ok(if_match::outdated_problem(detail, present, body))
 }

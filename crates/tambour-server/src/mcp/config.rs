@@ -119,7 +119,7 @@ impl McpSection<'_> {
                 let exposed_name = server.exposed_name(tool);
                 if let Some(other) = names.insert(exposed_name.clone(), name) {
                     let reason =
-                        format!("has `{exposed_name}`, and so has `{other}`; a `prefix` tells them apart");
+                        format!("has `{exposed_name}`, and so has `{other}`; give one of them a `prefix`");
                     return Err(self.origins.field_error(&format!("mcp.{name}.tools"), &reason));
                 }
             }
@@ -132,8 +132,7 @@ impl McpSection<'_> {
             |field: &str, reason: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), reason));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
-            let reason =
-                "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
+            let reason = "is not a valid name of an MCP server: expected 1 to 32 of a-z, 0-9, `_` and `-`";
             return Err(self.origins.field_error(&format!("mcp.{name}"), reason));
         }
         if cfg!(not(feature = "mcp")) {
@@ -144,12 +143,13 @@ impl McpSection<'_> {
         }
         match (&server.url, &server.command) {
             (Some(_), Some(_)) => {
-                return mcp_error("command", "stands beside `url`; a server has one of them");
+                return mcp_error("command", "cannot be combined with `url`: give only one of them");
             }
             (None, None) => {
-                return Err(self
-                    .origins
-                    .field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+                return Err(self.origins.field_error(
+                    &format!("mcp.{name}"),
+                    "has neither a `url` nor a `command`: give one of them",
+                ));
             }
             (Some(url), None) => {
                 let masked_url = mask_url(url);
@@ -159,24 +159,27 @@ impl McpSection<'_> {
                 match Url::parse(url) {
                     Ok(url_parsed) if scheme && url_parsed.has_host() && url_parsed.fragment().is_none() => {}
                     Err(error) if scheme => {
-                        return mcp_error("url", &format!("is `{masked_url}`, which is no URL: {error}"));
+                        return mcp_error(
+                            "url",
+                            &format!("is `{masked_url}`, which is not a valid URL: {error}"),
+                        );
                     }
                     _ => {
                         return mcp_error(
                             "url",
-                            &format!("begins with http:// or https://, and `{masked_url}` does not"),
+                            &format!("must begin with http:// or https://, but is `{masked_url}`"),
                         );
                     }
                 }
                 for (field, is_set) in [("args", !server.args.is_empty()), ("env", !server.env.is_empty())] {
                     if is_set {
-                        return mcp_error(field, "goes with `command`, and the server has a `url`");
+                        return mcp_error(field, "needs `command`, but the server has a `url`");
                     }
                 }
             }
             (None, Some(command)) => {
                 if command.trim().is_empty() {
-                    return mcp_error("command", "is empty; it takes a program");
+                    return mcp_error("command", "is empty: expected a program");
                 }
                 for (field, is_set) in
                     [("headers", !server.headers.is_empty()), ("key_env", server.key_env.is_some())]
@@ -184,7 +187,7 @@ impl McpSection<'_> {
                     if is_set {
                         return mcp_error(
                             field,
-                            "goes with `url`, and the server has a `command`; `env` names variables for it",
+                            "needs `url`, but the server has a `command`; pass variables to it with `env`",
                         );
                     }
                 }
@@ -196,7 +199,7 @@ impl McpSection<'_> {
                 let reason = if is_reserved {
                     "belongs to the protocol"
                 } else {
-                    "is no header, or its value is none"
+                    "is not a valid header, or has an invalid value"
                 };
                 return mcp_error("headers", &format!("has `{}`, which {reason}", header.escape_debug()));
             }
@@ -211,20 +214,20 @@ impl McpSection<'_> {
         {
             return mcp_error(
                 "env",
-                &format!("takes names of variables, not `{}`", invalid_name.escape_debug()),
+                &format!("must list names of variables, not `{}`", invalid_name.escape_debug()),
             );
         }
         if server.tools.is_empty() {
             return mcp_error(
                 "tools",
-                "is empty, so that nothing joins; it takes names of tools, or `*` for all of them",
+                "is empty, so no tool would be offered: give names of tools, or `*` for all",
             );
         }
         for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
             let exposed_name = server.exposed_name(tool);
             if !is_tool_name(&exposed_name) {
                 let reason = format!(
-                    "has `{}`, and the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`",
+                    "has `{}`, but the name of a tool must be 1 to 64 letters, digits, `_`, `-` and `.`",
                     exposed_name.escape_debug()
                 );
                 return mcp_error("tools", &reason);
@@ -233,16 +236,17 @@ impl McpSection<'_> {
         if let Some(prefix) = &server.prefix
             && !is_tool_name(prefix)
         {
-            return mcp_error("prefix", "takes letters, digits, `_`, `-` and `.`");
+            return mcp_error("prefix", "must consist of letters, digits, `_`, `-` and `.`");
         }
         if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL_TOOLS && !server.exposes(tool)) {
             return mcp_error("confirm", &format!("names `{tool}`, which is not among its `tools`"));
         }
         let max_timeout = self.tools.max_timeout_ms;
         match server.timeout_ms {
-            Some(ms) if !(1..=max_timeout).contains(&ms) => {
-                mcp_error("timeout_ms", &format!("is 1 to {max_timeout} (`tools.max_timeout_ms`), not {ms}"))
-            }
+            Some(ms) if !(1..=max_timeout).contains(&ms) => mcp_error(
+                "timeout_ms",
+                &format!("must be 1 to {max_timeout} (`tools.max_timeout_ms`), not {ms}"),
+            ),
             _ => Ok(()),
         }
     }
@@ -255,7 +259,7 @@ impl McpSection<'_> {
         key_from_variable(variable).map_err(|error| {
             self.origins.field_error(
                 &format!("mcp.{name}.key_env"),
-                &format!("names the variable `{variable}`, and {error}"),
+                &format!("names the variable `{variable}`, but {error}"),
             )
         })
     }

@@ -43,13 +43,13 @@ pub(super) struct ServerProcess {
 pub(super) enum ConnectionError {
     #[error("the program `{0}` cannot be started: {1}")]
     Program(String, std::io::Error),
-    #[error("there is no client for HTTP: {0}")]
+    #[error("the HTTP client cannot be created: {0}")]
     Client(#[from] reqwest::Error),
     #[error("{0}")]
     Refused(#[from] Box<ClientInitializeError>),
-    #[error("it lists its tools without end")]
+    #[error("its list of tools does not end")]
     EndlessList,
-    #[error("it does not list its tools: {0}")]
+    #[error("it failed to list its tools: {0}")]
     NoToolList(#[from] rmcp::ServiceError),
     #[error("it did not answer within {0:?}")]
     Timeout(Duration),
@@ -152,15 +152,15 @@ impl ServerProcess {
     pub(super) async fn wait_end(mut self, name: &str) {
         let Some(child) = &mut self.child else { return };
         if self.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
-            tracing::warn!(mcp = name, "the MCP server sent a message that is too long; it is started anew");
+            tracing::warn!(mcp = name, "the MCP server sent a message that is too long; restarting it");
         }
         match tokio::time::timeout(END_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) => tracing::info!(mcp = name, %status, "the program of the MCP server has ended"),
             Ok(Err(error)) => {
-                tracing::warn!(mcp = name, %error, "the program of the MCP server cannot be waited for")
+                tracing::warn!(mcp = name, %error, "waiting for the program of the MCP server failed")
             }
             Err(_) => {
-                tracing::warn!(mcp = name, "the program of the MCP server does not end, and is ended");
+                tracing::warn!(mcp = name, "the program of the MCP server did not end in time; killing it");
                 let _ = child.kill().await;
             }
         }

@@ -16,7 +16,7 @@ const MAX_ERROR_CHARS: usize = 2000;
 pub(super) fn call_result(answer: CallToolResponse, max_bytes: usize) -> Result<Value, CallError> {
     let CallToolResponse::Complete(result) = answer else {
         return Err(CallError::ServerRefused(
-            "it asks for more, and only complete results are taken".to_owned(),
+            "it asks for more input, and only complete results are supported".to_owned(),
         ));
     };
     let is_error = result.is_error == Some(true);
@@ -88,7 +88,7 @@ pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -
     match error {
         ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),
         ServiceError::UnexpectedResponse => {
-            CallError::ServerRefused("its answer is none to a call".to_owned())
+            CallError::ServerRefused("its answer is not a response to a tool call".to_owned())
         }
         ServiceError::TransportSend(transport_error) => {
             let mut cause: Option<&(dyn Error + 'static)> = Some(transport_error.error.as_ref());
@@ -102,7 +102,7 @@ pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -
                             return CallError::ServerRefused(format!("HTTP {}", status.status));
                         }
                         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                            return CallError::ServerRefused("it does not know the key".to_owned());
+                            return CallError::ServerRefused("it refused the key".to_owned());
                         }
                         StreamableHttpError::UnexpectedServerResponse(body) => {
                             return CallError::ServerRefused(clip_error(body));

@@ -160,7 +160,7 @@ impl McpServer {
             Value::Null => {}
             _ => {
                 return Err(CallError::ServerRefused(
-                    "arguments of an MCP server's tool are an object".to_owned(),
+                    "arguments of an MCP server's tool must be an object".to_owned(),
                 ));
             }
         }
@@ -196,15 +196,13 @@ async fn supervise_connection(shared: Arc<McpState>) {
             // Cancelled: the runtime is shutting down.
             return;
         }
-        shared
-            .state
-            .send_replace(ConnectionState::Down("the connection panicked; it is made again".to_owned()));
+        shared.state.send_replace(ConnectionState::Down("the connection panicked; reconnecting".to_owned()));
         let pause = pauses.next_pause(began.elapsed());
         let again_ms = millis(pause);
         tracing::error!(
             mcp = shared.name,
             again_ms,
-            "the connection to an MCP server panicked; it is made again"
+            "the connection to an MCP server panicked; reconnecting"
         );
         if !shared.wait_pause(began, pause).await {
             return;
@@ -218,7 +216,7 @@ impl McpState {
     }
 
     fn set_listed(&self, tool_list: Vec<ListedTool>) {
-        tracing::info!(mcp = self.name, tools = tool_list.len(), "tools of an MCP server have joined");
+        tracing::info!(mcp = self.name, tools = tool_list.len(), "listed the tools of an MCP server");
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tool_list));
     }
 
@@ -339,10 +337,10 @@ impl McpState {
                 Ok(Ok(tools)) => self.set_listed(tools),
                 Ok(Err(error)) => {
                     let error = loggable_error(&error, &self.config);
-                    tracing::warn!(mcp = self.name, error, "the changed tools of an MCP server are not known")
+                    tracing::warn!(mcp = self.name, error, "an MCP server failed to list its changed tools")
                 }
                 Err(_) => {
-                    tracing::warn!(mcp = self.name, "an MCP server does not list its changed tools in time")
+                    tracing::warn!(mcp = self.name, "an MCP server did not list its changed tools in time")
                 }
             }
             sleep_until(began + FIRST_PAUSE).await;
@@ -369,7 +367,9 @@ impl std::fmt::Display for ShortError<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             ServiceError::McpError(error) => write!(f, "code {}", error.code.0),
-            ServiceError::TransportSend(_) => f.write_str("it cannot be sent, or not be answered"),
+            ServiceError::TransportSend(_) => {
+                f.write_str("the request could not be sent, or the answer did not arrive")
+            }
             other => write!(f, "{other}"),
         }
     }

@@ -28,7 +28,8 @@ pub(super) async fn log_stderr(name: String, mut stderr: impl AsyncRead + Unpin)
                 _ if count == MAX_LINES_PER_MINUTE + 1 => {
                     tracing::warn!(
                         mcp = name,
-                        "the program of the MCP server says too much; a minute of it is left out"
+                        "the program of the MCP server writes too many lines; dropping the rest of this \
+                         minute"
                     );
                 }
                 _ => {}

@@ -38,11 +38,11 @@ pub(super) async fn list_tools(
             let schema = Value::Object(std::sync::Arc::unwrap_or_clone(tool.input_schema));
             let size = schema.to_string().len();
             let unfit = if !is_tool_name(&name) {
-                "its name is no name of a tool"
+                "its name is not a valid tool name"
             } else if size > MAX_DEFINITION_BYTES {
                 "its schema is too long"
             } else if found.iter().any(|tool_found| tool_found.name == name) {
-                "there is another one of that name"
+                "another tool has the same name"
             } else if found.len() == MAX_TOOLS || bytes + size > MAX_SCHEMA_BYTES {
                 "the server has too many tools"
             } else {
@@ -63,7 +63,7 @@ pub(super) async fn list_tools(
                 continue;
             };
             let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
-            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server is left out");
+            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server was left out");
         }
         cursor = page.next_cursor;
         if cursor.is_none() {

@@ -196,11 +196,7 @@ pub(crate) async fn recover(store: &dyn Store, defaults: &ReadingDefaults) -> Re
             Ok(_) => {}
             Err(FinishError::LogUnreadable(error)) => return Err(error),
             Err(FinishError::EndUnwritten(written)) => {
-                tracing::error!(
-                    message_id = row.id,
-                    ?written,
-                    "a message that was running could not be closed"
-                );
+                tracing::error!(message_id = row.id, ?written, "an interrupted message could not be closed");
                 return Err(StoreError::Closed);
             }
         }

@@ -108,14 +108,14 @@ impl RunEngine {
     pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
         let added_usage = self.record_usage(key, owner, requests, usage);
         if let Err(error) = self.store.add_usage(&added_usage).await {
-            tracing::error!(%error, key, "what was asked with a key is not counted");
+            tracing::error!(%error, key, "the usage of a key could not be counted");
         }
     }
 
     /// Adds the figures of a reply that belongs to no message.
     pub(crate) async fn add_figures(&self, figures: &[Figures]) {
         if let Err(error) = self.store.add_figures(figures).await {
-            tracing::error!(%error, "figures of a reply are not counted");
+            tracing::error!(%error, "the figures of a reply could not be counted");
         }
     }
 

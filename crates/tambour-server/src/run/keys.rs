@@ -212,7 +212,7 @@ impl ActiveKey {
     fn new(key: KeyRow) -> ActiveKey {
         let limits = key.limits.as_deref().map(|limits| {
             serde_json::from_str(limits).unwrap_or_else(|error| {
-                tracing::error!(%error, key = key.id, "what a key may do cannot be read; it may ask nobody");
+                tracing::error!(%error, key = key.id, "limits of a key cannot be read; it may ask no model");
                 Limits { aliases: Some(Vec::new()), ..Limits::default() }
             })
         });

@@ -160,16 +160,19 @@ async fn begin_message(
         }
         AcquireOutcome::InProgress => return Err(request_repeats::in_progress_problem()),
         AcquireOutcome::Busy => {
-            return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
+            return Err(Problem::conflict(
+                "conversation_busy",
+                "another message of the conversation is running",
+            ));
         }
         AcquireOutcome::NoConversation => {
             return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
         }
-        AcquireOutcome::NoMessage => return Err(Problem::not_found("the message is not there any more")),
+        AcquireOutcome::NoMessage => return Err(Problem::not_found("the message no longer exists")),
         AcquireOutcome::StateGone => {
             return Err(Problem::conflict(
                 "state_gone",
-                "the state before this message is gone, since a later message was deleted",
+                "the state before this message is gone, because a later message was deleted",
             ));
         }
     };
@@ -222,7 +225,7 @@ async fn begin_message(
         // Failing here leaves the message valid; timed lore restarts in the next turn.
         let repeated = engine.store.put_lore(&row.conversation_id, &json!(timed_effects).to_string()).await;
         repeated.unwrap_or_else(
-            |error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"),
+            |error| tracing::warn!(%error, message_id = row.id, "world info could not be stored"),
         );
     }
     Metrics::increment(&engine.metrics.messages);

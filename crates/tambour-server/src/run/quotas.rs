@@ -68,7 +68,7 @@ impl Quotas {
             && key_usage.tokens >= *max
         {
             let detail =
-                format!("this key may use {} in a day, and they are used up", format_count(*max, "token"));
+                format!("this key may use {} in a day, and has used them up", format_count(*max, "token"));
             return Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)));
         }
         if let Some(max) = requests_per_minute {
@@ -119,8 +119,8 @@ impl Limits {
             return Ok(());
         }
         let detail = format!(
-            "this key may ask {} by the routes of other protocols (`/v1/chat/completions` and so on), and nothing else",
-            if aliases.is_empty() { "nobody".to_owned() } else { aliases.join(", ") }
+            "by the routes of other protocols (`/v1/chat/completions` and so on) this key may ask only these aliases: {}",
+            if aliases.is_empty() { "none".to_owned() } else { aliases.join(", ") }
         );
         Err(Problem::new(axum::http::StatusCode::FORBIDDEN, "model_forbidden", detail))
     }
@@ -187,13 +187,13 @@ impl Limits {
         if let Some(name) = overrides.next() {
             let field = format!("tambour.{name}");
             let detail =
-                format!("this key is limited to aliases, and the alias says `{name}`: leave out `{field}`");
+                format!("this key is limited to aliases, and the alias sets `{name}`: leave out `{field}`");
             return refusal(field, detail);
         }
         if let Some(name) = extra_fields.find(|name| !ALLOWED_FIELDS.contains(&name.as_str())) {
             let detail = format!(
-                "this key is limited to aliases, and may not send `{name}` to their services: it may choose another model; \
-                 those that it may send are {}",
+                "this key is limited to aliases, and may not send `{name}` to their services, since it could \
+                 choose another model; it may send {}",
                 ALLOWED_FIELDS.join(", ")
             );
             return refusal(name.clone(), detail);

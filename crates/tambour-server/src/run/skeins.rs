@@ -113,11 +113,11 @@ pub(crate) async fn render(
     settings: RenderSettings,
 ) -> Result<RenderedPrompt, Problem> {
     if parts.books.len() > MAX_BOOKS {
-        let detail = format!("`lorebook_ids` has at most {MAX_BOOKS} ids, not {}", parts.books.len());
+        let detail = format!("`lorebook_ids` must have at most {MAX_BOOKS} ids, not {}", parts.books.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
     if parts.skein.is_none() && parts.card.is_none() && parts.books.is_empty() {
-        let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
+        let detail = "a prompt needs `skein`, `card_id` or `lorebook_ids`";
         return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
     }
     let PromptParts { skein, card, books, mut context, timed: timed_effects } = parts;
@@ -133,8 +133,9 @@ pub(crate) async fn render(
         files.push((kind, row));
     }
     if bytes > MAX_IMPORT_BYTES {
-        let detail =
-            format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
+        let detail = format!(
+            "the cards and books of one prompt must have at most {MAX_IMPORT_BYTES} bytes, not {bytes}"
+        );
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
     let mut other_files = Vec::with_capacity(files.len());
@@ -211,7 +212,7 @@ fn render_budget(engine: &Engine, is_abandoned: Arc<AtomicBool>) -> Budget {
 pub(crate) fn reparse_import(file: &str, bytes: &[u8]) -> Result<ImportedFile, Problem> {
     import_file(file, bytes, &ImportLimits::default()).map_err(|error| {
         tracing::error!(%error, "an imported file cannot be read");
-        let detail = "the stored file cannot be read any more; import it again";
+        let detail = "the stored file can no longer be read; import it again";
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     })
 }

@@ -54,7 +54,7 @@ pub(crate) async fn load_message_state(
             tracing::warn!(
                 message_id = row.id,
                 problem = problem.detail(),
-                "the schema of the state is not used"
+                "the schema of the state cannot be used and is ignored"
             );
             None
         }
@@ -93,7 +93,7 @@ pub(crate) async fn wait_change_turn(
     tokio::time::timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
-            "a message of the conversation runs; its state changes when that has ended",
+            "a message of the conversation is running; change the state after it has ended",
         )
     })
 }
@@ -116,7 +116,7 @@ pub(crate) fn check_version(row: &StateRow, based_on: Option<&str>) -> Result<()
         return Ok(());
     }
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let detail = "the state has changed meanwhile; `present` is what it is now";
+    let detail = "the state has changed in the meantime; `present` is the current state";
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
     Err(problem.with("present", json!({"state": row.state, "schema": schema, "version": now})))
 }

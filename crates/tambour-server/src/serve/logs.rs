@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError};
 /// The filter cannot be read.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(filter(&config.log))
-        .map_err(|error| config.field_error("log", &format!("is no filter: {error}")))?;
+        .map_err(|error| config.field_error("log", &format!("is not a valid filter: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A log line that cannot be written is dropped: reporting it would write to the same place and panic.
     let lines = lines.log_internal_errors(false);

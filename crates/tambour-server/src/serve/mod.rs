@@ -53,7 +53,7 @@ pub enum StartError {
 
 /// The server has stopped by itself because its store failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server has stopped, since its store could not go on; the log says why")]
+#[error("the server has stopped because its store failed; the log says why")]
 pub struct ServerFailed;
 
 /// A server that is listening.
@@ -126,7 +126,7 @@ impl Server {
         let interrupted =
             record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
-            tracing::warn!(interrupted, "messages that were running have been closed");
+            tracing::warn!(interrupted, "interrupted messages have been closed");
         }
         loaded_config.mcp.start();
         Ok(Server {
@@ -195,7 +195,7 @@ impl Server {
                 accept_result = listener.accept() => accept_result,
                 () = &mut stop => break,
                 () = app.store.wait_dead() => {
-                    tracing::error!("the store cannot go on; the server stops");
+                    tracing::error!("the store failed; the server stops");
                     result = Err(ServerFailed);
                     break;
                 }
@@ -237,7 +237,7 @@ impl Server {
         // it or it has no effect.
         let patience = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
         if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
-            tracing::warn!("what was deleted is still in the files; the next start takes it out");
+            tracing::warn!("deleted data is still in the files; the next start removes it");
             sweep.abort();
         }
         app.loaded_config().mcp.stop().await;

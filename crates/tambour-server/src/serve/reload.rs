@@ -53,16 +53,16 @@ impl ReloadHandle {
         };
         match result {
             Ok(fixed_fields) if fixed_fields.is_empty() => {
-                tracing::info!("the configuration has been loaded again")
+                tracing::info!("the configuration was reloaded")
             }
             Ok(fixed_fields) => {
                 tracing::warn!(
                     needs_restart = fixed_fields.join(", "),
-                    "the configuration has been loaded again, in part"
+                    "the configuration was reloaded in part"
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "the configuration was not loaded again; the old one holds")
+                tracing::error!(%error, "the configuration was not reloaded; the old one stays in effect")
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) async fn run_supervised<F: Future<Output = ()> + Send + 'static>(
         app.metrics.count_panic(name);
         let pause = pauses.next_pause(start_time.elapsed());
         let again_ms = millis(pause);
-        tracing::error!(task = name, again_ms, "a task of the server panicked; it is begun again");
+        tracing::error!(task = name, again_ms, "a task of the server panicked; restarting it");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = app.shutdown.cancelled() => return,

@@ -23,18 +23,18 @@ pub(crate) async fn run(app: Arc<App>) {
     loop {
         match expire(&app).await {
             Ok(found) => due |= found,
-            Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
+            Err(error) => tracing::warn!(%error, "expired messages could not be deleted"),
         }
         app.claims.drop_expired(None);
         match app.store.delete_responses(&request_repeats::repeat_since()).await {
             Ok(found) => due |= found,
-            Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
+            Err(error) => tracing::warn!(%error, "expired responses could not be deleted"),
         }
         fail::point("sweep");
         if due {
             match app.store.sweep(&app.shutdown).await {
                 Ok(is_done) => due = !is_done,
-                Err(error) => tracing::warn!(%error, "what was deleted is still in the files; trying again"),
+                Err(error) => tracing::warn!(%error, "deleted data is still in the files; trying again"),
             }
         }
         tokio::select! {
@@ -57,7 +57,7 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
         if expired_ids.is_empty() || app.shutdown.is_cancelled() {
             return Ok(found);
         }
-        tracing::info!(messages = expired_ids.len(), "messages whose time is over are deleted");
+        tracing::info!(messages = expired_ids.len(), "deleting expired messages");
         app.store.delete_messages(&expired_ids).await?;
         found = true;
     }
@@ -79,7 +79,7 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             fail::point("sweep.dialogue");
             // `close_if_idle` fails if a turn has begun, and lets none begin afterwards.
             if is_over(app, &id, retention).await? && app.store.close_if_idle(&id) {
-                tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
+                tracing::info!(dialogue = id, "deleting an expired dialogue");
                 app.store.delete_dialogue(&id).await?;
                 found = true;
             }

@@ -87,8 +87,8 @@ impl HttpClient for ExportClient {
         // Logged once, not for each batch.
         let was_failing = self.is_failing.swap(error_text.is_some(), Ordering::Relaxed);
         match error_text {
-            Some(error) if !was_failing => tracing::warn!(error, "the collector takes no traces"),
-            None if was_failing => tracing::info!("the collector takes traces again"),
+            Some(error) if !was_failing => tracing::warn!(error, "the collector does not accept traces"),
+            None if was_failing => tracing::info!("the collector accepts traces again"),
             _ => {}
         }
         outcome

@@ -54,7 +54,10 @@ impl TelemetryConfig {
         let telemetry_error =
             |field: &str, reason: &str| Err(origins.field_error(&format!("telemetry.{field}"), reason));
         if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
-            return telemetry_error("sample_ratio", &format!("is 0 to 1, not {}", telemetry.sample_ratio));
+            return telemetry_error(
+                "sample_ratio",
+                &format!("must be 0 to 1, not {}", telemetry.sample_ratio),
+            );
         }
         if telemetry.service_name.trim().is_empty() {
             return telemetry_error("service_name", "is empty");
@@ -74,12 +77,12 @@ impl TelemetryConfig {
             }
             Ok(url) if url.path().trim_end_matches('/').ends_with("/v1/traces") => telemetry_error(
                 "otlp_endpoint",
-                &format!("is `{masked_url}`; `/v1/traces` is put behind it by the server: leave that out"),
+                &format!("is `{masked_url}`; leave out `/v1/traces`, which the server appends"),
             ),
             Ok(_) => Ok(()),
             Err(error) => telemetry_error(
                 "otlp_endpoint",
-                &format!("is `{masked_url}`, which is no URL ({error}); {example}"),
+                &format!("is `{masked_url}`, which is not a valid URL ({error}); {example}"),
             ),
         }
     }

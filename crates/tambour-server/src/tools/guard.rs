@@ -19,7 +19,7 @@ pub(crate) struct WebhookGuard {
 pub(crate) enum WebhookRefusal {
     /// The URL is unusable.
     #[error(
-        "`{0}` is no URL of a webhook: it begins with http:// or https://, names a host, and holds no password"
+        "`{0}` is not a valid webhook URL: it must begin with http:// or https://, name a host, and hold no password"
     )]
     Url(String),
     /// The configuration does not list the host.
@@ -27,7 +27,7 @@ pub(crate) enum WebhookRefusal {
     Host(String),
     /// The address is private.
     #[error(
-        "the address {0} is of this machine or of a private network; `tools.allow_private` of the server's configuration permits those"
+        "the address {0} belongs to this machine or a private network; `tools.allow_private` of the server's configuration permits those"
     )]
     Private(IpAddr),
     /// The address is never called.

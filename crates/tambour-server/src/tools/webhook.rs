@@ -119,7 +119,7 @@ impl WebhookClient {
         match result {
             Ok(client) => Ok(self.client.get_or_init(|| client)),
             Err(build_error) => {
-                tracing::error!(error = %build_error, "the client of webhooks cannot be made");
+                tracing::error!(error = %build_error, "the HTTP client for webhooks cannot be created");
                 Err(CallError::NoClient)
             }
         }

@@ -67,7 +67,7 @@ impl UpstreamCall {
         match wait {
             Some(wait) => {
                 let wait_ms = wait.as_millis();
-                tracing::warn!(message_id, upstream, %code, attempt, wait_ms, "an upstream failed, and is asked again");
+                tracing::warn!(message_id, upstream, %code, attempt, wait_ms, "an upstream failed; retrying");
                 self.attempt += 1;
             }
             None => {

@@ -85,7 +85,7 @@ pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failu
     }
     let text = |text: String| vec![ChatPart::Text(text.into())];
     match turns.first() {
-        None if system.is_empty() => return Err(unsendable_failure("nothing is said to the model")),
+        None if system.is_empty() => return Err(unsendable_failure("the prompt for the model is empty")),
         // Services need a user message, so a lone system prompt becomes one.
         None => turns.push(ChatTurn { is_model: false, parts: text(std::mem::take(&mut system)) }),
         Some(ChatTurn { is_model: true, .. }) => {
@@ -147,8 +147,9 @@ fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
     let Some(data_url) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
     let (head, data) = data_url.split_once(',').unwrap_or_default();
     let kind = head.strip_suffix(";base64").filter(|kind| !kind.is_empty());
-    let kind =
-        kind.ok_or_else(|| unsendable_failure("a `data:` URL of an image is `data:image/TYPE;base64,...`"))?;
+    let kind = kind.ok_or_else(|| {
+        unsendable_failure("a `data:` URL of an image must be `data:image/TYPE;base64,...`")
+    })?;
     Ok(ImageSource::Inline { kind: kind.split(';').next().unwrap_or(kind), data })
 }
 

@@ -72,20 +72,22 @@ impl UpstreamSection<'_> {
                 .map_err(|error| url_error("kind", &error)),
             "replay" => {
                 let replies = RecordedReplies::load_file(settings.url.as_ref()).map(ReplySource::Replay);
-                replies.map_err(|error| url_error("url", &format!("names no recordings: {error}")))
+                replies.map_err(|error| {
+                    url_error("url", &format!("does not name a file of recordings: {error}"))
+                })
             }
             other => {
                 let Some(kind) = ServiceKind::from_name(other) else {
                     let known_names = ServiceKind::ALL.map(ServiceKind::name).join(", ");
                     let reason = format!(
-                        "is `{other}`, and there is no such kind; known: {known_names}, replay, demo"
+                        "is `{other}`, which is not a known kind; known: {known_names}, replay, demo"
                     );
                     return Err(url_error("kind", &reason));
                 };
                 let (url, key) = (self.base_url(name, kind, settings)?, self.upstream_key(name, settings)?);
                 HttpService::new(kind, url, settings.model.clone(), key, *self.timeouts)
                     .map(|service| ReplySource::Service(Box::new(service)))
-                    .map_err(|error| url_error("url", &format!("cannot be asked over TLS: {error}")))
+                    .map_err(|error| url_error("url", &format!("cannot be used over TLS: {error}")))
             }
         }
     }
@@ -108,19 +110,20 @@ impl UpstreamSection<'_> {
         }
         if !["http://", "https://"].iter().any(|scheme| upstream.url.to_ascii_lowercase().starts_with(scheme))
         {
-            let advice =
-                if upstream.url.contains("://") { "" } else { &format!("; perhaps `http://{masked_url}`") };
-            return url_error(format!(
-                "begins with http:// or https://, and `{masked_url}` does not{advice}"
-            ));
+            let advice = if upstream.url.contains("://") {
+                ""
+            } else {
+                &format!("; did you mean `http://{masked_url}`?")
+            };
+            return url_error(format!("must begin with http:// or https://, but is `{masked_url}`{advice}"));
         }
         match Url::parse(&upstream.url) {
             Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&upstream.url),
             Ok(_) => url_error(format!(
-                "takes a base URL, without a query: `{}` is put behind `{masked_url}`",
+                "must be a base URL without a query: `{}` is appended to `{masked_url}`",
                 kind.path()
             )),
-            Err(error) => url_error(format!("takes a base URL, and `{masked_url}` is none: {error}")),
+            Err(error) => url_error(format!("must be a base URL, but is `{masked_url}`: {error}")),
         }
     }
 
@@ -148,6 +151,6 @@ impl UpstreamSection<'_> {
         };
         key.and_then(|key| parse_key(&key))
             .map(Some)
-            .map_err(|error| self.origins.field_error(&field, &format!("names {from}, and {error}")))
+            .map_err(|error| self.origins.field_error(&field, &format!("names {from}, but {error}")))
     }
 }

@@ -90,7 +90,7 @@ impl DecodeProgress {
             Err(error) => {
                 self.is_damaged |= data.starts_with(b"{") && !error.is_data();
                 let (message_id, bytes) = (&*self.message, data.len());
-                tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
+                tracing::warn!(message_id, %error, bytes, "skipped a malformed frame of the upstream");
                 None
             }
         }
@@ -101,7 +101,7 @@ impl DecodeProgress {
         self.call_bytes += bytes;
         let is_within = self.call_bytes <= MAX_BODY_BYTES;
         if !is_within {
-            let message = format!("the calls of the answer are longer than {MAX_BODY_BYTES} bytes");
+            let message = format!("the tool calls of the answer are longer than {MAX_BODY_BYTES} bytes");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
         is_within
@@ -112,7 +112,7 @@ impl DecodeProgress {
         self.call_count += 1;
         let is_within = self.call_count <= MAX_CALLS;
         if !is_within {
-            let message = format!("the answer has more than {MAX_CALLS} calls");
+            let message = format!("the answer has more than {MAX_CALLS} tool calls");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
         is_within
@@ -121,7 +121,7 @@ impl DecodeProgress {
     /// Returns the end of a cleanly ended stream.
     fn end(&mut self) -> InputEnd {
         if self.has_bytes && !self.has_frame && !self.is_done {
-            let message = "the upstream sent something that is no reply";
+            let message = "the upstream sent data that is not a reply";
             return InputEnd::Failed(new_failure("upstream_malformed", message, false));
         }
         let end = match (self.finish.take(), self.is_done) {

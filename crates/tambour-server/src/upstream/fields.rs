@@ -159,9 +159,7 @@ pub(super) fn response_format(request: &ModelRequest) -> Option<ReplyFormat<'_>>
 pub(super) fn require_model<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
     let missing_model = || {
         let advice = "name one in the request or in `model` of the upstream";
-        unsendable_failure(format!(
-            "a service of the kind `{kind}` is asked for a model, and there is none; {advice}"
-        ))
+        unsendable_failure(format!("a service of the kind `{kind}` needs the name of a model; {advice}"))
     };
     model.filter(|model| !model.trim().is_empty()).ok_or_else(missing_model)
 }

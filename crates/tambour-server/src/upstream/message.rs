@@ -111,14 +111,14 @@ impl Message {
     fn check_content(&self) -> Option<String> {
         let Message { role, content, tool_calls, tool_call_id, .. } = self;
         if !ROLES.contains(&role.as_str()) {
-            return Some(format!("a role is {}, not `{role}`", ROLES.join(", ")));
+            return Some(format!("a role must be {}, not `{role}`", ROLES.join(", ")));
         }
         let content_parts = match content {
             None => false,
             Some(Content::Text(_)) => true,
             Some(Content::Parts(parts)) => {
                 if let Some(part) = parts.iter().find(|part| !part["type"].is_string()) {
-                    return Some(format!("a part of `content` is an object with a `type`, not {part}"));
+                    return Some(format!("a part of `content` must be an object with a `type`, not {part}"));
                 }
                 !parts.is_empty()
             }
@@ -127,10 +127,12 @@ impl Message {
             return Some(format!("the `content` of the message of role `{role}` is empty"));
         }
         if !tool_calls.is_empty() && role != "assistant" {
-            return Some(format!("only an assistant has `tool_calls`, not `{role}`"));
+            return Some(format!("only a message of role `assistant` may have `tool_calls`, not `{role}`"));
         }
         if (role == "tool") != tool_call_id.is_some() {
-            return Some("a message of role `tool`, and no other, has a `tool_call_id`".to_owned());
+            return Some(
+                "a message of role `tool` must have a `tool_call_id`, and no other may have one".to_owned(),
+            );
         }
         None
     }

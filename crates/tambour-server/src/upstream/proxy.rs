@@ -63,7 +63,7 @@ impl Service<Uri> for ProxyConnector {
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             let refusal = format!(
-                "a proxy has to be one for HTTP, not `{}`",
+                "a proxy must be an HTTP proxy, not `{}`",
                 proxy.uri().scheme_str().unwrap_or_default()
             );
             return Box::pin(async move { Err(refusal.into()) });

@@ -95,10 +95,7 @@ impl RecordedReplies {
             let message = match &request.model {
                 Some(id) => {
                     let known_names = list_names(id, self.records.iter().map(|record| record.id.as_str()));
-                    format!(
-                        "there is no recording `{}`, which `model` picks; known: {known_names}",
-                        clip_name(id)
-                    )
+                    format!("`model` names an unknown recording `{}`; known: {known_names}", clip_name(id))
                 }
                 None => {
                     let protocols = self.records.iter().filter_map(|record| record.protocol.as_deref());
@@ -114,7 +111,7 @@ impl RecordedReplies {
         if request.response_format.is_some() {
             tracing::debug!(
                 message_id = %request.message,
-                "a recording is played as it was made: `response_format` does nothing"
+                "a recording is played unchanged: `response_format` is ignored"
             );
         }
         Ok(RecordingPlayer { record, at: 0, chunk_delay: self.chunk_delay })
@@ -156,7 +153,7 @@ fn parse_record(line: &str) -> Result<Arc<RecordedReply>, String> {
         record.protocol.as_deref().filter(|name| !known_names.clone().any(|known_names| known_names == *name))
     {
         return Err(format!(
-            "there is no `protocol` `{}`; known: {}",
+            "unknown `protocol` `{}`; known: {}",
             clip_name(name),
             list_names(name, known_names)
         ));

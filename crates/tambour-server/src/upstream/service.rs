@@ -119,7 +119,11 @@ impl HttpService {
         }
         let request = self.kind.add_headers(request, self.key.as_deref());
         let request = request.body(Full::from(body.to_string())).map_err(|error| {
-            new_failure("upstream_refused", format!("the upstream cannot be sent a request: {error}"), false)
+            new_failure(
+                "upstream_refused",
+                format!("the request for the upstream cannot be built: {error}"),
+                false,
+            )
         })?;
         match tokio::time::timeout_at(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => Ok(response),

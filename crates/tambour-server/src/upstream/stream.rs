@@ -162,9 +162,9 @@ impl HttpReply {
         if now >= self.deadline {
             Some(timeout_item(&format!("the reply took longer than `timeouts.total_ms`, {total_ms} ms")))
         } else if now >= self.last_data + self.timeouts.silence() {
-            Some(timeout_item("the upstream fell silent"))
+            Some(timeout_item("the upstream stopped sending"))
         } else if now >= self.last_content + self.timeouts.content() {
-            let reason = "the upstream sent no content, only signs of life, for";
+            let reason = "the upstream sent no content, only keep-alives, for";
             Some(timeout_item(&format!("{reason} `timeouts.content_ms`, {content_ms} ms")))
         } else {
             None

@@ -95,13 +95,13 @@ async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
     let url = "url = \"http://127.0.0.1:1/mcp\"";
     for (lines, place, expected_text) in [
         (&["[mcp.a]", url][..], ":1:", "missing field `tools`"),
-        (&["[mcp.a]", url, "tools = []"], ":3:1: `mcp.a.tools`", "nothing joins"),
+        (&["[mcp.a]", url, "tools = []"], ":3:1: `mcp.a.tools`", "no tool would be offered"),
         (&["[mcp.a]", url, "tools = [\"*\"]", "colour = 1"], ":4:1", "colour"),
         (&["", "[mcp.a]", "tools = [\"*\"]"], ":2:6: `mcp.a`", "neither a `url` nor a `command`"),
         (&["[mcp.a]", url, "tools = [\"*\"]", "command = \"x\""], ":4:1: `mcp.a.command`", "one of them"),
         (&["[mcp.Big]", url, "tools = [\"*\"]"], ":1:6: `mcp.Big`", "a-z"),
         (&["[mcp.a]", "url = \"127.0.0.1:1\"", "tools = [\"*\"]"], ":2:1: `mcp.a.url`", "http://"),
-        (&["[mcp.a]", "url = \"http://\"", "tools = [\"*\"]"], ":2:1: `mcp.a.url`", "no URL"),
+        (&["[mcp.a]", "url = \"http://\"", "tools = [\"*\"]"], ":2:1: `mcp.a.url`", "not a valid URL"),
         (&["[mcp.a]", url, "args = [\"x\"]", "tools = [\"*\"]"], ":3:1: `mcp.a.args`", "`command`"),
         (&["[mcp.a]", "command = \" \"", "tools = [\"*\"]"], ":2:1: `mcp.a.command`", "empty"),
         (
@@ -123,7 +123,7 @@ async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
         (
             &["[mcp.a]", url, "tools = [\"*\"]", "headers = { \"a b\" = \"x\" }"],
             ":4:1: `mcp.a.headers`",
-            "no header",
+            "not a valid header",
         ),
         (&["[mcp.a]", url, "tools = [\"a b\"]"], ":3:1: `mcp.a.tools`", "letters"),
         (&["[mcp.a]", url, "tools = [\"*\"]", "prefix = \"a/\""], ":4:1: `mcp.a.prefix`", "letters"),
@@ -337,7 +337,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
         (
             &upstream("url = \"127.0.0.1:9100/v1\""),
             ("A", "b"),
-            &["FILE:5:1: `upstreams.mine.url`", "perhaps `http://127.0.0.1:9100/v1`"],
+            &["FILE:5:1: `upstreams.mine.url`", "did you mean `http://127.0.0.1:9100/v1`?"],
         ),
         (&upstream("url = \"ftp://x/v1\""), ("A", "b"), &["FILE:5:1: ", "ftp://x/v1", "https://"]),
         (&upstream("url = \"http://\""), ("A", "b"), &["FILE:5:1: ", "http://"]),

@@ -292,7 +292,8 @@ async fn a_writer_of_the_database_that_dies_stops_the_server_and_loses_nothing()
     gate.open();
     let (code, folder, log) = process.wait_exit().await;
     assert_eq!(code, Some(1), "{log}");
-    for log_line in ["the writer of the database has died", "the store cannot go on; the server stops"] {
+    for log_line in ["the writer of the database stopped unexpectedly", "the store failed; the server stops"]
+    {
         let line =
             log.lines().find(|line| line.contains(log_line)).unwrap_or_else(|| panic!("{log_line}: {log}"));
         assert!(line.contains(r#""level":"ERROR""#), "{line}");

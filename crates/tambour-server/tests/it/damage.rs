@@ -354,7 +354,7 @@ async fn a_server_refuses_to_start_over_a_damaged_journal() {
     std::fs::write(&file, &bytes).unwrap();
     let message = killed_server.start_error().await;
     for part in
-        [file.to_str().unwrap(), &killed_server.running, "is cut off", "behind event ", "--accept-loss"]
+        [file.to_str().unwrap(), &killed_server.running, "is cut off", "after event ", "--accept-loss"]
     {
         assert!(message.contains(part), "{part}: {message}");
     }
@@ -374,7 +374,7 @@ async fn a_server_refuses_to_start_over_a_damaged_journal() {
 async fn a_journal_that_is_gone_or_empty_or_cut_off_says_so() {
     // Bytes that are left of the file.
     for (expected_text, remaining_bytes) in
-        [("is gone, which had", None), ("has 0 of ", Some(0)), ("has 12 of ", Some(12))]
+        [("is missing, which had", None), ("has 0 of ", Some(0)), ("has 12 of ", Some(12))]
     {
         let killed_server = kill_server().await;
         let file = segment_file(&killed_server.journal_folder());
@@ -383,7 +383,8 @@ async fn a_journal_that_is_gone_or_empty_or_cut_off_says_so() {
             Some(bytes) => std::fs::write(&file, &std::fs::read(&file).unwrap()[..bytes]).unwrap(),
         }
         let message = killed_server.start_error().await;
-        for part in [expected_text, &killed_server.running, "1 message is perhaps cut off", "--accept-loss"] {
+        for part in [expected_text, &killed_server.running, "1 message is possibly cut off", "--accept-loss"]
+        {
             assert!(message.contains(part), "{part}: {message}");
         }
         let server = killed_server.start(true).await;

@@ -343,7 +343,7 @@ async fn aliases_that_cannot_be_asked_are_told_at_start() {
     for (name, expected_text) in [
         (
             "nobody",
-            "FILE:3:1: `aliases.main.fallback` names `nobody`, and there is no such other alias; known: spare",
+            "FILE:3:1: `aliases.main.fallback` names `nobody`, which is not another alias; known: spare",
         ),
         ("main", "FILE:3:1: `aliases.main.fallback` names `main`"),
     ] {

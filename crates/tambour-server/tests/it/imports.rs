@@ -522,7 +522,7 @@ async fn an_alias_has_a_prompt_of_blocks() {
     // A configuration that cannot work is refused at start.
     for (skein, lines, expected_text) in [
         ("no-such-file.yaml", None, "cannot be read"),
-        (folder.write_file("bad.yaml", "blocks: 5\n").to_str().unwrap(), None, "is no prompt"),
+        (folder.write_file("bad.yaml", "blocks: 5\n").to_str().unwrap(), None, "is not a valid prompt"),
         (file.to_str().unwrap(), Some("You sum."), "system_prompt"),
     ] {
         let mut config = crate::server::test_config(&folder);

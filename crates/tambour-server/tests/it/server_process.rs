@@ -291,8 +291,8 @@ async fn lines_about_a_call_of_an_upstream_name_the_message() {
     process.server.wait_ended(id.as_str().unwrap()).await;
     let lines = log_lines(&process, "an upstream failed\"").await;
     for (message, code) in [
-        ("an upstream failed, and is asked again", "upstream_rate_limited"),
-        ("a frame of the upstream is not what it should be; passed over", ""),
+        ("an upstream failed; retrying", "upstream_rate_limited"),
+        ("skipped a malformed frame of the upstream", ""),
         ("an upstream failed", "upstream_closed"),
         ("message", ""),
     ] {

@@ -166,7 +166,7 @@ async fn recordings_name_a_dialect_that_there_is() {
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
     let refusal =
         tambour_server::Server::start(config.clone()).await.err().expect("it is refused").to_string();
-    assert!(refusal.contains("line 1: there is no `protocol` `plane`; known: plain"), "{refusal}");
+    assert!(refusal.contains("line 1: unknown `protocol` `plane`; known: plain"), "{refusal}");
     folder.write_file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"ai_ask\", \"chunks\": [\"x\"]}\n");
     let server = TestServer::serve(folder, config).await;
     let response =

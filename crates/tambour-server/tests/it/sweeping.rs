@@ -121,7 +121,7 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
     // Both work again.
     crate::deletion::wait_until_erased(&data_folder(&process), "a-word-to-delete").await;
     let log = std::fs::read_to_string(process.server.folder.0.join("log")).unwrap();
-    assert!(log.contains("a task of the server panicked; it is begun again"), "{log}");
+    assert!(log.contains("a task of the server panicked; restarting it"), "{log}");
 }
 
 /// The data folder of the server.
@@ -132,8 +132,8 @@ fn data_folder(process: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn threads_of_the_store_that_panic_stop_the_server() {
     for (point, log_line) in [
-        ("checkpoint", "the task that brings the write-ahead file to the database has died"),
-        ("sync.before", "the thread that brings the journal to the disk has died"),
+        ("checkpoint", "the task that copies the write-ahead file to the database panicked"),
+        ("sync.before", "the thread that writes the journal to the disk panicked"),
     ] {
         let mock = MockServer::start(vec![reply_script(&"x".repeat(2 << 20), 64 << 10)]).await;
         let process = ServerProcess::durable(&mock);
@@ -148,7 +148,7 @@ async fn threads_of_the_store_that_panic_stop_the_server() {
         }
         let (code, _folder, log) = process.wait_exit().await;
         assert_eq!(code, Some(1), "{log}");
-        assert!(log.contains(log_line) && log.contains("the store cannot go on"), "{log}");
+        assert!(log.contains(log_line) && log.contains("the store failed; the server stops"), "{log}");
     }
 }
 

@@ -371,10 +371,10 @@ async fn an_endpoint_that_is_none_is_refused_with_its_place() {
     let folder = Folder::new();
     for (endpoint, expected_text) in [
         ("otlp_endpoint = \"localhost:4318\"", "it takes the base URL of a collector"),
-        ("otlp_endpoint = \"http://127.0.0.1:4318/v1/traces\"", "`/v1/traces` is put behind it"),
+        ("otlp_endpoint = \"http://127.0.0.1:4318/v1/traces\"", "leave out `/v1/traces`"),
         ("otlp_endpoint = \"http://u:pass@127.0.0.1:4318/?token=abc\"", "with a query"),
-        ("sample_ratio = 1.5", "is 0 to 1, not 1.5"),
-        ("sample_ratio = nan", "is 0 to 1, not NaN"),
+        ("sample_ratio = 1.5", "must be 0 to 1, not 1.5"),
+        ("sample_ratio = nan", "must be 0 to 1, not NaN"),
         ("service_name = \" \"", "is empty"),
     ] {
         let file = folder.write_file("tambour.toml", &format!("[telemetry]\n{endpoint}\n"));

@@ -267,12 +267,12 @@ async fn every_silence_ends() {
     let silences = [
         (vec![Step::WaitDisconnect], "sent nothing"),
         (vec![Step::Head(200, vec![]), Step::WaitDisconnect], "sent nothing"),
-        (vec![delta_step("Fo"), Step::WaitDisconnect], "fell silent"),
+        (vec![delta_step("Fo"), Step::WaitDisconnect], "stopped sending"),
     ];
     for (script, expected_text) in silences {
         let mock = MockServer::start(vec![script]).await;
         let server = TestServer::start(&mock, |config| match expected_text {
-            "fell silent" => config.timeouts.silence_ms = 150,
+            "stopped sending" => config.timeouts.silence_ms = 150,
             _ => config.timeouts.first_byte_ms = 150,
         })
         .await;

@@ -257,7 +257,7 @@ fn what_is_too_long_is_an_error() {
         let calls: String = (0..1025).map(|n| frame.replace('N', &n.to_string())).collect();
         let items = items_as_json(decode_items(kind, calls.as_bytes(), &[]));
         assert_eq!(items.len(), 1, "{}", kind.name());
-        assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 calls"), "{}", items[0]);
+        assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 tool calls"), "{}", items[0]);
     }
     // A long comment is ignored.
     let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);

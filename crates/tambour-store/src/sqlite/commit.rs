@@ -86,7 +86,7 @@ impl CommitState {
         tokio::spawn(async move {
             // Without checkpoints the write-ahead file would grow for ever.
             if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
-                tracing::error!("the task that brings the write-ahead file to the database has died");
+                tracing::error!("the task that copies the write-ahead file to the database panicked");
                 dead.cancel();
             }
         });
@@ -248,7 +248,7 @@ async fn run_checkpoints(
             Ok(connection) => connection,
             Err(sqlx::Error::PoolClosed) => return,
             Err(error) => {
-                tracing::warn!(%error, "a checkpoint of the database found no connection; it is tried again later");
+                tracing::warn!(%error, "no connection for a checkpoint of the database; trying again later");
                 continue;
             }
         };
@@ -257,7 +257,7 @@ async fn run_checkpoints(
                 overdue.store(pages > OVERDUE_PAGES && checkpointed < pages, Ordering::Relaxed)
             }
             Err(error) => {
-                tracing::warn!(%error, "a checkpoint of the database failed; it is tried again later")
+                tracing::warn!(%error, "a checkpoint of the database failed; trying again later")
             }
         }
     }

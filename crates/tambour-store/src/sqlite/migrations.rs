@@ -65,7 +65,7 @@ pub(super) async fn rebuild_old(pool: &SqlitePool) -> sqlx::Result<()> {
     const INCREMENTAL: i64 = 2;
     let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;
     if mode != INCREMENTAL {
-        tracing::info!("the database is written anew, so that deleted rows leave nothing");
+        tracing::info!("rewriting the database, so that deleted rows leave no traces");
         sqlx::query("vacuum").execute(pool).await?;
     }
     Ok(())

@@ -57,7 +57,7 @@ impl DatabaseWriter {
         tokio::spawn(async move {
             // Its unfinished work is on the journal; the next start recovers it.
             if task.await.is_err() {
-                tracing::error!("the writer of the database has died");
+                tracing::error!("the writer of the database stopped unexpectedly");
                 dead.cancel();
             }
         });

@@ -50,7 +50,7 @@ pub(in crate::http) async fn run_agent(
     let conversation = threads::find_or_create(&app, &caller, THREAD_KIND, &thread).await?;
     foreign_request.set("conversation_id", conversation.as_str());
     let Some(Value::Array(messages)) = body.remove("messages") else {
-        let detail = "`messages` is a list of messages";
+        let detail = "`messages` must be a list of messages";
         return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
     };
     let mut chat: Vec<Value> =

@@ -101,12 +101,12 @@ fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage,
     }
     let messages = body.remove("messages");
     let Some(Value::Array(messages)) = messages else {
-        return Err(new_problem("messages", "`messages` is a list of messages"));
+        return Err(new_problem("messages", "`messages` must be a list of messages"));
     };
     let messages: Vec<Vec<Value>> = messages.iter().map(chat_messages).collect::<Result<_, _>>()?;
     foreign_request.set("messages", messages.concat());
     if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
-        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` is a list"))?;
+        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` must be a list"))?;
         foreign_request.add_tools(tools.iter().map(|tool| (tool, "input_schema")))?;
     }
     if let Some(choice) = body.remove("tool_choice") {
@@ -134,7 +134,7 @@ fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage,
 fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
     let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
-    let role = role.ok_or_else(|| new_problem("a role is user or assistant".to_owned()))?;
+    let role = role.ok_or_else(|| new_problem("a role must be `user` or `assistant`".to_owned()))?;
     let blocks = match &message["content"] {
         Value::Array(blocks) => blocks,
         content => return Ok(vec![json!({"role": role, "content": content})]),
@@ -169,7 +169,7 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
             Some("thinking" | "redacted_thinking") => {}
             other => {
                 let kind = other.unwrap_or("none");
-                return Err(new_problem(format!("a block of the type `{kind}` is not taken")));
+                return Err(new_problem(format!("a block of the type `{kind}` is not supported")));
             }
         }
     }

@@ -51,14 +51,14 @@ fn parse_request(
     let streams = match body.remove("stream") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(streams)) => streams,
-        Some(_) => return Err(new_problem("stream", "`stream` is true or false")),
+        Some(_) => return Err(new_problem("stream", "`stream` must be true or false")),
     };
     let mut options = ChatOptions::default();
     if let Some(stream_options) = body.remove("stream_options") {
         options.usage = stream_options["include_usage"] == true;
     }
     if body.remove("n").is_some_and(|n| !matches!(n.as_u64(), Some(1)) && !n.is_null()) {
-        return Err(new_problem("n", "one answer at a time: `n` is 1"));
+        return Err(new_problem("n", "only one answer at a time: `n` must be 1"));
     }
     for name in ["temperature", "max_tokens", "top_p", "stop", "seed", "response_format"] {
         foreign_request.move_field(&mut body, name, name);
@@ -69,12 +69,12 @@ fn parse_request(
             if let Some(tool) = tools.iter().find(|tool| !tool["function"].is_object()) {
                 return Err(new_problem(
                     "tools",
-                    &format!("a tool is {{\"type\": \"function\", \"function\": ...}}, not {tool}"),
+                    &format!("a tool must be {{\"type\": \"function\", \"function\": ...}}, not {tool}"),
                 ));
             }
             foreign_request.add_tools(tools.iter().map(|tool| (&tool["function"], "parameters")))?;
         }
-        Some(_) => return Err(new_problem("tools", "`tools` is a list")),
+        Some(_) => return Err(new_problem("tools", "`tools` must be a list")),
     }
     foreign_request.foreign.tool_choice = body.remove("tool_choice").filter(|choice| !choice.is_null());
     if foreign_request.foreign.tool_choice.as_ref().is_some_and(|choice| choice == "none") {

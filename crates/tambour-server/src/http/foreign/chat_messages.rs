@@ -9,12 +9,12 @@ use crate::base::problem::Problem;
 pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {
     let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let Some(Value::Array(messages)) = messages else {
-        return Err(new_problem("`messages` is a list of messages".to_owned()));
+        return Err(new_problem("`messages` must be a list of messages".to_owned()));
     };
     let known_fields = ["role", "content", "name", "tool_calls", "tool_call_id"];
     let message = |(at, message): (usize, Value)| {
         let Value::Object(fields) = message else {
-            return Err(new_problem(format!("`messages[{at}]` is an object with `role` and `content`")));
+            return Err(new_problem(format!("`messages[{at}]` must be an object with `role` and `content`")));
         };
         let mut fields: Map<String, Value> = fields
             .into_iter()

@@ -83,7 +83,9 @@ impl ForeignRequest {
                 return Err(Problem::invalid("missing_field", "missing field `model`").with("field", "model"));
             }
             Some(_) => {
-                return Err(Problem::invalid("invalid_field", "`model` is a name").with("field", "model"));
+                return Err(
+                    Problem::invalid("invalid_field", "`model` must be a name").with("field", "model")
+                );
             }
         };
         let loaded_config = app.loaded_config();
@@ -103,7 +105,7 @@ impl ForeignRequest {
             let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
             if !loaded_config.upstreams.contains_key(upstream) {
                 let detail = format!(
-                    "there is no model `{model}`: it is an alias of the configuration, or UPSTREAM/MODEL with a configured upstream"
+                    "there is no model `{model}`: give an alias of the configuration, or UPSTREAM/MODEL with a configured upstream"
                 );
                 return Err(
                     Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail).with("field", "model")
@@ -162,7 +164,7 @@ impl ForeignRequest {
     ) -> Result<(), Problem> {
         for (function, schema) in functions {
             let Some(name) = function["name"].as_str() else {
-                return Err(Problem::invalid("invalid_field", "a tool has a `name`").with("field", "tools"));
+                return Err(Problem::invalid("invalid_field", "a tool needs a `name`").with("field", "tools"));
             };
             let description = function["description"].as_str().map(|text| {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -192,10 +194,10 @@ impl ForeignRequest {
             Some("text") => return Ok(()),
             Some("json_object") => None,
             Some("json_schema") => match &format["json_schema"]["schema"] {
-                Value::Null => return new_problem("`json_schema` has a `schema`"),
+                Value::Null => return new_problem("`json_schema` needs a `schema`"),
                 schema => Some(schema.clone()),
             },
-            _ => return new_problem("`type` is `text`, `json_object` or `json_schema`"),
+            _ => return new_problem("`type` must be `text`, `json_object` or `json_schema`"),
         };
         if format_fields.is_some_and(|format_fields| !format_fields["dialect"].is_null()) {
             return Ok(());
@@ -240,13 +242,13 @@ impl ForeignRequest {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(tambour_fields)) => {
                 if let Some(name) = PROTOCOL_FIELDS.iter().find(|name| tambour_fields.contains_key(**name)) {
-                    let detail = format!("`tambour.{name}` is said by fields of the protocol itself");
+                    let detail = format!("`tambour.{name}` is not allowed: use the protocol's own fields");
                     return Err(Problem::invalid("unknown_field", detail).with("field", *name));
                 }
                 tambour_fields
             }
             Some(_) => {
-                let detail = "`tambour` is an object with fields of POST /api/v1/messages";
+                let detail = "`tambour` must be an object with fields of POST /api/v1/messages";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tambour"));
             }
         };

@@ -138,13 +138,13 @@ pub(in crate::http) async fn input_items(
     let row = find_response(&app, &caller, &id).await?;
     let limit = limit.unwrap_or(20);
     if !(1..=100).contains(&limit) {
-        return Err(wrong("limit", "`limit` is 1 to 100"));
+        return Err(wrong("limit", "`limit` must be 1 to 100"));
     }
     let mut items = items::messages_to_items(&continuation::prompt_messages(&app, &row).await?, &row.id);
     match order.as_deref() {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
-        Some(_) => return Err(wrong("order", "`order` is `asc` or `desc`")),
+        Some(_) => return Err(wrong("order", "`order` must be `asc` or `desc`")),
     }
     let from = match after {
         None => 0,
@@ -183,16 +183,19 @@ async fn parse_request(
     let flag = |body: &mut Map<String, Value>, name: &'static str, default: bool| match body.remove(name) {
         None | Some(Value::Null) => Ok(default),
         Some(Value::Bool(on)) => Ok(on),
-        Some(_) => Err(new_problem(name, &format!("`{name}` is true or false"))),
+        Some(_) => Err(new_problem(name, &format!("`{name}` must be true or false"))),
     };
     let (in_background, store) = (flag(&mut body, "background", false)?, flag(&mut body, "store", true)?);
     if in_background && !store {
-        return Err(new_problem("store", "a response that runs in the background is stored, to be fetched"));
+        return Err(new_problem(
+            "store",
+            "a response that runs in the background must be stored, so that it can be fetched",
+        ));
     }
     let previous = match body.remove("previous_response_id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
-        Some(_) => return Err(new_problem("previous_response_id", "`previous_response_id` is an id")),
+        Some(_) => return Err(new_problem("previous_response_id", "`previous_response_id` must be an id")),
     };
     match &previous {
         None => foreign_request.set("messages", items_to_messages(input)?),
@@ -208,7 +211,7 @@ async fn parse_request(
     match body.remove("instructions") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => foreign_request.set_system(&text),
-        Some(_) => return Err(new_problem("instructions", "`instructions` is a text")),
+        Some(_) => return Err(new_problem("instructions", "`instructions` must be a text")),
     }
     foreign_request.move_field(&mut body, "temperature", "temperature");
     foreign_request.move_field(&mut body, "top_p", "top_p");
@@ -226,7 +229,7 @@ async fn parse_request(
         },
     }
     if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
-        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` is a list"))?;
+        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` must be a list"))?;
         if let Some(tool) = tools.iter().find(|tool| tool["type"] != "function") {
             return Err(new_problem(
                 "tools",

@@ -38,7 +38,7 @@ impl RunningThreads {
 /// Returns the id of the conversation that a client calls `name`.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        let detail = format!("the id of a {kind} has 1 to {MAX_NAME_BYTES} bytes");
+        let detail = format!("the id of a {kind} must have 1 to {MAX_NAME_BYTES} bytes");
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     let mut hash = Sha256::new();

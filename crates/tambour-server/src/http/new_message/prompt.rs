@@ -25,7 +25,7 @@ pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
     ] {
         if is_given {
             let detail =
-                format!("`{field}` belongs to a prompt of blocks: `skein`, `card_id` or `lorebook_ids`");
+                format!("`{field}` needs a prompt of blocks: give `skein`, `card_id` or `lorebook_ids`");
             return Err(new_problem("invalid_field", &detail, field));
         }
     }
@@ -70,7 +70,7 @@ pub(super) async fn rendered_prompt(
     let mut context = new.context.clone();
     let history = context.entry("history").or_insert_with(|| json!([]));
     let Some(history) = history.as_array_mut() else {
-        return Err(new_problem("`history` of a context is a list of messages", "context"));
+        return Err(new_problem("`history` of a context must be a list of messages", "context"));
     };
     match (&new.messages, &new.text) {
         (Some(_), Some(_)) => return Err(new_problem("give `messages` or `text`, not both", "text")),
@@ -81,7 +81,7 @@ pub(super) async fn rendered_prompt(
                     return Err(new_problem(&detail, missing.unwrap_or("messages")));
                 }
                 if !is_text(message) {
-                    let detail = "with a prompt of blocks, `messages` are texts without calls of tools";
+                    let detail = "with a prompt of blocks, `messages` must be texts without tool calls";
                     return Err(new_problem(detail, "messages"));
                 }
                 let mut line = json!({"role": message.role, "content": message.text()});
@@ -131,7 +131,7 @@ async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<Ti
     }
     let Some(timed_effects) = app.store.lore(conversation).await? else { return Ok(TimedEffects::default()) };
     Ok(serde_json::from_str(&timed_effects).unwrap_or_else(|error| {
-        tracing::error!(%error, conversation, "what world info did cannot be read; it begins anew");
+        tracing::error!(%error, conversation, "the state of world info cannot be read; it starts over");
         TimedEffects::default()
     }))
 }

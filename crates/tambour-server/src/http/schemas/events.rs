@@ -15,7 +15,10 @@ pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
         ("warnings", number.clone()),
         ("reasks", number.clone()),
         ("fallback_reason?", reason_schema("why the answer was replaced by the fallback text")),
-        ("unused_reason?", reason_schema("why a reply whose text was kept could not be read as asked")),
+        (
+            "unused_reason?",
+            reason_schema("why a reply kept as text could not be read in the requested format"),
+        ),
         ("truncated", flag.clone()),
         ("notices", list_schema(&notice)),
         ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),

@@ -62,7 +62,7 @@ impl OwnerTemplates {
         let folder = engine.loaded_config().config.config_dir.join("prompts");
         let files = tokio::task::spawn_blocking(move || prompts::load_folder(&folder)).await;
         let files = files.map_err(|_| Problem::internal())?.map_err(|error| {
-            tracing::error!(%error, "the folder of templates cannot be used");
+            tracing::error!(%error, "the template folder cannot be used");
             Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "templates_unusable", error)
         })?;
         Ok(OwnerTemplates { stored_templates, files, template_cache: engine.templates.clone() })

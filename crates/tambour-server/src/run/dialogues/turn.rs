@@ -153,7 +153,7 @@ async fn drive_turn(
     let loaded_config = engine.loaded_config();
     let upstream = loaded_config
         .upstream(None)
-        .ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+        .ok_or_else(|| Problem::invalid("unknown_upstream", "no upstream is configured"))?;
     let mut running_dialogue = RunningDialogue {
         app: engine,
         row,
@@ -233,7 +233,7 @@ fn refusal_problem(refusal: &InputRefusal) -> Problem {
             let detail = format!("the dialogue waits for the answer to `{call_id}`");
             Problem::conflict(refusal.code(), detail).with("call_id", call_id.as_str())
         }
-        _ => Problem::conflict(refusal.code(), "nothing waits for this answer"),
+        _ => Problem::conflict(refusal.code(), "the dialogue is not waiting for this answer"),
     }
 }
 
@@ -560,7 +560,7 @@ async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
 
 /// Returns the failure of a call whose end the server did not see.
 pub(crate) fn interrupted_call() -> Failure {
-    new_failure("interrupted", "the server ended before the call of the model did", true)
+    new_failure("interrupted", "the server ended before the model call did", true)
 }
 
 /// Returns a schema in the form of a service's response format.

@@ -37,7 +37,7 @@ impl CallRepeats {
         }
         match self.replies.last_chunk() {
             Some([a, b, c, d]) if a == c && b == d && a != b => {
-                Some("two replies with the same calls took turns".to_owned())
+                Some("two replies with the same calls alternated".to_owned())
             }
             _ => None,
         }

@@ -32,7 +32,7 @@ impl Attempt {
         log: &mut RunLog,
     ) -> Result<(), WriteOutcome> {
         let (upstream, other) = (choice.upstream.name(), next.upstream.name());
-        tracing::warn!(message_id = log.live_run.id, upstream, other, "another upstream is asked");
+        tracing::warn!(message_id = log.live_run.id, upstream, other, "asking another upstream");
         let mut batch = Batch::new(log.next_number());
         self.add_attempt_entry(json!({ "upstream": upstream }), end, &mut batch);
         record::add_choice(&next.request_fields(), &mut batch);

@@ -154,19 +154,19 @@ pub(crate) async fn run_message(
         Ok(Err(FinishError::EndUnwritten(WriteOutcome::Fenced))) => {
             tracing::info!(
                 message_id = run.live_run.id,
-                "a run ends without an end, since its message was deleted or claimed"
+                "a run stopped without writing an end, because its message was deleted or claimed"
             );
             run.span.end("deleted");
         }
         end_failure => {
             let why = match &end_failure {
                 Ok(Err(why)) => format!("{why:?}"),
-                _ => "it has panicked".to_owned(),
+                _ => "it panicked".to_owned(),
             };
             tracing::error!(
                 message_id = run.live_run.id,
                 why,
-                "the end of a message could not be written; it is tried again"
+                "the end of a message could not be written; trying again"
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
@@ -210,8 +210,8 @@ async fn finish_run(
         }
         Some(Err(written)) => Err(FinishError::EndUnwritten(written)),
         None => {
-            let failure = new_failure("internal_error", "the server failed while it read the reply", true);
-            tracing::error!(message_id = run.live_run.id, "a run has panicked; its message is closed");
+            let failure = new_failure("internal_error", "the server failed while reading the reply", true);
+            tracing::error!(message_id = run.live_run.id, "a run panicked; closing its message");
             run.span.fail(&failure.code);
             record::close(&mut *log.lease, failure, counts, &engine.reading_defaults()).await
         }
@@ -229,8 +229,10 @@ pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
         let close = AssertUnwindSafe(Box::pin(close_message(engine, id))).catch_unwind();
         match close.await {
             Ok(Ok(())) => return,
-            Ok(Err(why)) => tracing::warn!(message_id = id, ?why, "a message is still without its end"),
-            Err(_) => tracing::error!(message_id = id, "closing a message has panicked"),
+            Ok(Err(why)) => {
+                tracing::warn!(message_id = id, ?why, "the end of a message is still not written")
+            }
+            Err(_) => tracing::error!(message_id = id, "closing a message panicked"),
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -243,7 +245,7 @@ pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
 
 async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> {
     let Some(mut lease) = engine.store.claim(id).await? else { return Ok(()) };
-    let failure = new_failure("internal_error", "the server failed while it ended the message", true);
+    let failure = new_failure("internal_error", "the server failed while ending the message", true);
     match record::close(&mut *lease, failure, RunTotals::default(), &engine.reading_defaults()).await {
         Ok(_) | Err(FinishError::EndUnwritten(WriteOutcome::Fenced)) => Ok(()),
         Err(error) => Err(error),
@@ -447,8 +449,8 @@ impl RunLog {
 async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
     tokio::select! {
         () = run.live_run.cancel.cancelled() => {}
-        () = run.key_removal.cancelled() => tracing::info!(message_id = run.live_run.id, "its key was removed"),
-        () = run.live_run.wait_deserted(run.grace_time) => tracing::debug!(message_id = run.live_run.id, "nobody reads it any more"),
+        () = run.key_removal.cancelled() => tracing::info!(message_id = run.live_run.id, "the key of the run was removed"),
+        () = run.live_run.wait_deserted(run.grace_time) => tracing::debug!(message_id = run.live_run.id, "no client reads the run any more"),
         () = engine.run_abort.cancelled() => return InputEnd::Failed(interrupted_failure()),
     }
     InputEnd::Finished(FinishReason::Cancelled)

@@ -162,11 +162,11 @@ impl<'a> ToolLoop<'a> {
             return Some(new_failure("tool_iterations", message, false));
         }
         if calls.len() > MAX_CALLS {
-            let message = format!("a reply calls {} tools, more than {MAX_CALLS}", calls.len());
+            let message = format!("a reply calls {} tools: at most {MAX_CALLS} are allowed", calls.len());
             return Some(new_failure("tool_calls", message, false));
         }
         let repeat_count = self.repeats.add(calls)?;
-        Some(new_failure("tool_loop", format!("the model goes round in circles: {repeat_count}"), false))
+        Some(new_failure("tool_loop", format!("the model repeats its tool calls: {repeat_count}"), false))
     }
 
     /// Checks all calls, asks for confirmations, and runs them. `Err` when the run must stop.

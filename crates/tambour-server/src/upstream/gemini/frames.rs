@@ -123,7 +123,7 @@ fn end_of_reason(reason: &str) -> InputEnd {
         | "IMAGE_SAFETY" => InputEnd::Finished(FinishReason::ContentFilter),
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE" => {
             let message =
-                format!("the upstream failed: the model wrote what its service cannot read ({reason})");
+                format!("the upstream failed: its service could not read the model's output ({reason})");
             InputEnd::Failed(new_failure("upstream_error", message, true))
         }
         _ => InputEnd::WithoutReason,

@@ -40,8 +40,8 @@ pub(super) fn build_request(
 }
 
 fn request_url(base: &str, model: &str) -> Result<String, Failure> {
-    let mut url =
-        Url::parse(base).map_err(|error| unsendable_failure(format!("the base URL is none: {error}")))?;
+    let mut url = Url::parse(base)
+        .map_err(|error| unsendable_failure(format!("the base URL is not valid: {error}")))?;
     let has_version = url.path_segments().and_then(|mut all| all.next_back()).is_some_and(is_version);
     let (folder, name) = match model.split_once('/') {
         Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
@@ -49,7 +49,7 @@ fn request_url(base: &str, model: &str) -> Result<String, Failure> {
     };
     {
         let mut path =
-            url.path_segments_mut().map_err(|()| unsendable_failure("the base URL takes no path"))?;
+            url.path_segments_mut().map_err(|()| unsendable_failure("the base URL cannot have a path"))?;
         path.pop_if_empty();
         if !has_version {
             path.push(API_VERSION);
@@ -158,7 +158,7 @@ fn turn_content(ChatTurn { is_model, parts }: &ChatTurn<'_>, signed: bool) -> Re
             ChatPart::Result { call, text, .. } => {
                 let Some(call) = call else {
                     return Err(unsendable_failure(
-                        "a message of role `tool` names a call that is not among the messages",
+                        "a message of role `tool` names a call that no message contains",
                     ));
                 };
                 json!({"functionResponse": object_of([

@@ -96,26 +96,27 @@ impl Display for JournalLoss {
             match found_bytes {
                 None => write!(
                     f,
-                    "{} is gone, which had {}; ",
+                    "{} is missing, which had {}; ",
                     file.display(),
                     format_count(*known_bytes, "byte")
                 )?,
                 Some(found) => write!(f, "{} has {found} of {known_bytes} bytes; ", file.display())?,
             }
         }
-        write_list(f, "gone", self.lost_messages.iter().map(Clone::clone))?;
+        write_list(f, "lost", self.lost_messages.iter().map(Clone::clone))?;
         write_list(
             f,
             "cut off",
-            self.truncated_messages.iter().map(|(id, last)| format!("{id} behind event {last}")),
+            self.truncated_messages.iter().map(|(id, last)| format!("{id} after event {last}")),
         )?;
-        write_list(f, "perhaps cut off", self.unfinished_messages.iter().map(Clone::clone))?;
+        write_list(f, "possibly cut off", self.unfinished_messages.iter().map(Clone::clone))?;
         if self.unknown_records > 0 {
-            write!(f, "{} of messages that cannot be told; ", format_count(self.unknown_records, "record"))?;
+            write!(f, "{} of unknown messages; ", format_count(self.unknown_records, "record"))?;
         }
         f.write_str(
-            "nothing has been removed: put the files back from a copy if you have one, or start once with `--accept-loss`, \
-             which takes all that is intact, ends messages that were cut off with an `error`, and keeps each damaged file as `*.damaged`",
+            "nothing has been removed: restore the files from a backup if you have one, or start once with \
+             `--accept-loss`, which reads everything that is intact, ends messages that were cut off with an \
+             `error`, and keeps each damaged file as `*.damaged`",
         )
     }
 }

@@ -132,8 +132,7 @@ impl Journal {
         let full_segment = (open.segment.length() >= SEGMENT_BYTES)
             .then(|| open.start_next(&self.folder, durable))
             .and_then(|next| {
-                next.inspect_err(|error| tracing::warn!(%error, "the journal cannot go on in a new file"))
-                    .ok()
+                next.inspect_err(|error| tracing::warn!(%error, "the journal cannot start a new file")).ok()
             });
         drop(open);
         fail::point("log.after");
@@ -176,7 +175,7 @@ impl Journal {
             list_segments(&self.folder).into_iter().flatten().filter(|(number, _)| *number <= last_number)
         {
             if let Err(error) = std::fs::remove_file(&file) {
-                tracing::warn!(%error, file = %file.display(), "a segment of the journal stays");
+                tracing::warn!(%error, file = %file.display(), "a segment of the journal was not removed");
             }
         }
         fail::point("journal.after");

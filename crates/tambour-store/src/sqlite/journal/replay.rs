@@ -125,7 +125,7 @@ fn retire_file(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
         kept_file = file.with_file_name(format!("{name}.{suffix}.damaged"));
     }
     std::fs::rename(file, &kept_file)?;
-    tracing::warn!(file = %kept_file.display(), "the damaged file is kept; it is of no use to the server");
+    tracing::warn!(file = %kept_file.display(), "the damaged file is kept; the server no longer reads it");
     Ok(())
 }
 
@@ -134,7 +134,7 @@ fn log_report(report: &JournalReport, accepted: bool) {
     for DamagedFile { file, ranges, records } in &report.damaged {
         let (offset, bytes) = ranges.first().copied().unwrap_or_default();
         let (file, places) = (file.display(), ranges.len());
-        tracing::error!(%file, offset, bytes, places, records, "the journal is damaged; what is intact is read");
+        tracing::error!(%file, offset, bytes, places, records, "the journal is damaged; reading intact records");
     }
     let loss = &report.loss;
     if !loss.is_empty() {
@@ -144,7 +144,7 @@ fn log_report(report: &JournalReport, accepted: bool) {
             loss.unfinished_messages.len(),
             loss.unknown_records,
         );
-        tracing::error!(gone, cut, open, unknown, accepted, "messages are lost with a part of the journal");
+        tracing::error!(gone, cut, open, unknown, accepted, "messages were lost with a part of the journal");
     }
 }
 
@@ -197,7 +197,7 @@ impl<'a> ReplayReader<'a> {
     ) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
         let pieces = scan::scan_segment(&bytes).map_err(|_| {
-            let detail = format!("{} is a journal of a later version", file.display());
+            let detail = format!("{} was written by a later version", file.display());
             StoreError::Folder(std::io::Error::other(detail))
         })?;
         let mut ranges: Vec<(u64, u64)> = Vec::new();
@@ -228,7 +228,7 @@ impl<'a> ReplayReader<'a> {
                         // seen it.
                         tracing::warn!(
                             file = %file.display(), offset, bytes,
-                            "the journal ends in a record that was cut off while it was written; it is left out"
+                            "the journal ends in a record that was cut off while it was written; ignoring it"
                         );
                     }
                     if let Some(RecordSubject::Entries { message, last, .. }) = subject {
@@ -255,7 +255,7 @@ impl<'a> ReplayReader<'a> {
         let (is_excused, known_bytes) = (extents.has_rebooted(), extents.length);
         tracing::error!(
             file = %file.display(), known_bytes, found_bytes, power_cut = is_excused,
-            "a file of the journal has less than the database knows of"
+            "a file of the journal is shorter than the database recorded"
         );
         self.is_damaged = true;
         if !is_excused {
@@ -361,7 +361,7 @@ impl<'a> ReplayReader<'a> {
                 self.report.loss.lost_messages.insert(entries.message);
             } else {
                 let message_id = entries.message;
-                tracing::warn!(message_id, "entries of a message that is not there are left out");
+                tracing::warn!(message_id, "ignoring entries of a message that does not exist");
             }
             return Ok(());
         }
@@ -441,7 +441,7 @@ impl<'a> ReplayReader<'a> {
             let messages = self.message_count;
             tracing::warn!(
                 messages,
-                "the database is new and the journal is not: messages come from the journal, and what only the database had is gone"
+                "the database is new and the journal is not: messages come from the journal, and what only the database had is lost"
             );
         }
         Ok(())

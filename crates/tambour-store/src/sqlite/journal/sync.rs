@@ -41,7 +41,7 @@ impl JournalSyncer {
         std::thread::Builder::new().name("journal".into()).spawn(move || {
             // Otherwise all waiters would hang.
             if catch_unwind(AssertUnwindSafe(|| thread_state.run(&dead))).is_err() {
-                tracing::error!("the thread that brings the journal to the disk has died");
+                tracing::error!("the thread that writes the journal to the disk panicked");
                 dead.cancel();
             }
             // Dropping the queue notifies waiters; later ones see `over`.
@@ -113,7 +113,7 @@ impl SyncState {
                 io::Result::Ok(())
             });
             if let Err(error) = sync_result {
-                tracing::error!(%error, "the journal cannot be brought to the disk");
+                tracing::error!(%error, "the journal cannot be written to the disk");
                 dead.cancel();
                 return;
             }

@@ -80,7 +80,7 @@ fn check_results(messages: &[Value]) -> Result<(), Problem> {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             if !calls.contains(id) {
-                let detail = format!("the response before has no call `{id}`");
+                let detail = format!("the previous response has no call `{id}`");
                 return Err(Problem::invalid("invalid_field", detail).with("field", "input"));
             }
         }

@@ -11,7 +11,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
     let items = match input {
         Value::String(text) => return Ok(json!([{"role": "user", "content": text}])),
         Value::Array(items) => items,
-        _ => return Err(new_problem("`input` is a text or a list of items".to_owned())),
+        _ => return Err(new_problem("`input` must be a text or a list of items".to_owned())),
     };
     let mut messages: Vec<Value> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
             "reasoning" => {}
             other => {
                 return Err(new_problem(format!(
-                    "`input[{at}]` is of the type `{other}`, which is not taken"
+                    "`input[{at}]` has the type `{other}`, which is not supported"
                 )));
             }
         }
