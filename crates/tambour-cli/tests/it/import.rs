@@ -96,7 +96,7 @@ fn the_example_is_a_working_prompt() {
     // F-006
     let short = render(&["--max-context", "250"]);
     assert!(
-        short.stderr.contains("left out for want of room") && short.stdout.contains("whose ship is that?"),
+        short.stderr.contains("left out for lack of room") && short.stdout.contains("whose ship is that?"),
         "{}",
         short.stderr
     );
