@@ -61,7 +61,7 @@ impl ExitRound {
     pub fn from_json(value: &Value) -> Result<ExitRound> {
         const CRITERIA_FIELDS: [&str; 3] = ["round", "max_rounds", "exit_criteria"];
         let Value::Object(fields) = value else {
-            return Err(Error::invalid(format!("a round is a JSON object, not {value}")));
+            return Err(Error::invalid(format!("a round must be a JSON object, not {value}")));
         };
         if let Some(name) = fields.keys().find(|name| !CRITERIA_FIELDS.contains(&name.as_str())) {
             return Err(Error::unknown("field of a round", name, CRITERIA_FIELDS));
@@ -70,12 +70,12 @@ impl ExitRound {
             .get(name)
             .filter(|value| !value.is_null())
         {
-            None => default.ok_or_else(|| Error::invalid(format!("a round has `{name}`, a number from 1"))),
+            None => default.ok_or_else(|| Error::invalid(format!("a round must have `{name}`, a whole number from 1"))),
             Some(value) => {
                 let number =
                     value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
                 number.ok_or_else(|| {
-                    Error::invalid(format!("`{name}` of a round is a number from 1, not {value}"))
+                    Error::invalid(format!("`{name}` of a round must be a whole number from 1, not {value}"))
                 })
             }
         };
@@ -84,7 +84,7 @@ impl ExitRound {
         // Same limit as in a script (S-006).
         if max_rounds > MAX_ROUNDS {
             return Err(Error::invalid(format!(
-                "`max_rounds` of a round is from 1 to {MAX_ROUNDS}, not {max_rounds}"
+                "`max_rounds` of a round must be from 1 to {MAX_ROUNDS}, not {max_rounds}"
             )));
         }
         Ok(ExitRound {
@@ -119,7 +119,7 @@ impl ExitCriteria {
     /// The value is not an object, has an unknown field, or a field of the wrong type or out of range.
     pub fn from_value(value: &Value) -> Result<ExitCriteria> {
         let Value::Object(fields) = value else {
-            return Err(Error::invalid(format!("the exit criteria are a JSON object, not {value}")));
+            return Err(Error::invalid(format!("the exit criteria must be a JSON object, not {value}")));
         };
         let mut criteria = ExitCriteria::default();
         for (name, value) in fields {
@@ -127,7 +127,7 @@ impl ExitCriteria {
                 "understanding_threshold" => criteria.understanding_threshold = parse_level(name, value)?,
                 "has_questions" => {
                     criteria.allows_questions = value.as_bool().ok_or_else(|| {
-                        Error::invalid(format!("`{name}` of the exit criteria is true or false, not {value}"))
+                        Error::invalid(format!("`{name}` of the exit criteria must be true or false, not {value}"))
                     })?;
                 }
                 "expressed_threshold" if value.is_null() => criteria.expressed_threshold = None,
@@ -161,7 +161,7 @@ impl ExitCriteria {
 fn parse_level(name: &str, value: &Value) -> Result<f64> {
     let level = value.as_f64().filter(|level| (0.0..=100.0).contains(level));
     level.ok_or_else(|| {
-        Error::invalid(format!("`{name}` of the exit criteria is a number from 0 to 100, not {value}"))
+        Error::invalid(format!("`{name}` of the exit criteria must be a number from 0 to 100, not {value}"))
     })
 }
 

@@ -144,13 +144,13 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "caller",
-        description: "who calls tools; a tool may be limited to callers (P-033)",
+        description: "the caller of the tools; a tool may be limited to certain callers (P-033)",
         default: "",
         accepts: SettingValues::Text(|options, text| options.caller = Some(text)),
     },
     Setting {
         name: "round",
-        description: "the round that is answered (S-060): an object of `round`, `max_rounds` (5) and `exit_criteria`",
+        description: "the round that the reply answers (S-060): an object of `round`, `max_rounds` (5) and `exit_criteria`",
         default: "",
         accepts: SettingValues::Json(|options, value| {
             options.round = Some(ExitRound::from_json(value)?);
@@ -159,7 +159,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "examples",
-        description: "replies that the instructions showed (X-011): a list, or one more; `own` are those of our own",
+        description: "example replies that the model was shown (X-011): a list, or one to add; `own` stands for those of our own instructions",
         default: "[]",
         accepts: SettingValues::Json(|options, value| {
             set_examples(options, value);
@@ -188,7 +188,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "limits.hold",
-        description: "text that may be held back where it must be",
+        description: "text that may be held back until its meaning is clear",
         default: "65536",
         accepts: SettingValues::Number("bytes", |options, number| options.limits.hold = number),
     },

@@ -241,7 +241,7 @@ impl ExpectedStructure {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
             return Err(Error::invalid(
-                "an expected structure is an object of `mandatory`, `optional` and `dependency`",
+                "an expected structure must be an object of `mandatory`, `optional` and `dependency`",
             ));
         };
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -250,7 +250,7 @@ impl ExpectedStructure {
         let mut elements: Vec<ExpectedElement> = Vec::new();
         for (key, is_mandatory) in [("mandatory", true), ("optional", false)] {
             for item in as_list(fields.get(key)) {
-                let invalid_item = || Error::invalid(format!("`{key}` holds names of tags, not {item}"));
+                let invalid_item = || Error::invalid(format!("`{key}` must contain names of tags, not {item}"));
                 let element = match item {
                     Value::Object(_) => ExpectedElement::from_json(item)?,
                     item => {
@@ -258,7 +258,7 @@ impl ExpectedStructure {
                     }
                 };
                 if elements.iter().any(|known_element| known_element.name == element.name) {
-                    return Err(Error::invalid(format!("`{}` is there twice", element.name)));
+                    return Err(Error::invalid(format!("`{}` is listed twice", element.name)));
                 }
                 elements.push(ExpectedElement { is_mandatory, is_repeatable: !is_mandatory, ..element });
             }
@@ -270,7 +270,7 @@ impl ExpectedStructure {
                 .map(|(name, first)| Ok((name.as_str(), parse_tag_names(Some(first), "dependency")?)))
                 .collect::<Result<BTreeMap<_, _>>>()?,
             Some(_) => {
-                return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
+                return Err(Error::invalid("`dependency` must be an object that maps a tag to the tag it must follow"));
             }
         };
         let spelling_of = |name: &str| find_spelling(name, &elements).to_owned();
@@ -425,8 +425,8 @@ pub(crate) fn parse_tag_names(value: Option<&Value>, key: &str) -> Result<Vec<St
 fn parse_tag_name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let name_error = || match value {
-        Some(value) => Error::invalid(format!("`{key}` holds names of tags, not {value}")),
-        None => Error::invalid(format!("`{key}` is missing: the name of a tag")),
+        Some(value) => Error::invalid(format!("`{key}` must contain names of tags, not {value}")),
+        None => Error::invalid(format!("`{key}` is missing: expected the name of a tag")),
     };
     name.map(str::to_owned).ok_or_else(name_error)
 }

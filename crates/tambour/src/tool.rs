@@ -55,10 +55,10 @@ impl RegisteredTool {
     /// The name is empty, or the schema is invalid or refers to another document.
     pub fn new(name: &str, schema: Value) -> Result<RegisteredTool> {
         if name.trim().is_empty() {
-            return Err(Error::invalid("a tool has a name"));
+            return Err(Error::invalid("a tool must have a name"));
         }
         let schema = Schema::new(schema)
-            .map_err(|error| Error::invalid(format!("the schema of tool `{name}` is {error}")))?;
+            .map_err(|error| Error::invalid(format!("the schema of tool `{name}`: {error}")))?;
         Ok(RegisteredTool::from_schema(name, schema))
     }
 
@@ -182,7 +182,7 @@ impl ToolRegistry {
     /// The value is not such an object, or a schema is invalid.
     pub fn from_json(value: &Value) -> Result<ToolRegistry> {
         let Value::Object(schemas) = value else {
-            return Err(Error::invalid("a tool registry is a JSON object: tool name to JSON Schema"));
+            return Err(Error::invalid("a tool registry must be a JSON object that maps tool names to JSON Schemas"));
         };
         let tools: Result<Vec<RegisteredTool>> =
             schemas.iter().map(|(name, schema)| RegisteredTool::new(name, schema.clone())).collect();

@@ -111,8 +111,8 @@ fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
 fn yaml_error(subject: &str, text: &str, cause: &Cause) -> Error {
     let bare_cause = cause.without_snippet();
     let message = match bare_cause {
-        Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` stands there twice"),
-        Cause::Budget { breach, .. } => format!("it goes beyond a limit ({breach:?})"),
+        Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` occurs twice"),
+        Cause::Budget { breach, .. } => format!("it exceeds a limit ({breach:?})"),
         other => explain_parse_error(&UserMessageFormatter.format_message(other)),
     };
     let found = cause.location().filter(|found| found.line() > 0);

@@ -107,7 +107,7 @@ fn a_broken_structure_is_wrong_use() {
         ("body.json", "{\"mandatory\": [{\"name\": \"x\", \"body\": \"jsn\"}]}", "`jsn`"),
         ("follows.yaml", "mandatory: [content]\ndependency: {content: nope}", "`nope`"),
         ("alias.yaml", "x: *a", "unknown anchor"),
-        ("list.json", "[]", "is an object"),
+        ("list.json", "[]", "must be an object"),
         ("name.yaml", "mandatory: [\"a b\"]", "a b"),
     ] {
         let file = write_file(&place, name, content);

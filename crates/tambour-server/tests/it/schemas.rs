@@ -87,7 +87,7 @@ async fn what_a_schema_refers_to_has_to_be_there() {
     for (schema, place, remedy) in [
         (json!({"properties": {"a": {"$ref": "http://127.0.0.1:1/x.json"}}}), "/properties/a/$ref", "$defs"),
         (json!({"$ref": "file:///etc/passwd"}), "/$ref", "$defs"),
-        (json!({"items": {"$ref": "#/$defs/none"}}), "/items/$ref", "name another place"),
+        (json!({"items": {"$ref": "#/$defs/none"}}), "/items/$ref", "refer to another place"),
         (json!({"properties": {"a": {"pattern": "^(?=a)b$"}}}), "/properties/a/pattern", "without them"),
     ] {
         for (submission, status, answer) in submit_everywhere(&server, &schema).await {

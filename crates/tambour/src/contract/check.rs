@@ -273,9 +273,9 @@ impl CheckerCore {
         let kind = parse_kind(name);
         match kind {
             None => {
-                let mut message = format!("there is no event {}", quote_name(name));
+                let mut message = format!("{} is not an event of the contract", quote_name(name));
                 if name == LEGACY_DELTA {
-                    message += " in the contract: this is the output protocol `legacy`; ask for `output_protocol=jsonseq_v1`";
+                    message += ": this is the output protocol `legacy`; ask for `output_protocol=jsonseq_v1`";
                 }
                 reports.push(fault_report(rules::EVENT_UNKNOWN, at, message));
             }
@@ -381,7 +381,7 @@ impl CheckerCore {
                     out.push(fault_report(
                         rules::EVENT_ID_INVALID,
                         at,
-                        format!("{} is no id of an event", quote_name(id)),
+                        format!("{} is not an event id: expected a whole number", quote_name(id)),
                     ));
                     return;
                 };

@@ -99,7 +99,7 @@ impl<'a> ContractFields<'a> {
             self.out.push(fault_report(
                 rules::PHASE_ID_INVALID,
                 self.extent,
-                "the phase has no positive integer as its id",
+                "the id of the phase is missing or not a positive integer",
             ));
             PhaseId::Unreadable
         })

@@ -76,7 +76,7 @@ impl OrderChecker {
         if !matches!(part, ContractEvent::SerpQueries | ContractEvent::FinalEnd)
             && let Some(queries) = self.open_queries.take()
         {
-            out.push(misplaced_queries(queries, "serp_queries is followed by another event than final_end"));
+            out.push(misplaced_queries(queries, "serp_queries is followed by an event other than final_end"));
         }
         let is_after_final = self.final_end.is_some() && part != ContractEvent::FinalEnd;
         if is_after_final {

@@ -86,7 +86,7 @@ rules! {
         broken concat!("{\"name\":\"status\"}\n", good!()),
         correct GOOD;
     EVENT_FLAT = "event_flat" ["J-050"] Should
-        "the fields of an event stand in its object `data`",
+        "the fields of an event are in its object `data`",
         broken concat!(thinking!(), "{\"event\":\"final_delta\",\"text\":\"# Plan\"}\n", ev!("final_end")),
         correct GOOD;
     EVENT_JSON = "event_json" ["J-034"] Must
@@ -221,7 +221,7 @@ rules! {
             ev!("serp_queries", "\"queries\":[\"b\"]"), ev!("final_end")),
         correct WITH_QUERIES;
     SERP_QUERIES_MISPLACED = "serp_queries_misplaced" ["J-021", "J-060"] Must
-        "`serp_queries` stands between the last `final_delta` and `final_end`",
+        "`serp_queries` comes between the last `final_delta` and `final_end`",
         broken concat!(thinking!(), ev!("serp_queries", "\"queries\":[\"a\"]"), answer!(), ev!("final_end")),
         correct WITH_QUERIES;
     // Extensions and the end of the stream.

@@ -129,7 +129,7 @@ impl TranscriptReader {
             b"id" => block.id = Some(value.to_vec()),
             b"retry" => block.has_retry = true,
             _ => {
-                let message = format!("{} is no field of SSE", quote_name(&String::from_utf8_lossy(field)));
+                let message = format!("{} is not an SSE field", quote_name(&String::from_utf8_lossy(field)));
                 core.report(fault_report(rules::SSE_FRAMING, line.extent, message));
             }
         }
@@ -339,7 +339,7 @@ pub(super) fn split_event<'a>(
                 core.report(fault_report(
                     rules::EVENT_FLAT,
                     at,
-                    format!("{} has its fields beside its name", quote_name(name)),
+                    format!("{} has its fields beside `event`, not in `data`", quote_name(name)),
                 ));
             }
             let mut data = object.clone();

@@ -109,7 +109,7 @@ pub(super) fn default_arguments(
     match check_call(name, &args, options, steps_left) {
         Err((CallRefusalReason::InvalidArguments, _)) => Err((
             CallRefusalReason::MissingArguments,
-            format!("`{}` has no arguments, and needs some", clip(name, 60)),
+            format!("`{}` needs arguments, but has none", clip(name, 60)),
         )),
         result => result.map(|()| args),
     }
@@ -145,7 +145,7 @@ pub(super) fn check_call(
     };
     if !tool.allows_caller(options.caller.as_deref()) {
         let caller = options.caller.as_deref().unwrap_or("a caller without a name");
-        return Err((CallRefusalReason::ForbiddenTool, format!("`{name}` is not open to {caller}")));
+        return Err((CallRefusalReason::ForbiddenTool, format!("`{name}` may not be called by {caller}")));
     }
     let mismatches = tool.check_within(args, MAX_MISMATCHES, steps_left);
     if mismatches.is_empty() {

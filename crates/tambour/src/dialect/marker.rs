@@ -30,7 +30,7 @@ impl MarkerRules {
                 self.form,
                 at,
                 end,
-                format!("the failure marker is written `{FAILURE_MARKER}` and no more"),
+                format!("the failure marker must be exactly `{FAILURE_MARKER}`"),
             );
             out.report(report.with_repair("read as the marker"));
         }

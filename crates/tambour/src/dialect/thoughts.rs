@@ -101,7 +101,7 @@ impl Thoughts {
             let message = format!("`{}` closes nothing", mark.text);
             let report = FindingReport::new(self.rules.unopened, at, end, message);
             let before = preface.is_some();
-            let repair = if before { "left out; what stands before it is reasoning" } else { "left out" };
+            let repair = if before { "left out; the text before it is reasoning" } else { "left out" };
             out.report(report.with_repair(repair));
             if let Some(preface) = preface {
                 preface.mark_thought_before(end, &mut |text| out.emit_intent(Intent::Draft(text)));
@@ -121,7 +121,7 @@ impl Thoughts {
 
     fn report_late(&self, at: Place, end: usize, out: &mut dyn IntentSink) {
         let report = FindingReport::new(self.rules.late, at, end, "reasoning after the reply has begun");
-        out.report(report.with_repair("told beside the answer"));
+        out.report(report.with_repair("sent beside the answer"));
     }
 
     /// Ends the reply. Returns the structure and its start, if an unclosed thought ends with one.

@@ -274,9 +274,9 @@ impl HtmlSanitizer {
                 HTML_ESCAPED,
                 place,
                 place.offset + 1,
-                "it is not certain what is code on this line",
+                "it is not certain which part of this line is code",
             );
-            out(SanitizedPiece::Report(found.with_repair("the backticks behind it are escaped")));
+            out(SanitizedPiece::Report(found.with_repair("the backticks after it are escaped")));
         }
         self.place = place;
         self.state = SanitizerState::Text;

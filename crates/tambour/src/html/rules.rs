@@ -20,11 +20,11 @@ rules! {
         broken "a<!-- b -->",
         correct "a";
     HTML_UNBALANCED = "html_unbalanced" ["F-236"] Should
-        "each tag is closed, inside of the one around it, and only opened ones are",
+        "every opened tag is closed inside the tag around it, and no other tag is closed",
         broken "<b>a",
         correct "<b>a</b>";
     HTML_ESCAPED = "html_escaped" ["F-236"] Info
-        "a `<` that begins no tag has a blank, a figure or the like behind it",
+        "a `<` that does not begin a tag is followed by a space, a digit or the like",
         broken "<https://example.com>",
         correct "https://example.com and 1 < 2";
 }

@@ -81,7 +81,7 @@ impl HtmlSanitizer {
 
     /// Escapes text that begins like a tag but is none.
     pub(super) fn escape_non_tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
-        let message = format!("`{}` begins no tag", printable(raw));
+        let message = format!("`{}` does not begin a tag", printable(raw));
         self.report(HTML_ESCAPED, at, message, "the `<` is escaped", out);
         self.write_text("&lt;", out);
         self.write_tag_rest(raw, out);
@@ -154,7 +154,7 @@ impl HtmlSanitizer {
             }
             _ if !ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => self.reject_tag(raw, &tag, at, "", out),
             _ if tag.is_closing => self.close_element(raw, &tag, at, out),
-            _ if self.open_elements.len() >= MAX_DEPTH => self.reject_tag(raw, &tag, at, "too deep", out),
+            _ if self.open_elements.len() >= MAX_DEPTH => self.reject_tag(raw, &tag, at, "nested too deep", out),
             _ => self.open_element(raw, &tag, at, out),
         }
     }
@@ -250,7 +250,7 @@ impl HtmlSanitizer {
         if self.code.context() == CodeContext::Fence && self.trust.trusts_fences() {
             // An end tag would be code.
             for OpenElement { name, place, end } in self.open_elements.drain(..).rev() {
-                let message = format!("`{name}` is not closed before code that goes on to the end");
+                let message = format!("`{name}` is not closed before code that continues to the end");
                 out(SanitizedPiece::Report(FindingReport::new(HTML_UNBALANCED, place, end, message)));
             }
             return;

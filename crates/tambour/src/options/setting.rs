@@ -93,7 +93,7 @@ impl Setting {
         text.and_then(|text| words.iter().position(|word| *word == text)).ok_or_else(|| {
             let value_text = text.map_or_else(|| value.to_string(), str::to_owned);
             Error::invalid(format!(
-                "option `{}` is one of {}, not `{value_text}`",
+                "option `{}` must be one of {}, not `{value_text}`",
                 self.name,
                 words.join(", ")
             ))
@@ -109,7 +109,7 @@ impl Setting {
             let value_text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let name = self.name;
             Error::invalid(format!(
-                "option `{name}` is a whole number above 0, of {unit}, not `{value_text}`"
+                "option `{name}` must be a whole number of {unit} above 0, not `{value_text}`"
             ))
         })
     }
@@ -117,7 +117,7 @@ impl Setting {
     fn parse_text(&self, value: &Value) -> Result<String> {
         match value.as_str() {
             Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
-            _ => Err(Error::invalid(format!("option `{}` is a text that is not empty", self.name))),
+            _ => Err(Error::invalid(format!("option `{}` must be a string that is not empty", self.name))),
         }
     }
 }

@@ -127,17 +127,17 @@ impl NativeCalls {
                 ("tool_forbidden", format!("不允许在此调用工具 `{name}`"))
             }
             (NativeCallRefusal::Forbidden, false) => {
-                ("tool_forbidden", format!("`{name}` is not open to this caller"))
+                ("tool_forbidden", format!("`{name}` may not be called by this caller"))
             }
             (NativeCallRefusal::InvalidJson, true) => {
                 ("tool_args_invalid", format!("工具 `{name}` 的参数不是完整的 JSON 对象"))
             }
             (NativeCallRefusal::InvalidJson, false) => {
-                ("tool_args_invalid", format!("the arguments of `{name}` are no complete JSON object"))
+                ("tool_args_invalid", format!("the arguments of `{name}` are not a complete JSON object"))
             }
             (NativeCallRefusal::NoArguments, true) => ("args_missing", format!("工具 `{name}` 缺少参数")),
             (NativeCallRefusal::NoArguments, false) => {
-                ("args_missing", format!("`{name}` has no arguments, and needs some"))
+                ("args_missing", format!("`{name}` needs arguments, but has none"))
             }
             (NativeCallRefusal::DoubtfulValue(doubt), zh) => {
                 let code = match doubt.doubt {

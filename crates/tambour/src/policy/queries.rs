@@ -251,7 +251,7 @@ impl CleaningPass<'_> {
         }
         self.push_repair_report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query cut");
         if let Some(found) = self.cleaner.privacy.find_first(&short_query) {
-            let message = format!("the rest of query {number} reads as sensitive data: {}", found.kind);
+            let message = format!("the rest of query {number} looks like sensitive data: {}", found.kind);
             self.push_repair_report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
             return None;
         }

@@ -40,7 +40,7 @@ rules! {
         broken r#"["a","b","c","d"]"#,
         correct r#"["a","b","c"]"#;
     SERP_QUERIES_EMPTY = "serp_queries_empty" ["T-050"] Info
-        "no query at all is for greetings and messages that cannot be understood",
+        "only greetings and messages that cannot be understood have no queries",
         broken "[]",
         correct r#"["a"]"#;
     SERP_QUERY_EMPTY = "serp_query_empty" ["T-051"] Must

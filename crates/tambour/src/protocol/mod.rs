@@ -186,9 +186,9 @@ impl ProtocolRegistry {
                         .max_by_key(likeness)
                         .filter(|name| likeness(name) >= SUGGESTION_THRESHOLD);
                     let suggestion =
-                        suggestion.map(|name| format!("; is `{name}` meant?")).unwrap_or_default();
+                        suggestion.map(|name| format!("; perhaps `{name}` is meant")).unwrap_or_default();
                     let message = format!(
-                        "there is no protocol `{}`; known: {}{suggestion}; nothing is changed",
+                        "unknown protocol `{}`; known: {}{suggestion}; nothing is changed",
                         clip(id, 60),
                         known_names.join(", ")
                     );
@@ -211,8 +211,8 @@ fn add_dependency(
     let is_circle = name == first || expected.must_follow(first, name);
     if is_circle || expected.get(first).is_none() {
         let reason =
-            if is_circle { "is a circle with other protocols" } else { "names a tag that is not active" };
-        let message = format!("`{name}` behind `{first}` {reason}; it is left out");
+            if is_circle { "forms a cycle with other protocols" } else { "names a tag that is not active" };
+        let message = format!("the dependency of `{name}` on `{first}` {reason}; it is left out");
         warnings.push(ProtocolWarning { protocol: protocol.id.clone(), message });
     } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
         && !element.predecessors.contains(first)
@@ -233,11 +233,11 @@ impl PromptProtocol {
     pub fn from_json(value: &Value) -> Result<PromptProtocol> {
         const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
         let Value::Object(fields) = value else {
-            return Err(Error::invalid(format!("a protocol is an object of {}", KEYS.join(", "))));
+            return Err(Error::invalid(format!("a protocol must be an object of {}", KEYS.join(", "))));
         };
         let id = match fields.get("id").and_then(Value::as_str).map(str::trim) {
             Some(id) if !id.is_empty() => id.to_owned(),
-            _ => return Err(Error::invalid("a protocol has an `id`, a text that is not empty")),
+            _ => return Err(Error::invalid("a protocol must have an `id`, a string that is not empty")),
         };
         let with_id = |error: Error| Error::invalid(format!("protocol `{id}`: {error}"));
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -249,7 +249,7 @@ impl PromptProtocol {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
-            Some(_) => return Err(with_id(Error::invalid("`version` is a text"))),
+            Some(_) => return Err(with_id(Error::invalid("`version` must be a string or a number"))),
         };
         let instruction = read_both_languages(fields.get("instruction"), "instruction")
             .map_err(with_id)?
@@ -264,7 +264,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
     let list = match fields.get("tags") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
-        Some(_) => return Err(Error::invalid("`tags` is a list of tags")),
+        Some(_) => return Err(Error::invalid("`tags` must be a list of tags")),
     };
     let mut elements: Vec<ExpectedElement> = Vec::with_capacity(list.len());
     for tag in list {
@@ -273,7 +273,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
         let is_mandatory = match mandatory {
             None | Some(Value::Null) => false,
             Some(Value::Bool(is_on)) => is_on,
-            Some(_) => return Err(Error::invalid("`mandatory` of a tag is true or false")),
+            Some(_) => return Err(Error::invalid("`mandatory` of a tag must be true or false")),
         };
         let element = ExpectedElement {
             is_mandatory,
@@ -281,7 +281,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
             ..ExpectedElement::from_json(&tag)?
         };
         if elements.iter().any(|existing| existing.name == element.name) {
-            return Err(Error::invalid(format!("`{}` is there twice", element.name)));
+            return Err(Error::invalid(format!("`{}` is listed twice", element.name)));
         }
         elements.push(element);
     }
@@ -294,7 +294,7 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(after)) => after,
         Some(_) => {
-            return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
+            return Err(Error::invalid("`dependency` must be an object that maps a tag to the tag it must follow"));
         }
     };
     for (name, first) in after {
@@ -312,7 +312,7 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
 /// copies the other.
 fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
     let shape_error =
-        || Error::invalid(format!("`{key}` is a text, a list of texts, or an object of `zh` and `en`"));
+        || Error::invalid(format!("`{key}` must be a string, a list of strings, or an object of `zh` and `en`"));
     let texts = |value: &Value| -> Result<Vec<String>> {
         match value {
             Value::Null => Ok(Vec::new()),

@@ -32,7 +32,7 @@ rules! {
         "Items are separated by commas.", "[1 2]" => "[1,2]";
     /// Key without a colon.
     MISSING_COLON = "json_missing_colon", Must, ["P-026", "R-33", "S-053"],
-        "A colon stands between key and value.", "{\"a\" 1}" => "{\"a\":1}";
+        "There is a colon between key and value.", "{\"a\" 1}" => "{\"a\":1}";
     /// Surplus colon.
     EXTRA_COLON = "json_extra_colon", Must, ["P-026", "R-33", "S-053"],
         "One colon after a key, none elsewhere.", "{\"a\"::1}" => "{\"a\":1}";
@@ -41,7 +41,7 @@ rules! {
         "Every key has a value.", "{\"a\":}" => "{\"a\":null}";
     /// Quote other than `"`.
     QUOTE = "json_quote", Must, ["P-026", "R-33", "S-053"],
-        "Strings stand in double quotes.", "{'a':'b'}" => "{\"a\":\"b\"}";
+        "Strings are in double quotes.", "{'a':'b'}" => "{\"a\":\"b\"}";
     /// String without its opening or closing quote.
     MISSING_QUOTE = "json_missing_quote", Must, ["P-026", "R-33", "S-053"],
         "A string ends with the quote it began with.", "{\"a\":\"b" => "{\"a\":\"b\"}";
@@ -50,10 +50,10 @@ rules! {
         "A quote inside a string is escaped.", "[\"a \"b\" c\"]" => "[\"a \\\"b\\\" c\"]";
     /// Key without quotes.
     UNQUOTED_KEY = "json_unquoted_key", Must, ["P-026", "R-33", "S-053"],
-        "Keys stand in double quotes.", "{a:1}" => "{\"a\":1}";
+        "Keys are in double quotes.", "{a:1}" => "{\"a\":1}";
     /// String without quotes.
     UNQUOTED_VALUE = "json_unquoted_value", Must, ["P-026", "R-33", "S-053"],
-        "Texts stand in double quotes.", "{\"a\":b c}" => "{\"a\":\"b c\"}";
+        "Texts are in double quotes.", "{\"a\":b c}" => "{\"a\":\"b c\"}";
     /// Comment.
     COMMENT = "json_comment", Must, ["P-026", "R-33", "S-053"],
         "JSON has no comments.", "[1 // one\n]" => "[1]";
@@ -77,13 +77,13 @@ rules! {
         "Brackets, commas and colons are ASCII.", "［1，2］" => "[1,2]";
     /// White space unknown to JSON.
     SPACE = "json_space", Must, ["P-026", "R-33", "S-053"],
-        "Only space, tab and line breaks stand between tokens.", "[\u{a0}1]" => "[1]";
+        "There are only spaces, tabs and line breaks between tokens.", "[\u{a0}1]" => "[1]";
     /// Missing bracket.
     MISSING_BRACKET = "json_missing_bracket", Must, ["P-026", "R-33", "S-053"],
         "Every bracket is closed.", "[[1,2]" => "[[1,2]]";
     /// Surplus or wrong bracket.
     EXTRA_BRACKET = "json_extra_bracket", Must, ["P-026", "R-33", "S-053"],
-        "Every closing bracket has its opening one.", "[1}]" => "[1]";
+        "Every closing bracket has an opening one.", "[1}]" => "[1]";
     /// Several strings joined by `+`.
     CONCATENATION = "json_concatenation", Must, ["P-026", "R-33", "S-053"],
         "A string is written in one piece.", "[\"a\" + \"b\"]" => "[\"ab\"]";
@@ -92,23 +92,23 @@ rules! {
         "Nothing is left out.", "[1,2,...]" => "[1,2]";
     /// Function call around a value.
     WRAPPER = "json_wrapper", Must, ["P-026", "R-33", "S-053"],
-        "Values stand by themselves.", "{\"a\":ObjectId(\"1\")}" => "{\"a\":\"1\"}";
+        "Values are not wrapped in a call.", "{\"a\":ObjectId(\"1\")}" => "{\"a\":\"1\"}";
     /// Words between items that are neither key nor value.
     STRAY_TEXT = "json_stray_text", Must, ["P-026", "R-33", "S-053"],
-        "Nothing but keys, values and punctuation stands between brackets.",
+        "There are only keys, values and punctuation between brackets.",
         "{\"a\":1, NOTE \"b\":2}" => "{\"a\":1,\"b\":2}";
     /// Several values in place of one.
     SEVERAL_VALUES = "json_several_values", Must, ["R-33"],
         "A JSON text is one value.", "{\"a\":1}\n{\"a\":2}" => "[{\"a\":1},{\"a\":2}]";
     /// Text before or after the value.
     TEXT_AROUND = "json_text_around", Should, ["S-053", "R-32"],
-        "Nothing stands before or after the value.", "Sure! {\"a\":1}" => "{\"a\":1}";
+        "There is nothing before or after the value.", "Sure! {\"a\":1}" => "{\"a\":1}";
     /// No value at all.
     NO_VALUE = "json_no_value", Must, ["R-32"],
         "The text holds a JSON value.", "\n" => "{}\n";
     /// Key that occurs twice in one object.
     DUPLICATE_KEY = "duplicate_key", Must, ["P-030", "R-35", "R-82"],
-        "A key stands once in an object.", "{\"a\":1,\"a\":2}" => "{\"a\":2}";
+        "A key occurs once in an object.", "{\"a\":1,\"a\":2}" => "{\"a\":2}";
     /// Nesting or size beyond the limits.
     LIMIT_EXCEEDED = "limit_exceeded", Must, ["X-007"],
         "A reply stays inside the limits of depth, size and count.",

@@ -67,7 +67,7 @@ impl SchemaLimits {
             let SchemaLimits { patterns, .. } = self;
             let message = format!(
                 "the pattern at `{pointer}` is one more than the {patterns} that a schema may have: \
-                 use `enum`, `const`, `format` or lengths in the place of some"
+                 replace some patterns by `enum`, `const`, `format` or lengths"
             );
             return Err(SchemaRejection { pointer, message, code: SCHEMA_LIMIT });
         }
@@ -92,14 +92,14 @@ impl SchemaLimits {
         };
         let (message, code) = match pattern {
             Some(pattern) if !is_pattern(pattern) => (
-                format!("not a JSON Schema: the pattern at {place} is no regular expression"),
+                format!("not a JSON Schema: the pattern at {place} is not a regular expression"),
                 INVALID_SCHEMA,
             ),
             Some(pattern) if has_look_around(pattern) => (look_around_message(&place), INVALID_SCHEMA),
             Some(_) => (
                 format!(
-                    "the pattern at {place} takes more than {} bytes when it is compiled: repeat less often in it, and \
-                     bound the length by `maxLength` instead",
+                    "the pattern at {place} takes more than {} bytes when it is compiled: use fewer \
+                     repetitions, and bound the length by `maxLength` instead",
                     self.pattern_bytes
                 ),
                 SCHEMA_LIMIT,
@@ -143,15 +143,17 @@ pub(super) fn check_bounds(schema: &Value) -> Result<(), SchemaRejection> {
     }
     if references.count_levels() > MAX_LEVELS {
         let reason = format!(
-            "the schema has more than {MAX_LEVELS} levels, references followed: put what repeats into fewer `$defs`"
+            "the schema has more than {MAX_LEVELS} levels when references are followed: put \
+             repeated parts into fewer `$defs`"
         );
         return reject(String::new(), reason);
     }
     if let Some(pointer) = CompileCost::new(&references).first_over_limit(schema) {
         let reason = format!(
-            "to compile the schema at {} takes more than {MAX_COMPILED} schemas, since each way through its references and alternatives is \
-             compiled by itself to know what `unevaluatedProperties` or `unevaluatedItems` is about: use `additionalProperties` or \
-             `items`, or name each alternative once",
+            "compiling the schema at {} takes more than {MAX_COMPILED} schemas, because each path through \
+             its references and alternatives is compiled separately to find what `unevaluatedProperties` or \
+             `unevaluatedItems` applies to: use `additionalProperties` or `items`, or name each alternative \
+             once",
             super::describe_place(&pointer)
         );
         return reject(pointer, reason);
@@ -160,9 +162,9 @@ pub(super) fn check_bounds(schema: &Value) -> Result<(), SchemaRejection> {
         None => Ok(()),
         Some(pointer) => {
             let reason = format!(
-                "whatever value stands there, checking it against the schema at {} would take more than {MAX_CHECK_STEPS} steps, or has no \
-                 end: its references multiply (`anyOf` and the like of references to the same kind), or lead back to it; name each \
-                 alternative once",
+                "checking any value against the schema at {} would take more than {MAX_CHECK_STEPS} steps, \
+                 or never end: its references multiply (`anyOf` and the like with references to the same \
+                 kind), or lead back to it; name each alternative once",
                 super::describe_place(&pointer)
             );
             reject(pointer, reason)

@@ -148,7 +148,7 @@ impl Schema {
             // Finding out has cost as many steps.
             *steps_left -= max_steps;
             let message = if max_steps < MAX_CHECK_STEPS {
-                "the checks of the values before it have taken the steps that all may take together"
+                "the checks of earlier values have used up the steps allowed for all checks together"
                     .to_owned()
             } else {
                 format!("checking it against its schema would take more than {MAX_CHECK_STEPS} steps")
@@ -179,7 +179,7 @@ impl Schema {
             }
             _ => {
                 let message = format!(
-                    "it breaks its schema; to say where would take more than {MAX_REPORT_BYTES} bytes"
+                    "it breaks its schema; reporting where would take more than {MAX_REPORT_BYTES} bytes"
                 );
                 single(message, true)
             }

@@ -64,7 +64,8 @@ impl<'a> SchemaReferences<'a> {
                 && decode_fragment(fragment).is_none_or(|pointer| self.root.pointer(&pointer).is_none());
             return is_lost.then(|| {
                 format!(
-                    "leads to `{excerpt}`, where nothing stands: put that schema there, or name another place"
+                    "leads to `{excerpt}`, which does not exist: put that schema there, or refer to \
+                     another place"
                 )
             });
         }
@@ -76,8 +77,8 @@ impl<'a> SchemaReferences<'a> {
         let is_certain = has_scheme(base) || !self.has_nested_address && !self.is_own_address(base);
         (is_certain || !only_certain).then(|| {
             format!(
-                "leads to another document, `{excerpt}`, and none is fetched: put that schema into `$defs`, and refer to it as \
-                 `#/$defs/NAME`"
+                "leads to another document, `{excerpt}`, which is not fetched: put that schema into \
+                 `$defs`, and refer to it as `#/$defs/NAME`"
             )
         })
     }

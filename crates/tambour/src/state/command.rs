@@ -81,7 +81,7 @@ pub(super) fn resolve_command(
                 let size =
                     items.iter().map(measure).map(|found| found.bytes + VALUE_COST * found.values).sum();
                 let Some(room_left) = room.checked_sub(size) else {
-                    let message = "lists that are written anew have too many bytes";
+                    let message = "lists that are rewritten have too many bytes";
                     return vec![
                         operation
                             .clone()

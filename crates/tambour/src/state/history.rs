@@ -186,7 +186,7 @@ pub enum RollbackError {
 impl fmt::Display for RollbackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RollbackError::UnknownMessage => f.write_str("the message has no update of the state"),
+            RollbackError::UnknownMessage => f.write_str("the message did not update the state"),
             RollbackError::Expired => {
                 f.write_str("the state of that time is gone, since a message was deleted")
             }

@@ -124,6 +124,6 @@ fn division_by_zero() -> OperationRefusal {
 fn out_of_range() -> OperationRefusal {
     OperationRefusal::new(
         RefusalReason::NumberOutOfRange,
-        "the result lies beyond the range in which numbers are exact",
+        "the result is outside the range in which numbers are exact",
     )
 }

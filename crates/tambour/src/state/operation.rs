@@ -209,7 +209,7 @@ impl Operation {
     pub fn parse_list(block: &Value) -> Result<Vec<Operation>> {
         match block {
             Value::Array(items) => Ok(items.iter().map(Operation::from_value).collect()),
-            other => Err(Error::invalid(format!("operations are a JSON array, not {}", type_name(other)))),
+            other => Err(Error::invalid(format!("operations must be a JSON array, not {}", type_name(other)))),
         }
     }
 
@@ -241,12 +241,12 @@ impl Operation {
     fn parse(name: String, path: String, value: Option<Value>) -> Operation {
         let Some(op) = Op::from_name(&name) else {
             let refusal = if name.is_empty() {
-                let message = "an operation is a list of its name, a path and perhaps a value";
+                let message = "an operation must be a list of its name, a path and perhaps a value";
                 OperationRefusal::new(RefusalReason::OperationMalformed, message)
             } else {
                 let known_names: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
                 let message = format!(
-                    "there is no operation {}; known: {}",
+                    "unknown operation {}; known: {}",
                     format_shown(&name),
                     known_names.join(", ")
                 );
@@ -265,7 +265,7 @@ impl Operation {
         let parsed = check_value(op, value.as_ref()).and_then(|()| match path.parse() {
             Ok(path) => Ok((op, path)),
             Err(error) => {
-                let message = format!("{} is no path: {error}", format_shown(&path));
+                let message = format!("{} is not a path: {error}", format_shown(&path));
                 Err(OperationRefusal::new(RefusalReason::PathInvalid, message))
             }
         });
@@ -418,7 +418,7 @@ fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), Operati
             Some(number) => {
                 let is_vast = number.as_f64().is_some_and(|float| float.abs() == f64::MAX);
                 let number = if is_vast { "the number".to_owned() } else { number.to_string() };
-                let message = format!("{number} lies beyond the range in which numbers are exact");
+                let message = format!("{number} is outside the range in which numbers are exact");
                 Err(OperationRefusal::new(RefusalReason::NumberOutOfRange, message))
             }
         },

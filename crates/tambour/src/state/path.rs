@@ -54,13 +54,13 @@ impl StatePath {
     /// The text does not begin with `/`, a key is empty, or a `~` is not followed by 0 or 1.
     pub fn from_pointer(text: &str) -> Result<StatePath, StatePathError> {
         let Some(tokens) = text.strip_prefix('/') else {
-            return Err(StatePathError::new(0, "a JSON Pointer begins with `/`"));
+            return Err(StatePathError::new(0, "a JSON Pointer must begin with `/`"));
         };
         let mut steps = Vec::new();
         let mut at = 1;
         for token in tokens.split('/') {
             if token.is_empty() {
-                return Err(StatePathError::new(at, "a key was expected, and there is none"));
+                return Err(StatePathError::new(at, "expected a key"));
             }
             steps.push(StateStep::Token(unescape_token(token, at)?));
             at += token.len() + 1;
@@ -86,7 +86,7 @@ fn unescape_token(token: &str, at: usize) -> Result<String, StatePathError> {
             Some(b'1') => '/',
             _ => {
                 let at = at + token.len() - rest.len() + tilde;
-                return Err(StatePathError::new(at, "behind a `~` of a JSON Pointer stands 0 or 1"));
+                return Err(StatePathError::new(at, "a `~` in a JSON Pointer must be followed by 0 or 1"));
             }
         });
         rest = &rest[tilde + 2..];
@@ -116,7 +116,7 @@ impl FromStr for StatePath {
             at = match text.as_bytes()[at] {
                 b'.' => parse_key(text, at + 1, &mut steps)?,
                 b'[' => parse_bracket(text, at, &mut steps)?,
-                _ => return Err(StatePathError::new(at, "behind `]` stands `.`, `[` or nothing")),
+                _ => return Err(StatePathError::new(at, "`]` must be followed by `.`, `[` or nothing")),
             };
         }
         Ok(StatePath(steps))
@@ -132,7 +132,7 @@ fn parse_key(text: &str, at: usize, steps: &mut Vec<StateStep>) -> Result<usize,
         return Err(StatePathError::new(at + len, "a `]` without `[`"));
     }
     if key.trim().is_empty() {
-        return Err(StatePathError::new(at, "a key was expected, and there is none"));
+        return Err(StatePathError::new(at, "expected a key"));
     }
     steps.push(StateStep::Key(key.to_owned()));
     Ok(at + len)
@@ -147,7 +147,7 @@ fn parse_bracket(text: &str, bracket_at: usize, steps: &mut Vec<StateStep>) -> R
     steps.push(step);
     match rest.as_bytes().get(len) {
         Some(b']') => Ok(at + len + 1),
-        Some(_) => Err(StatePathError::new(at + len, "behind the quotes stands `]`")),
+        Some(_) => Err(StatePathError::new(at + len, "the quotes must be followed by `]`")),
         None => Err(StatePathError::new(bracket_at, "the bracket is not closed")),
     }
 }
@@ -163,11 +163,11 @@ fn parse_quoted_key(rest: &str, at: usize) -> Result<(StateStep, usize), StatePa
     let Some(end) = end else { return Err(StatePathError::new(at, "the quotes are not closed")) };
     let len = end + 2;
     match serde_json::from_str::<String>(&rest[..len]) {
-        Ok(key) if key.is_empty() => Err(StatePathError::new(at, "a key was expected, and there is none")),
+        Ok(key) if key.is_empty() => Err(StatePathError::new(at, "expected a key")),
         Ok(key) => Ok((StateStep::Key(key), len)),
         Err(error) => {
             let error_at = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
-            Err(StatePathError::new(at + error_at, "the quoted key is no JSON string"))
+            Err(StatePathError::new(at + error_at, "the quoted key is not a JSON string"))
         }
     }
 }
@@ -182,12 +182,12 @@ fn parse_index(rest: &str, at: usize, bracket_at: usize) -> Result<(StateStep, u
     if digits.is_empty() || zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(StatePathError::new(
             at,
-            "between brackets stands a whole number, or a key in double quotes",
+            "expected a whole number, or a key in double quotes, between the brackets",
         ));
     }
     match rest[..len].parse() {
         Ok(index) => Ok((StateStep::Index(index), len)),
-        Err(_) => Err(StatePathError::new(at, "no list has so many elements")),
+        Err(_) => Err(StatePathError::new(at, "the index is too large for any list")),
     }
 }
 

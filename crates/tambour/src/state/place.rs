@@ -100,7 +100,7 @@ fn resolve_element<'a>(
 ) -> Result<&'a Value, OperationRefusal> {
     let element = index.and_then(|index| Some((index, items.get(index)?)));
     let Some((index, item)) = element else {
-        let message = format!("{} is not there: the list has {} elements", format_path(steps), items.len());
+        let message = format!("{} does not exist: the list has {} elements", format_path(steps), items.len());
         return Err(OperationRefusal::new(RefusalReason::IndexOutOfRange, message));
     };
     parts.push(StateKey::Index(index));

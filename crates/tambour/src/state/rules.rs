@@ -24,11 +24,11 @@ rules! {
         broken r#"[["ADD","a","1"]]"#,
         correct r#"[["ADD","a",1]]"#;
     NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must
-        "a number is one that is kept exactly",
+        "a number can be kept exactly",
         broken r#"[["SET","a",12345678901234567890123]]"#,
         correct r#"[["SET","a","12345678901234567890123"]]"#;
     PATH_INVALID = "path_invalid" ["F-117"] Must
-        "a path has keys, and indexes in brackets that are closed",
+        "a path consists of keys, and of indexes in closed brackets",
         broken r#"[["SET","a..b",1]]"#,
         correct r#"[["SET","a[0].b",1]]"#;
 }

@@ -135,7 +135,7 @@ impl BlockRun<'_> {
             )));
         }
         if self.stop_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(OperationRefusal::new(RefusalReason::NotApplied, "nobody waits for it any more"));
+            return Err(OperationRefusal::new(RefusalReason::NotApplied, "no caller waits for the result any more"));
         }
         self.check_path(operation.path(), path)?;
         let size = self.size;
@@ -189,7 +189,7 @@ impl BlockRun<'_> {
             (Op::Pop, _) => self.pop(resolved.parts, path),
             (Op::Delete, _) => self.delete(resolved.parts, path),
             (op, Some(Value::Number(operand))) => self.calculate(op, resolved.parts, path, operand),
-            _ => Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes a value"))),
+            _ => Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} needs a value"))),
         }
     }
 
@@ -239,7 +239,7 @@ impl BlockRun<'_> {
         let index = items.len();
         if index >= max_items {
             return Err(limit_exceeded(format!(
-                "the list at {} has {max_items} elements",
+                "the list at {} already has {max_items} elements, the most allowed",
                 format_path(path.steps())
             )));
         }

@@ -60,7 +60,7 @@ fn an_unknown_name_is_a_warning_and_changes_nothing() {
     let (expected, warnings) = registry.expected_structure(["choise", "choice"]);
     assert_eq!(expected, registry.expected_structure(["choice"]).0);
     assert_eq!((warnings.len(), &*warnings[0].protocol), (1, "choise"));
-    assert!(warnings[0].message.starts_with("there is no protocol `choise`; known: core, "), "{warnings:?}");
+    assert!(warnings[0].message.starts_with("unknown protocol `choise`; known: core, "), "{warnings:?}");
     assert!(registry.examples(["choise"], Language::En).len() == 1);
 }
 
@@ -102,12 +102,12 @@ fn entries_are_added_as_values() {
 fn an_entry_that_is_none_says_why() {
     // F-007
     for (value, message) in [
-        (json!("a"), "a protocol is an object of id, version"),
-        (json!({"id": " "}), "a protocol has an `id`"),
+        (json!("a"), "a protocol must be an object of id, version"),
+        (json!({"id": " "}), "a protocol must have an `id`"),
         (json!({"id": "a", "tag": []}), "protocol `a`: unknown key of a protocol `tag`"),
         (json!({"id": "a", "tags": "b"}), "protocol `a`: `tags` is a list"),
         (json!({"id": "a", "tags": ["b c"]}), "protocol `a`: `a tag` holds names of tags"),
-        (json!({"id": "a", "tags": ["b", "b"]}), "protocol `a`: `b` is there twice"),
+        (json!({"id": "a", "tags": ["b", "b"]}), "protocol `a`: `b` is listed twice"),
         (
             json!({"id": "a", "tags": [{"name": "b", "body": "xml"}]}),
             "protocol `a`: unknown `body` of a tag `xml`",

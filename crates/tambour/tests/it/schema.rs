@@ -181,7 +181,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
         (json!({"$ref": "file:///etc/passwd#/a"}), ["`/$ref`", "another document"]),
         (json!({"items": {"$ref": "other.json"}}), ["`/items/$ref`", "another document"]),
         (json!({"$id": "http://127.0.0.1:9/s", "$ref": "other"}), ["`/$ref`", "another document, `other`"]),
-        (json!({"items": {"$ref": "#/$defs/none"}}), ["`/items/$ref`", "nothing stands"]),
+        (json!({"items": {"$ref": "#/$defs/none"}}), ["`/items/$ref`", "does not exist"]),
         (json!({"properties": {"a": {"pattern": "^(?=a)b"}}}), ["`/properties/a/pattern`", "look-around"]),
         (json!({"patternProperties": {"(a)\\1": {}}}), ["`/patternProperties/(a)\\1`", "back reference"]),
     ] {

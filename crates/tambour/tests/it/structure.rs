@@ -38,15 +38,15 @@ fn a_structure_is_read_from_its_file_form() {
 #[test]
 fn what_is_no_structure_says_why() {
     let cases: [(Value, &str); 9] = [
-        (json!([]), "an expected structure is an object"),
+        (json!([]), "an expected structure must be an object"),
         (
             json!({"must": []}),
             "unknown key of an expected structure `must`; known: mandatory, optional, dependency",
         ),
-        (json!({"mandatory": [1]}), "`mandatory` holds names of tags, not 1"),
-        (json!({"optional": ["a b"]}), "`optional` holds names of tags, not \"a b\""),
-        (json!({"mandatory": ["a"], "optional": ["a"]}), "`a` is there twice"),
-        (json!({"dependency": ["a"]}), "`dependency` is an object"),
+        (json!({"mandatory": [1]}), "`mandatory` must contain names of tags, not 1"),
+        (json!({"optional": ["a b"]}), "`optional` must contain names of tags, not \"a b\""),
+        (json!({"mandatory": ["a"], "optional": ["a"]}), "`a` is listed twice"),
+        (json!({"dependency": ["a"]}), "`dependency` must be an object"),
         (json!({"mandatory": ["a"], "dependency": {"a": "b"}}), "unknown tag in `dependency` `b`; known: a"),
         (json!({"mandatory": ["a"], "dependency": {"b": "a"}}), "unknown tag in `dependency` `b`; known: a"),
         (

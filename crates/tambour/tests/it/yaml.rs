@@ -169,7 +169,7 @@ fn reads_yaml_1_2_and_takes_nothing_for_what_it_is_not() {
 #[test]
 fn an_error_names_what_where_and_the_line() {
     let error = parse_error("name: a\nmood: b\nname: c\n");
-    assert!(error.to_string().contains("`name` stands there twice"), "{error}");
+    assert!(error.to_string().contains("`name` occurs twice"), "{error}");
     let place = error.location().expect("it has a place");
     assert_eq!((place.line, place.column, &*place.excerpt), (3, 1, "name: c"));
     let error = parse_error("好: [1, 2\n感: 3\n");

@@ -134,5 +134,5 @@ fn protocols_that_there_are_not_are_not_asked_for() {
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
     let error = skein(yaml).render(&json!({}), &options).unwrap_err().to_string();
-    assert!(error.starts_with("there is no protocol `moon_v9`; known: core, "), "{error}");
+    assert!(error.starts_with("unknown protocol `moon_v9`; known: core, "), "{error}");
 }

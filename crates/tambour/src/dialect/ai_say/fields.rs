@@ -157,8 +157,8 @@ impl AnswerFields<'_> {
         };
         let report = |key: &str, more: usize, (at, end): Extent, repair: &str| {
             let name = [path, &[&clip(key, 40)]].concat().join(".");
-            let more = if more > 0 { format!(", nor {more} more that it has") } else { String::new() };
-            let message = format!("the answer has no field `{name}`{more}");
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let message = format!("the answer has the unknown field `{name}`{more}");
             FindingReport::new(rules::FIELD_UNEXPECTED, at, end, message).with_repair(repair)
         };
         let placed_members = answer.places.fields_at(path);
@@ -211,7 +211,7 @@ impl AnswerFields<'_> {
         }
         match self.answer.value.get(name).filter(is_present) {
             Some(value) => {
-                let message = format!("`{name}` does not stand in `assessment`");
+                let message = format!("`{name}` is outside `assessment`, expected inside");
                 self.report(rules::FIELD_MISPLACED, &[name], message, "read all the same");
                 self.parse_value(&[name], value, default, read)
             }
@@ -242,7 +242,7 @@ impl AnswerFields<'_> {
     ) -> Option<T> {
         let name = path.join(".");
         if value.as_str().is_some_and(is_placeholder) {
-            let message = format!("`{name}` is a placeholder of the instructions");
+            let message = format!("`{name}` is a placeholder from the instructions");
             self.report(rules::PLACEHOLDER_COPIED, path, message, &format!("counted as {default}"));
             return None;
         }
@@ -271,7 +271,7 @@ impl AnswerFields<'_> {
             let message = format!("the level {level} is not between 0 and 100");
             self.report(rules::LEVEL_OUT_OF_RANGE, path, message, &format!("counted as {clamped}"));
         } else if level > 0.0 && level < 1.0 {
-            let message = format!("the level {level} looks like a share of 1, not of 100");
+            let message = format!("the level {level} looks like a fraction of 1: expected 0 to 100");
             let (at, end) = self.nearest_extent(path);
             self.reports.push(FindingReport::new(rules::LEVEL_SCALE, at, end, message));
         }
@@ -288,7 +288,7 @@ impl AnswerFields<'_> {
                     (Value::String(_), ResponseShape::Object) => "read as the object",
                     (Value::String(_), ResponseShape::Answer) => "read as the answer",
                     (Value::String(_), ResponseShape::PartialAnswer) => {
-                        "read as the answer, fields that stand twice not used"
+                        "read as the answer, duplicate fields not used"
                     }
                     (Value::Bool(_) | Value::Number(_), _) if !self.answer.has_message => {
                         self.unread_repair(&["response"])

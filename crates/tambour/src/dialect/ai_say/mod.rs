@@ -150,7 +150,7 @@ impl AiSayDialect {
             return rules::MARKER.report_marker(form, at, end, out);
         }
         if let Some(object_start) = self.front.structure.truncated_object.filter(|_| !text.is_empty()) {
-            let message = "the answer is cut before its first field";
+            let message = "the answer is cut off before its first field";
             let rest = end.saturating_sub(object_start.offset);
             let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
             if before.lines().all(|line| prose::is_blank_or_fence(line.trim())) {
@@ -166,7 +166,7 @@ impl AiSayDialect {
         }
         if let Some(inner) = shapes::find_nested_answer(text, &self.front.structure.limits) {
             // A text that contains an assessment is never shown as written.
-            let message = "the answer stands inside of another value";
+            let message = "the answer is inside another value";
             out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
             let name = shapes::find_response_key(&inner, &self.front.structure.roles).unwrap_or("response");
             if let Some(response) = inner.get(name) {
@@ -191,7 +191,7 @@ impl AiSayDialect {
         let is_placeholder = placeholder::is_placeholder(text);
         if is_placeholder || placeholder::is_hollow(text) {
             if is_placeholder {
-                let message = "the reply is a placeholder of the instructions";
+                let message = "the reply is a placeholder from the instructions";
                 out.report(report(rules::PLACEHOLDER_COPIED, message, "not taken"));
             }
             out.report(report(rules::MESSAGE_MISSING, "the reply has no message", "fallback text"));

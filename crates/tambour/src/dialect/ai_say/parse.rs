@@ -405,7 +405,7 @@ impl AiSayReader {
             out,
         );
         if origin != ValueOrigin::Bare {
-            let message = "the answer stands in a code fence";
+            let message = "the answer is in a code fence";
             out.report(
                 FindingReport::new(rules::FENCED_REPLY, at, at.offset, message).with_repair("fence removed"),
             );

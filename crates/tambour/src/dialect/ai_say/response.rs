@@ -76,7 +76,7 @@ impl ResponseMembers<'_> {
             let report = FindingReport::new(rules::FIELD_TYPE, at, key.extent.1, "the message is a list");
             return reports.push(report.with_repair("its texts are taken"));
         }
-        let message = "the message stands under another key than the role";
+        let message = "the message is under a key other than the role";
         let key = self.places.innermost_at(at.offset).filter(|key| key.extent.0 == at);
         let (start, end, repair) = match (first, key) {
             (Some(first), Some(key)) => {

@@ -43,7 +43,7 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>The user has got it.\n", good!()),
         correct concat!("<think>The user has got it.</think>\n", good!());
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
         broken "```\n<ParsingError>.\n```", correct GOOD;
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
         broken concat!("<think>Which one?</thinking>\n", good!()),
@@ -54,7 +54,7 @@ rules! {
     THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
         broken concat!("<think about=\"it\">Which one?</think>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());
-    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning comes before the reply.",
         broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;
     UNSTRUCTURED = "unstructured" ["S-054"] Must "The reply is an answer object.",
         broken "sorry, no JSON", correct GOOD;
@@ -64,9 +64,9 @@ rules! {
         broken concat!(good!(), "\n", good!()), correct GOOD;
     ANSWER_IN_ARRAY = "answer_in_array" ["S-051"] Must "The answer is an object, not an item of an array.",
         broken concat!("[", good!(), "]"), correct GOOD;
-    ANSWER_WRAPPED = "answer_wrapped" ["R-76"] Must "The answer stands alone, not under a key of another object.",
+    ANSWER_WRAPPED = "answer_wrapped" ["R-76"] Must "The answer is at the top level, not under a key of another object.",
         broken concat!("{\"output\":", good!(), "}"), correct GOOD;
-    ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
+    ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer is not inside a thought.",
         broken concat!(good!(), "</think>\n", good!()), correct GOOD;
     ANSWER_QUOTED = "answer_quoted" ["R-74"] Must "The answer is not quoted, in a code span or in the middle of a sentence.",
         broken concat!("> ", good!()), correct GOOD;
@@ -81,7 +81,7 @@ rules! {
     FIELD_RENAMED = "field_renamed" ["R-76"] Must "The response is called `response`.",
         broken concat!("{\"assessment\":{", level!("85"), "},\"message\":\"Well done.\",\"should_exit\":true,\"exit_reason\":\"understood\"}"),
         correct GOOD;
-    FIELD_MISPLACED = "field_misplaced" ["S-051"] Must "What the model assessed stands in `assessment`.",
+    FIELD_MISPLACED = "field_misplaced" ["S-051"] Must "The assessment of the model is in `assessment`.",
         broken concat!(
             "{", level!("85"), ",\"response\":{\"咨询师\":\"Well done.\"},\"should_exit\":true,",
             "\"exit_reason\":\"understood\"}"
@@ -89,7 +89,7 @@ rules! {
         correct GOOD;
     FIELD_UNEXPECTED = "field_unexpected" ["S-051"] Info "The answer has no other fields.",
         broken answer!(concat!(level!("85"), ",\"mood\":\"calm\""), "{\"咨询师\":\"Well done.\"}"), correct GOOD;
-    LEVEL_OUT_OF_RANGE = "level_out_of_range" ["S-055"] Must "The understanding level lies between 0 and 100.",
+    LEVEL_OUT_OF_RANGE = "level_out_of_range" ["S-055"] Must "The understanding level is between 0 and 100.",
         broken answer!(level!("150"), "{\"咨询师\":\"Well done.\"}"), correct GOOD;
     LEVEL_SCALE = "level_scale" ["S-051"] Should "The understanding level is on a scale from 0 to 100, not from 0 to 1.",
         broken answer!(level!("0.85"), "{\"咨询师\":\"Well done.\"}"), correct GOOD;

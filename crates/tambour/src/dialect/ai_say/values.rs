@@ -120,7 +120,7 @@ impl AiSayReader {
             out.report(report(at, first.offset, "items before the answer").with_repair("left out"));
         }
         if after > 0 {
-            out.report(report(last, end, "items behind the answer").with_repair("left out"));
+            out.report(report(last, end, "items after the answer").with_repair("left out"));
         }
     }
 
@@ -183,9 +183,9 @@ impl AiSayReader {
         extents.set_wrapper(value.values().any(Value::is_string));
         self.begin_answer(at, origin, out);
         self.pending_reports.drain(..).for_each(|report| out.report(report));
-        let message = "the answer stands in an object of its own";
+        let message = "the answer is inside another object";
         let report = FindingReport::new(rules::ANSWER_WRAPPED, at, extents.wrapper_key_end(), message);
-        out.report(report.with_repair("left out: what it holds is read alone"));
+        out.report(report.with_repair("left out: only the answer inside it is read"));
         // A response nested in an unclosed assessment is the response all the same.
         let lifted_response = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
         let (response, path) = match inner.get("response") {
@@ -259,7 +259,7 @@ impl AiSayReader {
                 rules::FIELD_MISPLACED,
                 at,
                 end,
-                format!("`{name}` stands in `assessment`"),
+                format!("`{name}` is inside `assessment`, expected outside"),
             );
             if answer.contains_key(name) {
                 out.report(report.with_repair("left out"));
@@ -299,9 +299,9 @@ impl AiSayReader {
             false => "its text is taken, the rest not used",
         };
         let (rule, message) = match (role, response) {
-            (Some(_), _) => (Some(rules::FIELD_TYPE), "the message is not a text"),
+            (Some(_), _) => (Some(rules::FIELD_TYPE), "the message is not a string"),
             (None, Value::Object(_)) => {
-                (Some(rules::ROLE_KEY_UNEXPECTED), "the message stands under another key than the role")
+                (Some(rules::ROLE_KEY_UNEXPECTED), "the message is under a key other than the role")
             }
             // A response that is not an object has its own finding.
             (None, _) => (None, ""),
@@ -332,7 +332,7 @@ impl AiSayReader {
         let Some(parsed) = self.answer.take() else { return RoundAnswer::default() };
         let mut round_answer = fields::read_answer(&parsed, &self.limits, &mut reports);
         if let Some(&at) = parsed.placeholders.first() {
-            let message = "the message is a placeholder of the instructions";
+            let message = "the message is a placeholder from the instructions";
             let (_, end) = parsed.places.nearest_extent(&["response"]);
             let report = FindingReport::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
             reports.push(report.with_repair("not taken"));
@@ -352,7 +352,7 @@ impl AiSayReader {
         let answer = &mut round_answer;
         let (at, end_offset) = parsed.places.outer_extent();
         if parsed.is_thought || parsed.is_doubtful {
-            let message = "the answer stands in a thought";
+            let message = "the answer is inside a thought";
             let report = FindingReport::new(rules::ANSWER_IN_THOUGHT, at, end_offset, message);
             reports.push(report.with_repair("it does not end the action"));
             answer.should_exit = false;
@@ -369,9 +369,9 @@ impl AiSayReader {
         }
         if parsed.is_truncated || is_truncated && answer.should_exit {
             let message =
-                if parsed.is_truncated { "the answer is cut" } else { "the reply was cut after the answer" };
+                if parsed.is_truncated { "the answer is cut off" } else { "the reply was cut after the answer" };
             let repair =
-                if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
+                if answer.should_exit { "it does not end the action" } else { "the part that arrived is kept" };
             let report = FindingReport::new(rules::TRUNCATED, at, end_offset, message);
             reports.push(report.with_repair(repair));
             answer.should_exit = false;

@@ -28,7 +28,7 @@ pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     let key = find_only_key(call, ARGS_ALIASES)?;
     let args = call.shift_remove(key)?;
     call.insert("args".to_owned(), args);
-    Some(format!("`{key}` stands for `args`"))
+    Some(format!("`{key}` is used instead of `args`"))
 }
 
 /// Reads OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
@@ -109,7 +109,7 @@ pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usiz
             if inner.has_rounded {
                 return DecodedArgs::Doubtful(
                     Doubt::InexactNumber,
-                    "a number with more digits than are kept".to_owned(),
+                    "a number with more digits than can be kept".to_owned(),
                 );
             }
             DecodedArgs::Object(value, duplicates)

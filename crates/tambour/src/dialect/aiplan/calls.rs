@@ -95,7 +95,7 @@ impl PlanCheck<'_> {
         if let Some(rename_message) = rename_args(fields) {
             let found =
                 FindingReport::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {rename_message}"));
-            self.reports.push(found.with_repair("read as that"));
+            self.reports.push(found.with_repair("read as the expected fields"));
         }
         let name = match fields.get("name") {
             Some(Value::String(name)) if !name.trim().is_empty() => name,
@@ -125,14 +125,14 @@ impl PlanCheck<'_> {
         }
         if !tool.allows_caller(options.caller.as_deref()) {
             let caller = options.caller.as_deref().unwrap_or("a caller without a name");
-            let message = format!("`{at}`: `{}` is not open to {caller}", tool.name);
+            let message = format!("`{at}`: `{}` may not be called by {caller}", tool.name);
             return self.report_fault(FindingReport::new(rules::TOOL_FORBIDDEN, place, end, message));
         }
         if let Some(mode) = mode
             && mode.calls == CallRequirement::ReadOnly
             && !tool.read_only
         {
-            let message = format!("`{at}`: `{}` does more than read, in a {} plan", tool.name, mode.name);
+            let message = format!("`{at}`: `{}` is not read-only, as a {} plan requires", tool.name, mode.name);
             return self.report_fault(
                 FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message).with_row("R-30"),
             );
@@ -162,25 +162,25 @@ impl PlanCheck<'_> {
                     for duplicate in duplicates {
                         // Places in the string are not places in the reply.
                         let mut found = duplicate.report(duplicate.first);
-                        found.message = format!("`{at}/args` is a text, and in it: {}", found.message);
+                        found.message = format!("`{at}/args` is a string, and inside it: {}", found.message);
                         (found.place, found.end) = (place, end);
                         self.report_fault(found);
                     }
                     if has_duplicates {
                         return false;
                     }
-                    let message = format!("`{at}/args` is a text");
+                    let message = format!("`{at}/args` is a string");
                     let found = FindingReport::new(rules::ARGS_AS_TEXT, place, end, message);
                     self.reports.push(found.with_repair("read as the object it holds"));
                     *args = value;
                 }
                 DecodedArgs::Doubtful(doubt, why) => {
-                    let message = format!("`{at}/args` is a text, and in it: {why}");
+                    let message = format!("`{at}/args` is a string, and inside it: {why}");
                     self.report_fault(doubt_report(doubt, (place, end), message));
                     return false;
                 }
                 DecodedArgs::Unusable(why) => {
-                    let message = format!("`{at}/args` is a text, and in it: {why}");
+                    let message = format!("`{at}/args` is a string, and inside it: {why}");
                     self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message));
                     return false;
                 }
@@ -209,7 +209,7 @@ impl PlanCheck<'_> {
     ) -> bool {
         let other = fields.iter().find(|(_, value)| may_hold_args(value));
         if other.is_some() || !tool.accepts_no_arguments() {
-            let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key, 60)));
+            let hint = other.map(|(key, _)| format!("; `{}` may be meant instead", clip(key, 60)));
             let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
             self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message).with_row("P-031"));
             return false;

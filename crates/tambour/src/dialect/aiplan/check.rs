@@ -187,7 +187,7 @@ pub(super) fn check_plan(
     options: &Options,
 ) -> CheckedPlan {
     let Value::Object(fields) = value else {
-        let found = FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
+        let found = FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "the plan is not an object");
         return CheckedPlan { plan: value, reports: vec![found], ..CheckedPlan::default() };
     };
     let budget = (options.limits.value, options.limits.items);
@@ -312,12 +312,12 @@ impl PlanCheck<'_> {
             let names: Vec<&str> =
                 plan_modes(options::plan_variant(self.options)).iter().map(|mode| mode.name).collect();
             let message =
-                format!("`/response_mode` is `{}`; it is one of {}", clip(&word, 60), names.join(", "));
+                format!("`/response_mode` is `{}`; expected one of {}", clip(&word, 60), names.join(", "));
             self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
         if let Some(other) = self.find_conflicting_mode(mode) {
-            let message = format!("`/{}` says another mode than `/response_mode`", clip(&other, 60));
+            let message = format!("`/{}` names a different mode than `/response_mode`", clip(&other, 60));
             self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message).with_row("R-95"));
         }
         if mode.name != word {
@@ -359,7 +359,7 @@ impl PlanCheck<'_> {
         let (place, end) = self.places.member_extent("direct_response");
         match mode.text {
             AnswerRequirement::Null if text.is_some() => {
-                let message = format!("`/direct_response` is a text in a {} plan", mode.name);
+                let message = format!("`/direct_response` is a string in a {} plan", mode.name);
                 self.report_fault(FindingReport::new(rules::DIRECT_NOT_NULL, place, end, message));
             }
             AnswerRequirement::Required if !is_filled => {

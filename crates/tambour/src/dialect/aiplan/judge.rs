@@ -47,7 +47,7 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
                 duplicate.report(duplicate.first)
             }
             () if wrapper.is_none() && is_plan_member("thought") => {
-                duplicate.report(duplicate.second).with_repair("both are told, the last value is kept")
+                duplicate.report(duplicate.second).with_repair("both are sent as thinking, the last value is kept")
             }
             () if is_sent && !*is_answer_replaced && is_plan_member("direct_response") => {
                 duplicate.report(duplicate.second).with_repair("both are sent, the last value is kept")
@@ -60,9 +60,9 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     }
     if let Some(wrapper) = wrapper {
         let (message, repair) = match wrapper {
-            PlanWrapper::List => ("the plan is the item of a list".to_owned(), "read alone"),
+            PlanWrapper::List => ("the plan is an item of a list".to_owned(), "read alone"),
             PlanWrapper::Key(key) => {
-                (format!("the plan stands under `{}`", clip(&key, 60)), "read alone, the key is not used")
+                (format!("the plan is under the key `{}`", clip(&key, 60)), "read alone, the key is not used")
             }
         };
         let found = FindingReport::new(rules::PLAN_WRAPPED, start, end.offset, message);
@@ -72,22 +72,22 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     checked_plan.is_valid &= !(has_two_lists || has_two_modes && checked_plan.is_acting);
     if checked_plan.is_acting && end.is_auto_closed {
         checked_plan.is_valid = false;
-        let message = "the plan is cut; no call of it may run";
+        let message = "the plan is cut off; none of its calls may run";
         checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
     } else if checked_plan.is_acting
         && (has_guess || frame.is_in_thought || is_retracted && checked_plan.is_valid)
     {
         checked_plan.is_valid = false;
         let message = match () {
-            () if has_guess => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
-            () if frame.is_in_thought => "the plan stands in a thought or a comment; no call of it may run",
-            () => "an answer was sent before a second mode that has none; no call of it may run",
+            () if has_guess => "the JSON of a plan that calls tools had to be guessed; none of its calls may run",
+            () if frame.is_in_thought => "the plan is inside a thought or a comment; none of its calls may run",
+            () => "an answer was sent before a second mode, which has no answer; no call of the plan may run",
         };
         checked_plan.reports.push(FindingReport::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }
     if checked_plan.is_valid && checked_plan.is_acting && frame.is_quoted {
         checked_plan.is_valid = false;
-        let message = "the plan stands in code, in a quotation or in a sentence; no call of it may run";
+        let message = "the plan is in code, in a quotation or in a sentence; none of its calls may run";
         checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
     }
     if !checked_plan.is_valid {

@@ -99,13 +99,13 @@ impl AiPlanDialect {
             ..
         } = candidate;
         if checked_plan.is_valid && checked_plan.is_acting && is_truncated {
-            let message = "the reply was cut; no call of its plan may run";
+            let message = "the reply was cut off; no call of its plan may run";
             checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
             checked_plan.is_valid = false;
         }
         if checked_plan.is_valid && checked_plan.is_acting && self.front.structure.surroundings.is_continued()
         {
-            let message = "the plan stands in a sentence; no call of it may run";
+            let message = "the plan is in a sentence; none of its calls may run";
             checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
             checked_plan.is_valid = false;
         }
@@ -125,7 +125,7 @@ impl AiPlanDialect {
             if checked_plan.has_lost_calls || checked_plan.has_lost_answer && !answers {
                 let report =
                     FindingReport::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
-                out.report(report.with_repair("the safe fallback stands in for it"));
+                out.report(report.with_repair("replaced by the safe fallback"));
             }
             if answers {
                 // No other object is the plan. The text of this one is the answer all the same, as if it had
@@ -176,7 +176,7 @@ impl AiPlanDialect {
         let reader = &mut self.front.structure;
         if let Some(ThoughtPlan { start, end, extent_after }) = reader.thought_plan {
             reader.surroundings.report_around_thought(start, extent_after, &mut |report| out.report(report));
-            let message = "the plan stands in a thought; no call of it may run";
+            let message = "the plan is inside a thought; none of its calls may run";
             let report = FindingReport::new(rules::REPAIR_UNSAFE, start, end, message);
             out.report(report.with_repair("the safe fallback"));
             return self.fall_back(if is_truncated { "truncated" } else { "plan_invalid" }, out);

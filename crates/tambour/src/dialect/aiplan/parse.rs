@@ -129,7 +129,7 @@ impl JsonStructure for PlanReader {
     }
 
     fn handle_rounded(&mut self, place: Place, end: usize) {
-        let message = "a number with more digits than are kept";
+        let message = "a number with more digits than can be kept";
         let report =
             FindingReport::new(&json_rules::NUMBER, place, end, message).with_doubt(Doubt::InexactNumber);
         self.builder.note_report(&report);
@@ -252,7 +252,7 @@ impl PlanReader {
         match &mut self.chosen_plan {
             Some(PlanCandidate { has_sent_answer: true, checked_plan, start, end, .. }) => {
                 if checked_plan.is_valid && checked_plan.is_acting {
-                    let message = "the plan stands in a thought; no call of it may run";
+                    let message = "the plan is inside a thought; none of its calls may run";
                     checked_plan.reports.push(FindingReport::new(
                         rules::REPAIR_UNSAFE,
                         *start,

@@ -63,7 +63,7 @@ const TOOLS: &str = "tools={\"now\":{\"type\":\"object\"},\
     \"wipe\":{\"type\":\"object\",\"x-callers\":[\"planner\"]}}";
 
 rules! {
-    PLAN_NOT_FENCED = "plan_not_fenced" ["P-001"] Must "A plan stands in a Markdown code fence.",
+    PLAN_NOT_FENCED = "plan_not_fenced" ["P-001"] Must "A plan is in a Markdown code fence.",
         broken chat!(), correct CHAT_REPLY;
     FENCE_LANGUAGE = "fence_language" ["P-025", "R-32"] Should "The fence around a plan says `json`.",
         broken concat!("```\n", chat!(), "\n```\n"), correct CHAT_REPLY;
@@ -80,7 +80,7 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer with a plan.\n", fenced!(chat!())),
         correct CHAT_REPLY;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
         broken "```\n<ParsingError>.\n```", correct CHAT_REPLY;
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
         broken concat!("<think>Which one?</thinking>\n", fenced!(chat!())),
@@ -91,7 +91,7 @@ rules! {
     THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
         broken concat!("<think about=\"it\">Which one?</think>\n", fenced!(chat!())),
         correct CHAT_REPLY;
-    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning comes before the reply.",
         broken concat!(fenced!(chat!()), "\n<think>Was it that?</think>\n"), correct CHAT_REPLY;
     FIELD_MISSING = "field_missing" ["P-002", "R-30"] Must
         "`thought`, `response_mode`, `direct_response` and `tool_calls` are all there.",
@@ -99,11 +99,11 @@ rules! {
         correct CHAT_REPLY;
     FIELD_TYPE = "field_type" ["P-003", "P-006", "P-013", "P-014", "R-30", "R-87"] Must "The fields of a plan have their types.",
         broken fenced!(plan!("[\"A greeting.\"]", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT_REPLY;
-    FIELD_RENAMED = "field_renamed" ["R-76"] Must "Fields of calls have their own names.",
+    FIELD_RENAMED = "field_renamed" ["R-76"] Must "Fields of calls have the names `name` and `args`.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"arguments\":{\"userInput\":\"check it\"}}]"),
         correct CALL_REPLY;
     PLAN_WRAPPED = "plan_wrapped" ["R-76"] Must
-        "A plan stands by itself, in no list, and under no key. A list with nothing else is taken off, and so is one of the keys `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` and `result`.",
+        "A plan is at the top level, not in a list or under a key. A list with nothing else in it is removed, and so is one of the keys `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` and `result`.",
         broken fenced!("{\"plan\":", chat!(), "}"), correct CHAT_REPLY;
     PLAN_UNUSED = "plan_unused" ["P-017"] Info "A plan can be used.",
         broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", check!())), correct CHAT_REPLY;
@@ -116,7 +116,7 @@ rules! {
     DIRECT_NOT_NULL = "direct_response_not_null" ["P-007"] Must "A plan that calls tools has no `direct_response`.",
         broken fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "\"done\"", check!())),
         correct CALL_REPLY;
-    DIRECT_EMPTY = "direct_response_empty" ["P-009", "P-011", "R-09"] Must "An answer is a text that is not blank.",
+    DIRECT_EMPTY = "direct_response_empty" ["P-009", "P-011", "R-09"] Must "An answer is a string that is not blank.",
         broken fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "null", "[]")),
         correct fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"SMART: specific, measurable, attainable, relevant, timed.\"", "[]"));
     CALLS_EMPTY = "tool_calls_empty" ["P-008"] Must "`TOOL_EXECUTION` calls at least one tool.",
@@ -130,13 +130,13 @@ rules! {
         broken calls!("[{\"name\":\"formatDisk\",\"args\":{}}]"), correct CALL_REPLY;
     ARGS_INVALID = "tool_args_invalid" ["P-016", "P-021"] Must "Arguments satisfy the JSON Schema of their tool.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"projectName\":\"Shop\"}}]"), correct CALL_REPLY;
-    ARGS_AS_TEXT = "tool_args_text" ["P-031", "R-36"] Must "`args` is an object, not a text with one.",
+    ARGS_AS_TEXT = "tool_args_text" ["P-031", "R-36"] Must "`args` is an object, not a string with one.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":\"{\\\"userInput\\\":\\\"check it\\\"}\"}]"),
         correct CALL_REPLY;
-    ARGS_MISSING = "tool_args_missing" ["P-031", "R-36"] Must "A call has `args`, be they empty.",
+    ARGS_MISSING = "tool_args_missing" ["P-031", "R-36"] Must "A call has `args`, even if they are empty.",
         with [TOOLS],
         broken calls!("[{\"name\":\"now\"}]"), correct calls!("[{\"name\":\"now\",\"args\":{}}]");
-    TOOL_FORBIDDEN = "tool_forbidden" ["P-033"] Must "A tool is called by those who may.",
+    TOOL_FORBIDDEN = "tool_forbidden" ["P-033"] Must "A tool is called only by callers that it allows.",
         with [TOOLS, "caller=writer"],
         broken calls!("[{\"name\":\"wipe\",\"args\":{}}]"),
         correct calls!("[{\"name\":\"now\",\"args\":{}}]");
@@ -146,16 +146,16 @@ rules! {
             "[{\"name\":\"formatDisk\",\"args\":{}},{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]"
         ),
         correct CALL_REPLY;
-    REPAIR_UNSAFE = "repair_unsafe" ["P-027", "R-33"] Must "What acts was not guessed.",
+    REPAIR_UNSAFE = "repair_unsafe" ["P-027", "R-33"] Must "Nothing in a plan that calls tools had to be guessed.",
         broken fenced!(plan!("check it now", "\"TOOL_EXECUTION\"", "null", check!())),
         correct CALL_REPLY;
-    VALUE_GUESSED = "value_guessed" ["R-81"] Must "What a call does was not guessed.",
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must "No value of a call had to be guessed.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"say \"yes\" to it\"}}]"),
         correct CALL_REPLY;
-    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is kept with all its digits.",
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number in a call is kept with all its digits.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\",\"line\":12345678901234567890123}}]"),
         correct CALL_REPLY;
-    PLAN_ASIDE = "plan_aside" ["R-93"] Must "A plan that calls tools stands by itself: not in code, in a quotation or in a sentence.",
+    PLAN_ASIDE = "plan_aside" ["R-93"] Must "A plan that calls tools is not in code, in a quotation or in a sentence.",
         broken concat!("Write `", plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "null", check!()), "` then."),
         correct CALL_REPLY;
     TRUNCATED = "truncated" ["P-027", "R-33"] Must "A plan is complete.",

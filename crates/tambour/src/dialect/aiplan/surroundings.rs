@@ -398,7 +398,7 @@ impl PlanSurroundings {
         if let Some((place, end)) = self.draft_extent {
             let found =
                 FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
-            report(found.with_repair("told as a draft"));
+            report(found.with_repair("sent as a draft"));
         }
         for (place, end) in
             [join_extents(self.thought_plans, frame.extent_before), self.extent_after].into_iter().flatten()

@@ -134,7 +134,7 @@ impl FilamentBlock {
 
     /// Reports that the block is written in another form than the current one.
     pub(super) fn report_form(&self, rule: &'static Rule, read: &str, out: &mut dyn IntentSink) {
-        let message = format!("`<{}>` is not written as it is today", self.name);
+        let message = format!("`<{}>` is not written in the current form", self.name);
         out.report(
             FindingReport::new(rule, self.tag_start, self.end(), message)
                 .with_repair(format!("read as {read}")),
@@ -144,7 +144,7 @@ impl FilamentBlock {
     /// Reports an unreadable body, which becomes text of the content (F-210).
     pub(super) fn raw_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
         if !self.body.trim().is_empty() {
-            let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
+            let report = self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
             out.report(report.with_repair("shown as text of the content"));
         }
         BlockOutcome::Raw(self.body.clone())
@@ -152,7 +152,7 @@ impl FilamentBlock {
 
     /// Like [`raw_outcome`](FilamentBlock::raw_outcome), but without the tags of the body.
     pub(super) fn text_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
-        let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
+        let report = self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
         out.report(report.with_repair("shown as text of the content, its tags not used"));
         BlockOutcome::Text
     }

@@ -66,7 +66,7 @@ pub(super) fn read_json(
         rules::JSON_NOT_STRICT,
         fault_place,
         end,
-        format!("no strict JSON: {}", fault.message),
+        format!("not strict JSON: {}", fault.message),
     );
     let Some(value) = container else {
         // Prose is not broken JSON.
@@ -219,7 +219,7 @@ pub(super) fn read_elements<'a>(
         }
         let end = place.offset + tag.raw.len() - text_start.offset;
         if !tag.faults.is_none() {
-            let message = format!("`{}` is not written as it should be", tag.raw);
+            let message = format!("`{}` is not written correctly", tag.raw);
             let report =
                 FindingReport::new(rules::TAG_SPELLING, place, place.offset + tag.raw.len(), message);
             out.report(report.with_repair("read as the tag it means"));

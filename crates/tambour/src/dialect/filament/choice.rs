@@ -46,7 +46,7 @@ pub(super) fn read_choice(
         return choice_from_lines(block, &found, out);
     }
     if found.enclosing.is_empty() {
-        let report = block.report(rules::CHOICE_FORM, "the options stand in no `<options>`");
+        let report = block.report(rules::CHOICE_FORM, "the options are not inside `<options>`");
         out.report(report.with_repair("read as options"));
     }
     let rest = found.joined_surrounding_text();
@@ -119,7 +119,7 @@ fn choice_from_lines(
         return block.text_outcome(out);
     }
     if !legacy {
-        let report = block.report(rules::CHOICE_FORM, "the options are lines");
+        let report = block.report(rules::CHOICE_FORM, "the options are written as lines");
         out.report(report.with_repair("read as options"));
     }
     emit_choice(prompt, options, out);
@@ -180,9 +180,9 @@ fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn Intent
                     rules::CHOICE_ID_DUPLICATE,
                     place,
                     end,
-                    format!("the id `{id}` is there twice"),
+                    format!("the id `{id}` is used twice"),
                 );
-                out.report(report.with_repair(format!("called `{unique}`")));
+                out.report(report.with_repair(format!("renamed to `{unique}`")));
                 unique
             }
             Some(id) => id,

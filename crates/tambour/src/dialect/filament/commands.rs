@@ -63,7 +63,7 @@ pub(super) fn read_commands(
                     true => found.refuse(
                         name,
                         &args,
-                        "a command that may not be meant to run: what is around it is code",
+                        "a command that may not be meant to run: the text around it is code",
                     ),
                     false => found.add_command(name, &args, &flow, limits),
                 }
@@ -85,7 +85,7 @@ pub(super) fn read_commands(
                 let len = 2 + line.unwrap_or(rest.len());
                 let command_text = &text[start..start + len];
                 flow.fault(command_text, next.is_some() && line.is_none());
-                let message = format!("`{}` is no command", clip(trim(command_text), 60));
+                let message = format!("`{}` is not a command", clip(trim(command_text), 60));
                 let report = FindingReport::new(rules::COMMAND_INVALID, place, place.offset + len, message);
                 out.report(report.with_repair("not carried out"));
                 let no_operation =
@@ -295,7 +295,7 @@ impl MvuCommands {
             match read {
                 Ok(value) => values.push(value),
                 Err(why) => {
-                    let message = format!("`{}` is no value: {why}", clip(text, 60));
+                    let message = format!("`{}` is not a value: {why}", clip(text, 60));
                     return self.refuse(name, args, &message);
                 }
             }
@@ -388,14 +388,14 @@ fn argument_doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
         return Some("an argument is missing between two commas".to_owned());
     }
     if let Some(spread_arg) = args.iter().find(|arg| arg.starts_with("...")) {
-        return Some(format!("`{}` may be any number of arguments", clip(spread_arg, 60)));
+        return Some(format!("`{}` may expand to any number of arguments", clip(spread_arg, 60)));
     }
     let path = args.first()?;
     let is_computed = match command_value::quoted_content(path) {
         Some(_) => code::has_template(path),
         None => flow.is_variable(path) || code::is_path_computed(path),
     };
-    is_computed.then(|| format!("`{}` is no path: {COMPUTED_VALUE_FAULT}", clip(path, 60)))
+    is_computed.then(|| format!("`{}` is not a path: {COMPUTED_VALUE_FAULT}", clip(path, 60)))
 }
 
 /// The place of a key or an element below a path.

@@ -93,13 +93,13 @@ pub(super) fn read_component(
         (fallback_attribute, text_after) => fallback_attribute.or(text_after),
     };
     let fault = if !is_view_name(view) {
-        Some(format!("`{}` is no view: `namespace.component`", clip(view, 60)))
+        Some(format!("`{}` is not a view: expected `namespace.component`", clip(view, 60)))
     } else if !value.is_object() || found.is_none() && !trim(&block.body).is_empty() {
-        Some("the body is no JSON object".to_owned())
+        Some("the body is not a JSON object".to_owned())
     } else if found.as_ref().is_some_and(|json| !json.is_complete) {
         Some("the body is not complete".to_owned())
     } else if before {
-        Some("text stands before the JSON of the body".to_owned())
+        Some("there is text before the JSON of the body".to_owned())
     } else {
         None
     };
@@ -165,7 +165,7 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     let lowercase = kind.to_ascii_lowercase();
     let listed_kind = ["image", "audio", "video"].into_iter().find(|listed_kind| *listed_kind == lowercase);
     let Some(media_kind) = listed_kind.or_else(|| media_type_of_extension(&src)) else {
-        let message = format!("`{}` is no type of media", clip(&without_controls(&kind), 60));
+        let message = format!("`{}` is not a media type: expected `image`, `audio` or `video`", clip(&without_controls(&kind), 60));
         out.report(
             block.report(rules::MEDIA_TYPE, message).with_repair("not used, its description is shown"),
         );
@@ -173,7 +173,7 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         return BlockOutcome::Raw(alt);
     };
     if media_kind != kind {
-        let message = format!("`{}` is no type of media", clip(&without_controls(&kind), 60));
+        let message = format!("`{}` is not a media type: expected `image`, `audio` or `video`", clip(&without_controls(&kind), 60));
         let repair = match listed_kind {
             Some(_) => format!("read as `{media_kind}`"),
             None => format!("read as `{media_kind}`, what it said is not used"),
@@ -210,15 +210,15 @@ fn check_source(src: &str) -> Result<(), &'static str> {
     }
     // Browsers drop or decode these before they look at the address.
     if src.chars().any(|c| c.is_control() || matches!(c, '\\' | '<' | '>' | '"')) || src.contains("&#") {
-        return Err("holds signs that an address has not");
+        return Err("contains characters that an address may not contain");
     }
     let decoded = decode_percent(src);
     if decoded.chars().any(|c| c.is_control() || c == '\\') {
-        return Err("holds signs that an address has not");
+        return Err("contains characters that an address may not contain");
     }
     let path = decoded.split(['?', '#']).next().unwrap_or_default();
     if path.split('/').any(|part| matches!(trim(part), ".." | ".")) {
-        return Err("leaves its folder");
+        return Err("leads out of its folder");
     }
     let scheme = path.split(['/']).next().unwrap_or_default().split_once(':');
     match scheme {
@@ -233,7 +233,7 @@ fn check_source(src: &str) -> Result<(), &'static str> {
                 _ => Err("has a scheme that is not allowed"),
             }
         }
-        None if path.starts_with('/') => Err("is no relative path"),
+        None if path.starts_with('/') => Err("is not a relative path"),
         None => Ok(()),
     }
 }
@@ -292,7 +292,7 @@ pub(super) fn read_custom(
             BlockOutcome::Read
         }
         None => {
-            let message = format!("`<{}>` holds no JSON", block.name);
+            let message = format!("`<{}>` contains no JSON", block.name);
             out.report(FindingReport::new(rules::RAW_TEXT, block.tag_start, block.end(), message));
             BlockOutcome::Raw(block.body.clone())
         }

@@ -121,7 +121,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 /// Parses a list of words; on the command line also one separated by commas.
 fn parse_words(value: &Value, name: &str) -> Result<Vec<String>> {
-    let invalid_list = || Error::invalid(format!("option `{name}` is a list of names, not `{value}`"));
+    let invalid_list = || Error::invalid(format!("option `{name}` must be a list of names, not `{value}`"));
     match value {
         Value::String(text) => {
             Ok(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())

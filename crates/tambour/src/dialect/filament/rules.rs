@@ -31,9 +31,9 @@ const STRUCTURE: &str = r#"filament.structure={"mandatory":["thought","content"]
 
 rules! {
     TAG_ALIAS = "tag_alias" ["F-140", "F-141", "R-69"] Should
-        "Elements have their own names, not earlier or later ones.",
+        "Elements have their current names, not earlier or later ones.",
         broken concat!("<think>Who holds the key?</think>\n", content!()), correct GOOD;
-    LEGACY_FORM = "legacy_form" ["F-140"] Must "A reply is written in the present form.",
+    LEGACY_FORM = "legacy_form" ["F-140"] Must "A reply is written in the current form.",
         broken reply!("<state_update>\n[[\"ADD\", \"gold\", 5]]\n</state_update>\n"), correct UPDATE;
     NEWER_FORM = "newer_form" ["F-141"] Should "A reply is written in the form of its version.",
         broken reply!("<choice>{\"prompt\": \"Go?\", \"options\": [{\"id\": \"y\", \"text\": \"Yes\"}]}</choice>\n"),
@@ -58,10 +58,10 @@ rules! {
     ARGS_INVALID = "tool_args_invalid" ["F-235"] Must "Arguments satisfy the schema of their tool.",
         with [TOOLS],
         broken reply!("<tool_call name=\"roll\">\n{\"sides\": \"six\"}\n</tool_call>\n"), correct CALL;
-    ARGS_MISSING = "args_missing" ["R-83"] Must "A call without arguments is one of a tool that needs none.",
+    ARGS_MISSING = "args_missing" ["R-83"] Must "Only a tool that needs no arguments is called without any.",
         with [r#"tools={"roll":{"type":"object","properties":{"sides":{"type":"integer"}},"required":["sides"]}}"#],
         broken reply!("<tool_call name=\"roll\"></tool_call>\n"), correct CALL;
-    TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
+    TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called only by callers that it allows.",
         with [TOOLS],
         broken reply!("<tool_call name=\"hide\">\n{}\n</tool_call>\n"), correct CALL;
     TOOL_CALL_CUT = "tool_call_cut" ["R-68"] Must "A reply that calls a tool is not cut.",
@@ -69,7 +69,7 @@ rules! {
         broken CALL, correct GOOD;
     CHOICE_OPTIONS_MISSING = "choice_options_missing" ["F-132"] Must "A `choice` has options.",
         broken reply!("<choice>Go or stay?</choice>\n"), correct CHOICE;
-    CHOICE_FORM = "choice_form" ["F-132"] Should "Options stand in `options`, each an `option`.",
+    CHOICE_FORM = "choice_form" ["F-132"] Should "Options are inside `options`, each in an `option`.",
         broken reply!("<choice><prompt>Go?</prompt><option id=\"y\">Yes</option></choice>\n"), correct CHOICE;
     CHOICE_ID_MISSING = "choice_id_missing" ["F-132"] Info "An option has an id.",
         broken reply!("<choice><prompt>Go?</prompt><options><option>Yes</option></options></choice>\n"), correct CHOICE;
@@ -77,7 +77,7 @@ rules! {
         broken reply!("<choice><prompt>Go?</prompt><options><option id=\"y\">Yes</option><option id=\"y\">No</option>\
             </options></choice>\n"),
         correct CHOICE;
-    CHOICES_FROM_TEXT = "choices_from_text" ["F-142"] Info "Options stand in a `choice`.",
+    CHOICES_FROM_TEXT = "choices_from_text" ["F-142"] Info "Options are inside a `choice`.",
         with ["filament.choices_from_text=true"],
         broken "<content>\nGo?\n\n1. Yes\n2. No\n</content>\n", correct GOOD;
     DETAILS_MARKUP = "details_markup" ["F-235"] Info "Folded text has no markup but inline HTML.",
@@ -95,52 +95,52 @@ rules! {
         broken "The gate is open.\n</content>\n", correct GOOD;
     TAG_UNCLOSED = "tag_unclosed" ["F-230"] Must "Every tag is closed.",
         broken "<content>\nThe gate is open.\n", correct GOOD;
-    TAG_REDUNDANT = "tag_redundant" ["F-203"] Must "One content, or thought, does not go on in another.",
+    TAG_REDUNDANT = "tag_redundant" ["F-203"] Must "A content, or thought, is not continued in another one.",
         broken "<content>\nThe gate</content><content> is open.\n</content>\n", correct GOOD;
-    TAG_REPEATED = "tag_repeated" ["F-200"] Should "What must be there is there once.",
+    TAG_REPEATED = "tag_repeated" ["F-200"] Should "A mandatory tag occurs once.",
         broken reply!("<status_bar><time>7</time></status_bar>\n", content!()), correct GOOD;
-    TAG_CUT = "tag_cut" ["F-204"] Must "A reply does not end inside of a tag.",
+    TAG_CUT = "tag_cut" ["F-204"] Must "A reply does not end inside a tag.",
         broken "<content>\nThe gate is open.\n</content>\n<status_", correct GOOD;
-    TAG_SPELLING = "tag_spelling" ["F-205"] Must "Tags are written as they are.",
+    TAG_SPELLING = "tag_spelling" ["F-205"] Must "Tags are written exactly.",
         broken "<Content>\nThe gate is open.\n</content>\n", correct GOOD;
     TAG_MISMATCHED = "tag_mismatched" ["F-205"] Must "An element is closed by the name it was opened by.",
         broken concat!("<thought>\nWho holds the key?\n</think>\n", content!()), correct GOOD;
-    TAG_UNOPENED = "tag_unopened" ["F-205"] Must "What is closed has been opened.",
+    TAG_UNOPENED = "tag_unopened" ["F-205"] Must "Every closing tag has an opening tag.",
         broken reply!("</choice>\n"), correct GOOD;
     TAG_UNEXPECTED = "tag_unexpected" ["F-234", "F-206"] Must "A reply has only the tags of its structure.",
         with [STRUCTURE],
         broken concat!("<thought>\nWho holds the key?\n</thought>\n", content!(), "<choice>Go?</choice>\n"),
         correct GOOD;
-    TAG_MISSING = "tag_missing" ["F-234"] Must "The tags are there that must be.",
+    TAG_MISSING = "tag_missing" ["F-234"] Must "All mandatory tags are present.",
         with [STRUCTURE],
         broken content!(), correct GOOD;
-    TAG_ORDER = "tag_order" ["F-234"] Must "A tag follows the one it must follow.",
+    TAG_ORDER = "tag_order" ["F-234"] Must "A tag comes after the tag that it must follow.",
         with [STRUCTURE],
         broken concat!(content!(), "<thought>\nWho holds the key?\n</thought>\n"), correct GOOD;
-    TEXT_OUTSIDE_TAGS = "text_outside_tags" ["F-233"] Must "All output stands in tags.",
+    TEXT_OUTSIDE_TAGS = "text_outside_tags" ["F-233"] Must "All output is inside tags.",
         broken reply!("Have fun!\n"), correct GOOD;
     ENVELOPE = "envelope" ["F-141"] Info "A reply has no element around it.",
         broken concat!("<filament_output>\n", content!(), "</filament_output>\n"), correct GOOD;
     JSON_NOT_STRICT = "json_not_strict" ["F-232"] Must
         "JSON is strict: double quotes, no trailing comma, no comment.",
         broken update!("[['ADD', 'gold', 5]]"), correct UPDATE;
-    JSON_INCOMPLETE = "json_incomplete" ["F-214"] Must "What acts is complete as it was written.",
+    JSON_INCOMPLETE = "json_incomplete" ["F-214"] Must "A block that acts is complete as written.",
         broken update!("[[\"ADD\", \"gold\", 5]"), correct UPDATE;
     BLOCK_CUT = "block_cut" ["F-214"] Must "A reply is not cut within a block.",
         with ["finish=length"],
         broken reply!("<variable_update>\n[[\"ADD\", \"gold\", 5]]"), correct UPDATE;
     CONTENT_MISSING = "content_missing" ["F-209"] Must "A reply has a content.",
         broken "<thought>\nWho holds the key?\n</thought>\n", correct GOOD;
-    BLOCK_IN_THOUGHT = "block_in_thought" ["R-80", "R-93"] Must "A block that acts stands behind the thought, not in it.",
+    BLOCK_IN_THOUGHT = "block_in_thought" ["R-80", "R-93"] Must "A block that acts comes after the thought, not inside it.",
         broken concat!("<thought>\nShe gains: <variable_update>[[\"ADD\", \"gold\", 5]]</variable_update>\n</thought>\n", content!()),
         correct UPDATE;
     VALUE_GUESSED = "value_guessed" ["R-81"] Must
-        "A value that acts is JSON, or what can only be meant as one value.",
+        "A value that acts is JSON, or can only mean one value.",
         broken update!("[[\"SET\", \"gold\", 100 - 30], [\"ADD\", \"gold\", 5]]"), correct UPDATE;
-    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is one that is kept exactly.",
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number in a call can be kept exactly.",
         with [TOOLS],
         broken reply!("<tool_call name=\"roll\">\n{\"sides\": 12345678901234567890123}\n</tool_call>\n"), correct CALL;
-    RAW_TEXT = "raw_text" ["F-210"] Info "What a block holds can be read.",
+    RAW_TEXT = "raw_text" ["F-210"] Info "The contents of a block can be read.",
         broken update!("She has more gold now."), correct UPDATE;
     FENCED_REPLY = "fenced_reply" ["F-213"] Must "A reply is not wrapped in a code fence.",
         broken concat!("```xml\n", content!(), "```\n"), correct GOOD;
@@ -154,7 +154,7 @@ rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct GOOD;
     PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should
-        "The failure marker is written as it is, and nothing else.",
+        "The failure marker is written exactly.",
         broken "<<ParsingError>>.", correct GOOD;
     EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
         with [concat!("examples=", content!())],

@@ -299,16 +299,16 @@ fn default_thought() -> ExpectedElement {
 /// Describes the faults in how a tag is written.
 pub(super) fn describe_faults(tag: &MarkupTag<'_>, spelling: NameSpelling) -> Vec<&'static str> {
     let describe = |fault: TagFault| match fault {
-        TagFault::Blanks => "blanks in it",
-        TagFault::Case => "its letters",
-        TagFault::FullWidth => "a full-width sign",
+        TagFault::Blanks => "spaces inside it",
+        TagFault::Case => "wrong letter case",
+        TagFault::FullWidth => "a full-width character",
         TagFault::MissingBracket => "no closing bracket",
     };
     let mut faults: Vec<&str> =
         tag.faults.iter().filter(|fault| *fault != TagFault::Case).map(describe).collect();
     match spelling {
-        NameSpelling::LetterCase => faults.push("its letters"),
-        NameSpelling::Typo => faults.push("a letter is wrong"),
+        NameSpelling::LetterCase => faults.push("wrong letter case"),
+        NameSpelling::Typo => faults.push("a wrong letter"),
         NameSpelling::Exact | NameSpelling::Alias => {}
     }
     faults

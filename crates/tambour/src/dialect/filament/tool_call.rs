@@ -56,7 +56,7 @@ pub(super) fn read_call(
     {
         return refuse_call(
             block,
-            block.report(rules::ARGS_MISSING, "the arguments stand in the tag"),
+            block.report(rules::ARGS_MISSING, "the arguments are in the tag: expected a JSON object in the body"),
             tool_name,
             out,
         );
@@ -66,7 +66,7 @@ pub(super) fn read_call(
         false => read_json(&block.body, block.body_start, &cx.options.limits, out),
     };
     if found.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
-        return refuse_call(block, invalid("other text stands around the arguments"), tool_name, out);
+        return refuse_call(block, invalid("there is other text around the arguments"), tool_name, out);
     }
     // A tool without arguments. Without a closing tag they may have been truncated.
     if found.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
@@ -76,18 +76,18 @@ pub(super) fn read_call(
     let mut args = match found.as_ref().map(|json| json.value.clone()) {
         None if is_empty => Map::new(),
         Some(Value::Object(args)) => args,
-        _ => return refuse_call(block, invalid("the arguments are no JSON object"), tool_name, out),
+        _ => return refuse_call(block, invalid("the arguments are not a JSON object"), tool_name, out),
     };
     let name = match tool_name {
         Some(name) => name,
         None => match split_call_body(&mut args) {
             Some(name) => {
-                let message = "the name of the tool stands in the body";
+                let message = "the name of the tool is in the body";
                 let report = FindingReport::new(rules::CALL_FORM, block.tag_start, block.end(), message);
                 out.report(report.with_repair("read as name and arguments, other fields not used"));
                 name
             }
-            None => return refuse_call(block, invalid("the call names no tool"), None, out),
+            None => return refuse_call(block, invalid("the call does not name a tool"), None, out),
         },
     };
     let other = block

@@ -19,7 +19,7 @@ use crate::state::{Op, Operation, RefusalReason, StateCommand, StatePath, StateS
 pub(super) const FAILED_CODE: &str = "state_update_partial_failure";
 
 /// Doubt about the operations of a block in which a closing tag may be text.
-pub(super) const TAG_IN_VALUE_DOUBT: &str = "a closing tag was left out of a value, or stands beside one";
+pub(super) const TAG_IN_VALUE_DOUBT: &str = "a closing tag was left out of a value, or is next to one";
 
 /// Keys of lists that may hold operations.
 const LIST_KEYS: [&str; 3] = ["ops", "operations", "patch"];
@@ -277,7 +277,7 @@ impl OperationReader<'_> {
     fn read_value(&mut self, value: &Value, analysis: &mut Vec<String>) -> Option<Vec<Operation>> {
         match value {
             Value::Array(items) if is_operation(items) => {
-                self.note_form("an operation stands in no list");
+                self.note_form("an operation is not inside a list");
                 let operation = Operation::from_value(value);
                 Some(vec![self.finish_operation(operation, false)])
             }
@@ -317,7 +317,7 @@ impl OperationReader<'_> {
     fn read_item(&mut self, item: &Value, operations: &mut Vec<Operation>) {
         match item {
             Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_array) => {
-                self.note_form("operations stand in a list of lists");
+                self.note_form("operations are in a nested list");
                 for (at, item) in items.iter().enumerate() {
                     self.path.push(PathStep::Index(at));
                     let operation = self.finish_operation(Operation::from_value(item), false);
@@ -336,7 +336,7 @@ impl OperationReader<'_> {
                     let operation = self.finish_operation(patch_operation(op, path, fields), true);
                     return operations.push(operation);
                 }
-                self.note_form("an operation is an object");
+                self.note_form("an operation is written as an object");
                 let mut row = vec![Value::from(op), Value::from(path)];
                 row.extend(fields.get("value").cloned());
                 let operation = self.finish_operation(Operation::from_value(&Value::Array(row)), true);

@@ -31,7 +31,7 @@ use read::{ValueChecker, ValueFault};
 /// Entry in the table of dialects. `auto` never chooses it, because any reply may contain a JSON value.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "json_value",
-    summary: "one JSON value, held against a schema; a reply without a valid one is an error",
+    summary: "one JSON value, checked against a schema; a reply without a valid one is an error",
     reader: |options: &Arc<Options>| {
         echo::report_echoes(options, rules::EXAMPLE_ECHO, prompt, |options| {
             Box::new(JsonValueDialect::new(options))
@@ -55,7 +55,7 @@ struct JsonValueOptions {
 
 const SETTINGS: &[Setting] = &[Setting {
     name: "json_value.schema",
-    description: "the JSON Schema of the value; any object where it is absent",
+    description: "the JSON Schema of the value; if absent, any object is valid",
     default: "",
     accepts: SettingValues::Json(|options, value| {
         let schema = Schema::from_checked(value.clone())
@@ -138,8 +138,8 @@ impl JsonValueDialect {
         if let Some(mark) = find_unopened(&rest[..found.span.start]) {
             let place = at.end_of(&rest[..mark.start]);
             let report =
-                FindingReport::new(rules::THINK_UNOPENED, place, at.offset + mark.end, "closes no reasoning");
-            out.report(report.with_repair("what stands before it is reasoning"));
+                FindingReport::new(rules::THINK_UNOPENED, place, at.offset + mark.end, "a mark closes reasoning that was not opened");
+            out.report(report.with_repair("the text before it is reasoning"));
             draft::report_attributes(rules::THINK_ATTRIBUTES, &rest[mark.clone()], place, out);
             let has_reasoning = &mut self.has_reasoning;
             ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(&rest[..mark.start]));

@@ -108,7 +108,7 @@ impl ValueChecker {
             {
                 Err(fault) => first_fault = first_fault.or(Some(fault)),
                 Ok(()) if valid.is_some_and(|valid| all[valid].value != found.value) => {
-                    let message = "the reply holds several values, each of which could be the one";
+                    let message = "the reply has several values, any of which could be the answer";
                     first_fault = Some(ValueFault::new(rules::JSON_MISMATCH, message));
                     valid = None;
                     break;
@@ -121,7 +121,7 @@ impl ValueChecker {
             && all.iter().any(|found| found.is_auto_closed && bracket(found) == bracket(&all[at]))
         {
             // An unclosed value may have been the answer, and the closed one an example or a part of it.
-            first_fault = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
+            first_fault = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value in the reply is not closed"));
             valid = None;
         }
         let chosen_value = &all[valid.unwrap_or(0)];
@@ -197,9 +197,9 @@ impl ValueChecker {
     fn check_complete(&self, found: &FoundText, is_truncated: bool) -> Result<(), ValueFault> {
         let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
         let why = if found.is_auto_closed || is_truncated && scalar {
-            if is_truncated { "the reply was cut within the value" } else { "the value has no end" }
+            if is_truncated { "the reply was cut off within the value" } else { "the value is not closed" }
         } else if found.reports.iter().any(|report| report.rule.code == json_rules::ELLIPSIS.code) {
-            "the model left something of the value out: `...`"
+            "the model left out a part of the value: `...`"
         } else {
             return Ok(());
         };

@@ -18,7 +18,7 @@ macro_rules! thought {
 rules! {
     JSON_MISSING = "json_missing" ["R-32"] Must "A reply holds a JSON value.",
         broken "I would stay for three days.", correct GOOD;
-    JSON_INCOMPLETE = "json_incomplete" ["X-014"] Must "The value is there to its end.",
+    JSON_INCOMPLETE = "json_incomplete" ["X-014"] Must "The value is complete.",
         broken "{\"city\": \"Bergen\", \"days\": 3", correct GOOD;
     JSON_MISMATCH = "json_mismatch" ["R-33"] Must "The value satisfies its schema, and is the only one that does.",
         with [SCHEMA],
@@ -34,7 +34,7 @@ rules! {
         broken GOOD, correct "{\"city\": \"Oslo\", \"days\": 1}";
     PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct GOOD;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
         broken "<<ParsingError>>.", correct GOOD;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken thought!("<think>Rain or not?\n"), correct thought!("<think>Rain or not?</think>\n");

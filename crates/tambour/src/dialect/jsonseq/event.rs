@@ -199,7 +199,7 @@ pub(super) fn emit_without_data(
 /// Reports an event outside the contract.
 fn report_foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut EventOrder) {
     if kind == Some(EventKind::System) {
-        let message = format!("a model writes no `{name}`");
+        let message = format!("a model must not write `{name}`");
         order.reports.add(rules::EVENT_SPOOFED, at, message, "left out");
     } else {
         let clipped_name = clip(name, 40);
@@ -335,7 +335,7 @@ pub(super) fn report_unsent(
         order.reports.add(
             rules::DATA_FLAT,
             at,
-            "the fields stand beside `event`, not in `data`",
+            "the fields are beside `event`, not in `data`",
             "read all the same",
         );
     }
@@ -363,10 +363,10 @@ pub(super) fn report_unsent(
                 repair,
             );
         } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
-            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` is not of its type", "left out");
+            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` has the wrong type", "left out");
         } else if !field {
             let clipped_key = clip(key, 40);
-            let message = format!("`{name}` has no field `{clipped_key}`");
+            let message = format!("`{name}` has the unknown field `{clipped_key}`");
             order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
         }
     }
@@ -468,7 +468,7 @@ impl EventFields<'_> {
             }
         }
         if has_siblings {
-            let message = "the fields stand beside `event`, not in `data`";
+            let message = "the fields are beside `event`, not in `data`";
             order.reports.add(rules::DATA_FLAT, at, message, "read all the same");
         }
     }
@@ -621,7 +621,7 @@ impl EventFields<'_> {
     /// Reports fields that the event does not define and fields with unusable values.
     fn report_unexpected(&self, name: &str, order: &mut EventOrder) {
         for field in self.unusable_fields(name) {
-            let message = format!("`{field}` is not of its type");
+            let message = format!("`{field}` has the wrong type");
             self.report_lost(rules::FIELD_TYPE, "J-009", (true, field), &message, order);
         }
         // Events without fields have their own rule.
@@ -638,12 +638,12 @@ impl EventFields<'_> {
         let mut extra = extra.filter(|(_, key)| !is_envelope_field(key));
         for (is_in_data, key) in extra.by_ref().take(MAX_EXTRA_FIELDS) {
             let clipped_key = clip(key, 40);
-            let message = format!("`{name}` has no field `{clipped_key}`");
+            let message = format!("`{name}` has the unknown field `{clipped_key}`");
             self.report_lost(rule, row, (is_in_data, key), &message, order);
         }
         let extents = extra.map(|(is_in_data, key)| self.field_extent(is_in_data, key));
         if let Some((at, end)) = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
-            let message = format!("`{name}` has still more fields that it should not have");
+            let message = format!("`{name}` has more unknown fields");
             order.reports.add_at(rule, row, (at, end), message, "not used");
         }
     }

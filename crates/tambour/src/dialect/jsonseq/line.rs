@@ -322,7 +322,7 @@ impl OuterValue {
 
     /// Ends the gap between objects of an array; returns a finding if it held other items.
     fn end_gap(&mut self, end: usize) -> Option<FindingReport> {
-        let message = "items that are no JSON objects";
+        let message = "items that are not JSON objects";
         let report = || {
             FindingReport::new(rules::LINE_NOT_OBJECT, self.gap_start, end, message).with_repair("left out")
         };

@@ -392,13 +392,13 @@ impl EventOrder {
                 true => (
                     rules::FIELD_RENAMED,
                     "R-76",
-                    format!("the text is called `{key}`, and not alone"),
+                    format!("the text is called `{key}`, and is not the only such text"),
                     "read as the answer, since there is no other",
                 ),
                 false => (
                     rules::FIELD_EXTRA,
                     "J-051",
-                    format!("`final_delta` has no field `{key}`"),
+                    format!("`final_delta` has the unknown field `{key}`"),
                     if end > at.offset { "left out" } else { "not used" },
                 ),
             };

@@ -57,7 +57,7 @@ impl PhaseNumbering {
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
             let excerpt = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
             let excerpt = clip(&excerpt, 40);
-            let message = format!("the id of a phase is a positive integer, not {excerpt}");
+            let message = format!("the id of a phase must be a positive integer, not {excerpt}");
             reports.add(rules::PHASE_ID_INVALID, at, message, "numbered in order");
             return parse_lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(expected_id);
         };
@@ -68,7 +68,7 @@ impl PhaseNumbering {
             let message = format!("phase {id} comes after phase {}", self.last_id);
             reports.add(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
         } else if id != expected_id {
-            let message = format!("phase {id} where phase {expected_id} is due");
+            let message = format!("phase {id} where phase {expected_id} is expected");
             reports.add(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
         }
         id

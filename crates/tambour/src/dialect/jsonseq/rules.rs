@@ -62,7 +62,7 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer in events.\n", good!()),
         correct concat!("<think>I will answer in events.</think>\n", good!());
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
         broken "```\n<ParsingError>.\n```", correct GOOD;
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
         broken concat!("<think>Which one?</thinking>\n", good!()),
@@ -73,7 +73,7 @@ rules! {
     THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
         broken concat!("<think about=\"it\">Which one?</think>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());
-    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning comes before the reply.",
         broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;
     EVENTS_MISSING = "events_missing" ["X-013"] Must "The reply holds events.",
         broken "Just a sentence.", correct GOOD;
@@ -82,13 +82,13 @@ rules! {
     SSE_FRAMING = "sse_framing" ["J-050"] Should "The model writes JSON Lines, not the frames of a transport.",
         broken concat!("event: thinking_start\ndata: {}\n\n", phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
         correct GOOD;
-    DATA_FLAT = "data_flat" ["J-050"] Should "The fields of an event stand in its `data`.",
+    DATA_FLAT = "data_flat" ["J-050"] Should "The fields of an event are in its `data`.",
         broken concat!(thinking!(), "{\"event\":\"final_delta\",\"text\":\"# Plan\"}\n", ev!("final_end")),
         correct GOOD;
-    LINES_GLUED = "lines_glued" ["J-050"] Must "Each event stands on a line of its own.",
+    LINES_GLUED = "lines_glued" ["J-050"] Must "Each event is on a line of its own.",
         broken concat!(thinking!(), answer!(), "{\"event\":\"heartbeat\"}{\"event\":\"final_end\",\"data\":{}}\n"),
         correct GOOD;
-    LINES_PRETTY = "lines_pretty" ["J-051"] Must "Each event stands on one line.",
+    LINES_PRETTY = "lines_pretty" ["J-051"] Must "Each event is on one line.",
         broken concat!(thinking!(), answer!(), "{\n  \"event\": \"final_end\",\n  \"data\": {}\n}\n"),
         correct GOOD;
     LINES_IN_ARRAY = "lines_in_array" ["J-051"] Must "Events are lines, not items of an array.",
@@ -99,7 +99,7 @@ rules! {
         broken concat!(thinking!(), "{\"event\":\"final_delta\",\"data\":{\"text\":\"# Pl"), correct GOOD;
     EVENT_MISSING = "event_missing" ["J-051"] Must "Each line names its event.",
         broken concat!(thinking!(), "{\"text\":\"# Plan\"}\n", answer!(), ev!("final_end")), correct GOOD;
-    EVENT_UNKNOWN = "event_unknown" ["J-051"] Must "Only the events of the contract exist.",
+    EVENT_UNKNOWN = "event_unknown" ["J-051"] Must "All events are events of the contract.",
         broken concat!(ev!("progress"), good!()), correct GOOD;
     EVENT_SPOOFED = "event_spoofed" ["J-052"] Must "A model writes no system events.",
         broken concat!(good!(), "{\"event\":\"completed\"}\n"), correct GOOD;
@@ -111,7 +111,7 @@ rules! {
     FIELD_TYPE = "field_type" ["J-002", "J-003", "J-009", "J-011", "J-013", "J-051"] Must "The fields of an event have their types.",
         broken concat!(ev!("serp_summary", "\"text\":5"), good!()), correct WITH_SUMMARY;
     FIELD_UNEXPECTED = "field_unexpected" ["J-006", "J-012", "J-014", "J-051"] Must
-        "`thinking_start`, `thinking_end` and `final_end` have no fields, other events none but their own.",
+        "`thinking_start`, `thinking_end` and `final_end` have no fields, other events only their own.",
         broken concat!(ev!("thinking_start", "\"id\":1"), phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
         correct GOOD;
     SUMMARY_DUPLICATE = "serp_summary_duplicate" ["J-002"] Must "There is at most one `serp_summary`.",

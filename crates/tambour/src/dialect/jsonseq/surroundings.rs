@@ -253,7 +253,7 @@ impl LineSurroundings {
                 rules::FENCED_REPLY,
                 self.start,
                 self.start.offset + mark,
-                "the lines stand in a code fence",
+                "the lines are in a code fence",
             );
             pending.add(report.with_repair("fence removed"), out);
         }

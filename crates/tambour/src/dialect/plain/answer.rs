@@ -449,7 +449,7 @@ impl AnswerWriter {
     ) -> RemovedMark {
         if !self.unfinished_text.is_empty() {
             let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
-            let message = "reasoning stands in unfinished markup";
+            let message = "reasoning is inside unfinished markup";
             let end = tail_at.offset + tail.len();
             let report = FindingReport::new(rules::THINK_IN_MARKUP, tail_at, end, message);
             out.report(report.with_repair("escaped"));

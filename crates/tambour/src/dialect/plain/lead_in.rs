@@ -61,7 +61,7 @@ impl LeadIn {
         if !self.text.is_empty() && !self.is_fence() {
             let text = self.take_text();
             let word = text.trim_end();
-            let message = format!("`{word}` stands before the reasoning");
+            let message = format!("`{word}` comes before the reasoning");
             let report =
                 FindingReport::new(rules::ROLE_WORD, self.start, self.start.offset + word.len(), message);
             out.report(report.with_repair("left out"));

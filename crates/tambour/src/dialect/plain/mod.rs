@@ -69,7 +69,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "plain.reasoning",
-        description: "reasoning stands in a leading mark, the reply starts inside it, or marks are text (X-012)",
+        description: "reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012)",
         default: "auto",
         accepts: SettingValues::Choice(&["auto", "open", "none"], |options, at| {
             let reasoning = [ReasoningMode::Auto, ReasoningMode::Open, ReasoningMode::None][at];

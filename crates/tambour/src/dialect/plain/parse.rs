@@ -494,7 +494,7 @@ impl PlainParser {
 
 /// Reports reasoning in the answer that begins with this mark.
 pub(super) fn report_in_answer(raw: &str, at: Place, out: &mut dyn IntentSink) {
-    let message = format!("`{raw}` stands in the answer");
+    let message = format!("`{raw}` is in the answer");
     let report = FindingReport::new(rules::THINK_IN_ANSWER, at, at.offset + raw.len(), message);
     out.report(report.with_repair("taken out of the answer"));
 }

@@ -6,7 +6,7 @@ use crate::finding::rules;
 rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct "The answer is 4.";
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
         broken "```\n<ParsingError>.\n```", correct "The answer is 4.";
     ANSWER_MISSING = "answer_missing" ["R-08"] Must "A reply has an answer.",
         broken "<think>2 + 2</think>", correct "<think>2 + 2</think>4";
@@ -20,11 +20,11 @@ rules! {
         broken "The answer is 4.</think> Yes.", correct "<think>2 + 2</think>The answer is 4.";
     THINK_UNCLOSED = "think_unclosed" ["X-012"] Must "`<think>` is closed.",
         broken "<think>2 + 2", correct "<think>2 + 2</think>4";
-    THINK_IN_ANSWER = "think_in_answer" ["X-012"] Should "Reasoning stands before the answer.",
+    THINK_IN_ANSWER = "think_in_answer" ["X-012"] Should "Reasoning comes before the answer.",
         broken "It is four.\n<think>2 + 2</think>\nYes.", correct "<think>2 + 2</think>It is four.";
-    THINK_IN_MARKUP = "think_in_markup" ["X-012"] Should "Reasoning does not stand inside of markup.",
+    THINK_IN_MARKUP = "think_in_markup" ["X-012"] Should "Reasoning is not inside markup.",
         broken "It is <b</think>>4</b>.", correct "<think>2 + 2</think>It is <b>4</b>.";
-    CONTROL_MARK = "control_mark" ["R-92"] Info "Marks of a template are no text.",
+    CONTROL_MARK = "control_mark" ["R-92"] Info "Template marks are not part of the text.",
         broken "The answer is 4.<|im_end|>", correct "The answer is 4.";
     ROLE_WORD = "role_word" ["R-92"] Info "A reply does not name its role in front of its reasoning.",
         broken "assistant\n<think>2 + 2</think>4", correct "<think>2 + 2</think>4";

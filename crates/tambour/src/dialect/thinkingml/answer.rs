@@ -200,7 +200,7 @@ impl FinalReader {
             self.is_block_last = true;
         }
         if !is_exact {
-            let message = "the queries block is not its three lines";
+            let message = "the queries block is not written as three lines";
             report(
                 rules::SERP_BLOCK_FORMAT,
                 extent,
@@ -217,7 +217,7 @@ impl FinalReader {
 
     fn report_block_not_last(&self, out: &mut dyn IntentSink) {
         let (at, end) = self.block_extent;
-        let message = "the queries block is not the last of `<final>`";
+        let message = "the queries block is not at the end of `<final>`";
         let report = FindingReport::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
         let has_queries = self.queries > 0;
         out.report(report.with_repair(if has_queries {
@@ -301,7 +301,7 @@ impl FinalReader {
             Some((ThinkingMlElement::Final, true)) if !close => {
                 (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
             }
-            Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw)),
+            Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` is not allowed in `<final>`", tag.raw)),
             _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
         };
         let end = close && matches!(found, Some((ThinkingMlElement::Final, _)));
@@ -355,7 +355,7 @@ impl FinalReader {
     fn finish(&mut self, end: Place, out: &mut dyn IntentSink) {
         if let Some(HeldCommentOpen { raw, at, .. }) = self.comment.take() {
             // Nothing followed `<!--`: it may have been the start of a queries block.
-            let message = "a comment begins and the answer ends";
+            let message = "the answer ends where a comment begins";
             context::report_at(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
         self.escape.flush(out);

@@ -92,16 +92,16 @@ pub(super) fn check_tag(
 ) {
     let len = tag.raw.len();
     if !is_exact {
-        let message = format!("`{}` is written in lower case: `{}`", tag.name, name.as_str());
+        let message = format!("`{}` must be written in lower case: `{}`", tag.name, name.as_str());
         report_at(rules::TAG_CASE, at, len, message, "read as the lower-case tag", out);
     }
     let is_bare = tag.attribute_text().trim().is_empty();
     if !is_bare && (name != ThinkingMlElement::Phase || tag.kind == TagKind::Close) {
-        let message = format!("`{}` carries no attributes", name.as_str());
+        let message = format!("`{}` must not have attributes", name.as_str());
         report_at(rules::ATTR_UNEXPECTED, at, len, message, "attributes left out", out);
     }
     if tag.kind == TagKind::SelfClosing {
-        let message = format!("`{}` does not close itself", name.as_str());
+        let message = format!("`{}` must not close itself", name.as_str());
         report_at(rules::SELF_CLOSING, at, len, message, "read as an empty element", out);
     }
 }
@@ -129,6 +129,6 @@ pub(super) fn report_tag_in_text(
 
 /// Reports a failure marker that is not the whole reply.
 pub(super) fn report_embedded_marker(at: Place, repair: &str, out: &mut dyn IntentSink) {
-    let message = "the failure marker stands beside other content";
+    let message = "the failure marker occurs beside other content";
     report_at(rules::PARSING_ERROR_EMBEDDED, at, FAILURE_MARKER.len(), message, repair, out);
 }

@@ -119,7 +119,7 @@ fn push_joined(
         SeamPiece::Text(text) => return filter.push_text(text, &mut |piece| emit_piece(piece, comment, out)),
         SeamPiece::UnfinishedTag(raw, at) => (raw, at, at.offset + raw.len(), MarkupKind::UnfinishedTag),
         SeamPiece::Tag { raw, at, end } => {
-            let message = "without what is taken out of it this would be a tag".to_owned();
+            let message = "this text would become a tag once the parts inside it are taken out".to_owned();
             (raw, at, end, MarkupKind::Tag(rules::UNEXPECTED_TAG, message))
         }
     };
@@ -150,11 +150,11 @@ impl HeldMarkup {
                 (!is_in_code, Some((rule, message)))
             }
             MarkupKind::UnfinishedTag => {
-                let message = "an unfinished tag would go on behind an escaped one";
+                let message = "an unfinished tag would continue after an escaped one";
                 (!is_in_code, (!is_in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
             }
             MarkupKind::Marker => {
-                let message = "the failure marker stands beside other content";
+                let message = "the failure marker occurs beside other content";
                 (!is_in_code, Some((rules::PARSING_ERROR_EMBEDDED, message.to_owned())))
             }
             MarkupKind::CommentOpen if is_in_code => (false, None),

@@ -177,7 +177,7 @@ pub(super) fn report_lost_attributes(
             .and_then(|rest| rest.strip_suffix('"'))
             .is_some_and(number);
     if name == ThinkingMlElement::Phase && tag.kind != TagKind::Close && !is_plain {
-        let message = "a phase is written exactly `<phase id=\"N\">`";
+        let message = "a phase must be written exactly `<phase id=\"N\">`";
         context::report_at(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
     }
 }

@@ -68,7 +68,7 @@ struct ThinkingMlOptions {
 const SETTINGS: &[Setting] = &[
     Setting {
         name: "thinkingml.serp_block",
-        description: "whether the queries block must be there (T-040)",
+        description: "whether the queries block is required (T-040)",
         default: "required",
         accepts: SettingValues::Choice(&["required", "optional"], |options, at| {
             options.update_section(|own: &mut ThinkingMlOptions| own.is_block_optional = at == 1);

@@ -74,7 +74,7 @@ rules! {
     FINAL_DUPLICATE = "final_duplicate" ["T-009"] Must "There is exactly one `<final>`.",
         broken concat!(good!(), answer!()), correct GOOD;
     FINAL_NOT_ADJACENT = "final_not_adjacent" ["T-010"] Must
-        "Only white space stands between `</thinking>` and `<final>`.",
+        "There is only white space between `</thinking>` and `<final>`.",
         broken concat!(thinking!(), "So:\n", answer!()), correct GOOD;
     FINAL_INSIDE_THINKING = "final_inside_thinking" ["T-011", "T-061"] Must "`</thinking>` precedes `<final>`.",
         broken thinking!(phase!(), answer!()), correct GOOD;
@@ -83,7 +83,7 @@ rules! {
         broken reply!("<phase id=\"1\">\n<title>Goal</title>\nI will use <final> here.\n</phase>\n"),
         correct reply!("<phase id=\"1\">\n<title>Goal</title>\nI will use &lt;final&gt; here.\n</phase>\n");
     TEXT_OUTSIDE_STRUCTURE = "text_outside_structure" ["T-015"] Must
-        "Nothing but white space stands outside the elements.",
+        "There is only white space outside the elements.",
         broken concat!("Sure!\n", good!()), correct GOOD;
     UNCLOSED_ELEMENT = "unclosed_element" ["T-016", "T-061"] Must "Every element is closed.",
         broken reply!("<phase id=\"1\">\n<title>Goal</title>\nA deeper squat.\n"),
@@ -117,14 +117,14 @@ rules! {
     SELF_CLOSING = "self_closing" ["T-023"] Must "No tag closes itself.",
         broken reply!("<phase id=\"1\"/>\n"), correct GOOD;
     TAG_MISPLACED = "tag_misplaced" ["T-024"] Must
-        "`phase` stands directly in `thinking`, `title` directly in `phase`, nothing in `final`.",
+        "`phase` is directly in `thinking`, `title` directly in `phase`; `final` contains no element.",
         broken concat!(thinking!(), answer!("Mind the <phase id=\"9\"> tag.\n")),
         correct concat!(thinking!(), answer!("Mind the &lt;phase id=\"9\"&gt; tag.\n"));
     PARSING_ERROR_MARKER = "parsing_error_marker" ["T-025", "T-060"] Must
         "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct GOOD;
     PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should
-        "The failure marker is written as it is, and nothing else.",
+        "The failure marker is written exactly.",
         broken "```\n<ParsingError>.\n```", correct GOOD;
     PARSING_ERROR_EMBEDDED = "parsing_error_embedded" ["T-026", "T-060"] Must
         "The failure marker does not occur together with anything else.",
@@ -153,7 +153,7 @@ rules! {
         broken reply!("<phase id=\"1\">\n<title> </title>\nA deeper squat.\n</phase>\n"),
         correct GOOD;
     TEXT_BETWEEN_PHASES = "text_between_phases" ["T-038"] Must
-        "Only white space stands directly inside `<thinking>`.",
+        "There is only white space directly inside `<thinking>`.",
         broken reply!(phase!(), "Next:\n", phase2!()),
         correct reply!(phase!(), phase2!());
     PHASE_NESTED = "phase_nested" ["T-039"] Must "Phases do not nest.",
@@ -169,7 +169,7 @@ rules! {
         ),
         correct GOOD;
     SERP_BLOCK_NOT_LAST = "serp_block_not_last" ["T-042"] Must
-        "Only white space stands between the queries block and `</final>`.",
+        "There is only white space between the queries block and `</final>`.",
         broken concat!(thinking!(), "<final>\n", block!(), "Warm up first.\n</final>\n"), correct GOOD;
     SERP_BLOCK_DUPLICATE = "serp_block_duplicate" ["T-043"] Must "There is one queries block.",
         broken concat!(thinking!(), "<final>\nWarm up first.\n", block!(), block!(), "</final>\n"),

@@ -95,7 +95,7 @@ pub(super) fn parse_value(
     let Some(parsed_value) = parsed_value else {
         // A text that is said to be none, where no schema says otherwise, is a guess.
         let is_guess = !is_bare && types.is_empty();
-        let message = || format!("`{}` is said to be JSON, and is none", clip(key, 60));
+        let message = || format!("`{}` is declared as JSON, but is not JSON", clip(key, 60));
         let doubt = is_guess.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
         return (Value::from(text), doubt);
     };

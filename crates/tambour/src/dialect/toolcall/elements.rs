@@ -58,7 +58,7 @@ impl CompleteForm<'_> {
                 None => (rest, true),
             };
             if !rest.trim_start().is_empty() && !rest.trim_start().starts_with(marks.open) {
-                return Err(invalid_call("other text stands between the arguments"));
+                return Err(invalid_call("there is other text between the arguments"));
             }
             if is_missing {
                 position = (from, position.1.end_of(&text[position.0..from]));
@@ -74,7 +74,7 @@ impl CompleteForm<'_> {
             calls.push(call.finish("")?);
         }
         if calls.is_empty() || !trim(&text[from..]).is_empty() {
-            return Err(invalid_call("other text stands between the calls"));
+            return Err(invalid_call("there is other text between the calls"));
         }
         Ok(calls)
     }
@@ -90,7 +90,7 @@ fn read_tool_tag<'t>(
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.open) else { return Ok(None) };
     let end = inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with("\">"));
-    let end = end.ok_or_else(|| invalid_call("the name of a tool has no end"))?;
+    let end = end.ok_or_else(|| invalid_call("the name of a tool is not closed"))?;
     Ok(Some((&inner[..end], text.len() - inner.len() + end + 2)))
 }
 
@@ -111,7 +111,7 @@ fn read_parameter_tag<'t>(
 ) -> Result<Option<ParameterTag<'t>>, CallRejection> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.parameter_marks.open) else { return Ok(None) };
-    let no_end_error = || invalid_call("the name of an argument has no end");
+    let no_end_error = || invalid_call("the name of an argument is not closed");
     let end =
         inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with('"')).ok_or_else(no_end_error)?;
     let after_name = &inner[end + 1..];
@@ -123,7 +123,7 @@ fn read_parameter_tag<'t>(
         "" => None,
         "string=\"false\"" => Some(false),
         "string=\"true\"" => Some(true),
-        _ => return Err(invalid_call("an argument has an attribute that is not known")),
+        _ => return Err(invalid_call("an argument has an unknown attribute")),
     };
     Ok(Some(ParameterTag {
         key: &inner[..end],

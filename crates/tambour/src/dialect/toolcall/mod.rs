@@ -49,7 +49,7 @@ struct CallOptions {
 
 const SETTINGS: &[Setting] = &[Setting {
     name: "toolcall.format",
-    description: "the form that calls are written in; `auto`: the first call tells it",
+    description: "the form that calls are written in; `auto`: the form of the first call",
     default: "auto",
     accepts: SettingValues::Choice(
         &[

@@ -258,7 +258,7 @@ impl ToolcallReader {
                 }
                 CallStart::StrayMark(mark) => {
                     let at = self.plain.place();
-                    let message = format!("`{}` begins no call", &self.held_text[..mark]);
+                    let message = format!("`{}` does not begin a call", &self.held_text[..mark]);
                     let report = FindingReport::new(rules::CALL_STRAY, at, at.offset + mark, message);
                     out.report(report.with_repair("read as text"));
                     self.section.has_shown = true;
@@ -345,7 +345,7 @@ impl ToolcallReader {
         }
         for (at, end) in marks {
             let report =
-                FindingReport::new(rules::CALL_STRAY, at, end, "the mark stands around no call that runs");
+                FindingReport::new(rules::CALL_STRAY, at, end, "the mark does not enclose a call that runs");
             out.report(report.with_repair("left out"));
         }
     }
@@ -382,12 +382,12 @@ impl ToolcallReader {
         let is_foreign = self.forms.format.is_some_and(|format| format != head.form.format);
         let read = match read {
             Ok(_) if is_foreign => {
-                Err((rules::CALL_ASIDE, "the call has another format than the first".to_owned()))
+                Err((rules::CALL_ASIDE, "the call has a different format than the first".to_owned()))
             }
             Ok(_) if is_in_final => {
-                Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned()))
+                Err((rules::CALL_ASIDE, "the call is in the final channel".to_owned()))
             }
-            Ok(_) if is_in_sentence => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
+            Ok(_) if is_in_sentence => Err((rules::CALL_ASIDE, "the call is in a sentence".to_owned())),
             read => read,
         };
         let is_bare = head.form.open_mark.is_empty();
@@ -557,7 +557,7 @@ impl ToolcallReader {
         for PendingCall { call, place, end, watch_id, is_in_sentence } in calls {
             if is_in_sentence || self.plain.is_text(place.offset, watch_id) {
                 let message =
-                    format!("`{}` stands in reasoning, code or a sentence; it is not called", call.name);
+                    format!("`{}` is in reasoning, code or a sentence; it is not called", call.name);
                 out.report(FindingReport::new(rules::CALL_ASIDE, place, end, message));
                 emit_notice(call_check::REFUSED_CODE, Some(&call.name), out);
             } else if ending.is_truncated {
@@ -589,7 +589,7 @@ impl ToolcallReader {
             "the reply ends within a call",
         );
         self.section.has_shown = true;
-        out.report(report.with_repair("nothing of it runs; shown as text"));
+        out.report(report.with_repair("none of it runs; shown as text"));
         emit_notice(call_check::REFUSED_CODE, name.as_deref(), out);
         self.plain.push_verbatim(&raw, out);
     }
@@ -599,7 +599,7 @@ impl ToolcallReader {
         let report =
             FindingReport::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
         self.section.has_shown = true;
-        out.report(report.with_repair("nothing of it runs; shown as text"));
+        out.report(report.with_repair("none of it runs; shown as text"));
         emit_notice(call_check::TRUNCATED_CODE, name, out);
         self.plain.push_verbatim(raw, out);
     }

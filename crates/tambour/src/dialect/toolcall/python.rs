@@ -111,10 +111,10 @@ impl<'a> PythonReader<'a> {
         while !self.take_word(")") {
             let key = self.read_name()?;
             if !self.take_word("=") {
-                return Err(self.expected_error("an argument with its name"));
+                return Err(self.expected_error("a named argument"));
             }
             if args.insert(key, self.read_value()?).is_some() {
-                return Err(self.expected_error("an argument only once"));
+                return Err(self.expected_error("an argument that is not given yet"));
             }
             if !self.take_word(",") && self.peek() != Some(')') {
                 return Err(self.expected_error("a comma or `)`"));
@@ -137,7 +137,7 @@ impl<'a> PythonReader<'a> {
     }
 
     fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        self.levels_left = self.levels_left.checked_sub(1).ok_or("the call is deeper than `limits.depth`")?;
+        self.levels_left = self.levels_left.checked_sub(1).ok_or("the call is nested deeper than `limits.depth`")?;
         let value = read(self);
         self.levels_left += 1;
         value
@@ -173,13 +173,13 @@ impl<'a> PythonReader<'a> {
             let key = match self.read_value()? {
                 Value::String(key) => key,
                 Value::Number(key) => key.to_string(),
-                _ => return Err(self.expected_error("a key that is a text")),
+                _ => return Err(self.expected_error("a key that is a string")),
             };
             if !self.take_word(":") {
                 return Err(self.expected_error("`:`"));
             }
             if fields.insert(key, self.read_value()?).is_some() {
-                return Err(self.expected_error("a key only once"));
+                return Err(self.expected_error("a key that is not given yet"));
             }
             if !self.take_word(",") && self.peek() != Some('}') {
                 return Err(self.expected_error("a comma or `}`"));
@@ -260,7 +260,7 @@ impl<'a> PythonReader<'a> {
         }
         if count > 1 {
             let place = Place::START.end_of(&self.text[..start]);
-            let doubt = || ValueDoubt::guess(place, self.offset, "texts stand side by side");
+            let doubt = || ValueDoubt::guess(place, self.offset, "strings are side by side");
             self.doubt.get_or_insert_with(doubt);
         }
         Ok(Value::String(text))
@@ -272,7 +272,7 @@ impl<'a> PythonReader<'a> {
         self.offset += end.len();
         loop {
             let rest = &self.text[self.offset..];
-            let next = rest.find([quote, '\\']).ok_or_else(|| self.expected_error("the end of a text"))?;
+            let next = rest.find([quote, '\\']).ok_or_else(|| self.expected_error("the end of a string"))?;
             out.push_str(&rest[..next]);
             self.offset += next;
             if self.rest().starts_with(&end) {
@@ -289,7 +289,7 @@ impl<'a> PythonReader<'a> {
     }
 
     fn read_escape(&mut self, out: &mut String) -> Result<(), String> {
-        let c = self.rest().chars().next().ok_or_else(|| self.expected_error("what is escaped"))?;
+        let c = self.rest().chars().next().ok_or_else(|| self.expected_error("an escaped character"))?;
         self.offset += c.len_utf8();
         match c {
             '\n' => {}
@@ -318,7 +318,7 @@ impl<'a> PythonReader<'a> {
                     let (text, at) = (self.text, self.offset);
                     self.doubt.get_or_insert_with(|| {
                         let place = Place::START.end_of(&text[..at]);
-                        ValueDoubt::guess(place, at, "JSON has another reading of an escape")
+                        ValueDoubt::guess(place, at, "JSON reads an escape differently")
                     });
                 }
             }

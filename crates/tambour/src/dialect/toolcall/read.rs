@@ -81,7 +81,7 @@ impl CompleteForm<'_> {
                 CallBody::ArgsObject => {
                     let (args, doubts) = read_json(text, at, options, reports)?;
                     if !args.is_object() {
-                        return Err(invalid_call("the arguments are no JSON object"));
+                        return Err(invalid_call("the arguments are not a JSON object"));
                     }
                     let call = CallIntent { name: self.head_name().unwrap_or_default().to_owned(), args };
                     calls.push(WrittenCall {
@@ -137,7 +137,7 @@ impl CompleteForm<'_> {
         }
         let name = NAME_KEYS.iter().find_map(|key| fields.get(*key)?.as_str().map(trim));
         let Some(name) = name.filter(|name| !name.is_empty()).map(str::to_owned) else {
-            return Err(invalid_call("the call names no tool"));
+            return Err(invalid_call("the call does not name a tool"));
         };
         if ARGUMENT_KEYS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
             return Err(invalid_call("the call has arguments under two names"));
@@ -181,7 +181,7 @@ impl CompleteForm<'_> {
             Some(args) => args,
         };
         if !args.is_object() {
-            return Err(invalid_call(&format!("the arguments of `{}` are no JSON object", clip(&name, 60))));
+            return Err(invalid_call(&format!("the arguments of `{}` are not a JSON object", clip(&name, 60))));
         }
         Ok(WrittenCall { call: CallIntent { name, args }, doubt, is_without_args })
     }
@@ -274,7 +274,7 @@ fn read_key_tag<'t>(
     let Some(inner) = rest.strip_prefix(open) else { return Ok(None) };
     // A key contains no mark.
     let end = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with(close));
-    let end = end.ok_or_else(|| invalid_call("the name of an argument has no end"))?;
+    let end = end.ok_or_else(|| invalid_call("the name of an argument is not closed"))?;
     Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
 }
 
@@ -339,13 +339,13 @@ impl<'a> TypedCall<'a> {
         }
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(invalid_call(&format!("the argument `{}` is there twice", clip(key, 60)))),
+            Some(_) => Err(invalid_call(&format!("the argument `{}` is given twice", clip(key, 60)))),
         }
     }
 
     pub(super) fn finish(self, rest: &str) -> Result<WrittenCall, CallRejection> {
         if !trim(rest).is_empty() {
-            return Err(invalid_call("other text stands between the arguments"));
+            return Err(invalid_call("there is other text between the arguments"));
         }
         let is_without_args = self.args.is_empty();
         let call = CallIntent { name: self.name.to_owned(), args: Value::Object(self.args) };
@@ -374,14 +374,14 @@ fn read_json(
     let value = found.value.filter(|value| is_alone && (value.is_object() || value.is_array()));
     let Some(value) = value else {
         let why = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
-        return Err(invalid_call(&format!("no JSON: {why}")));
+        return Err(invalid_call(&format!("not JSON: {why}")));
     };
     if found.is_auto_closed {
         return Err((rules::CALL_INCOMPLETE, "its JSON is not complete".to_owned()));
     }
     if let Some(fault) = fault {
         let report = FindingReport {
-            message: format!("no strict JSON: {}", fault.message),
+            message: format!("not strict JSON: {}", fault.message),
             ..relocate_report(fault, at)
         };
         reports.push(

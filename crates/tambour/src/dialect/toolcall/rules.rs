@@ -13,7 +13,7 @@ const TOOLS: &str = concat!(
 const GOOD: &str = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
 
 rules! {
-    CALL_STRAY = "call_mark_stray" ["R-68"] Should "A mark of calls begins a call.",
+    CALL_STRAY = "call_mark_stray" ["R-68"] Should "A call mark begins a call.",
         with [TOOLS],
         broken "The mark <tool_call> begins one.", correct GOOD;
     CALL_INVALID = "tool_call_invalid" ["R-68"] Must "A call has a name and arguments.",
@@ -25,14 +25,14 @@ rules! {
     CALL_UNCLOSED = "tool_call_unclosed" ["R-68"] Must "A call is closed.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}", correct GOOD;
-    CALL_NOT_STRICT = "tool_call_not_strict" ["R-68"] Must "The JSON of a call is JSON.",
+    CALL_NOT_STRICT = "tool_call_not_strict" ["R-68"] Must "The JSON of a call is strict JSON.",
         with [TOOLS],
         broken "<tool_call>\n{'name': 'add', 'arguments': {'a': 1}}\n</tool_call>", correct GOOD;
     CALL_FIELDS = "tool_call_fields" ["R-68"] Should "A call has a name and arguments, and no other fields.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"why\": \"a sum\"}\n</tool_call>", correct GOOD;
     CALL_ASIDE = "tool_call_aside" ["R-93"] Must
-        "A call stands by itself: not in reasoning, in code, in a sentence, in Harmony's final channel, or in another format than the first.",
+        "A call is not in reasoning, in code, in a sentence or in Harmony's final channel, and has the format of the first call.",
         with [TOOLS],
         broken concat!("First this is tried.\n", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>\n</think>\nIt is 4."),
         correct GOOD;
@@ -51,13 +51,13 @@ rules! {
     ARGS_MISSING = "args_missing" ["R-83"] Must "A call has arguments, unless its tool needs none.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\"}\n</tool_call>", correct GOOD;
-    TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
+    TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called only by callers that it allows.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"hide\", \"arguments\": {}}\n</tool_call>", correct GOOD;
-    VALUE_GUESSED = "value_guessed" ["R-81"] Must "What a call does was not guessed.",
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must "No value of a call had to be guessed.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"say\", \"arguments\": {\"text\": go on}}\n</tool_call>", correct GOOD;
-    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is kept with all its digits.",
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number in a call is kept with all its digits.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 12345678901234567890123}}\n</tool_call>",
         correct GOOD;

@@ -280,7 +280,7 @@ impl ValueBuilder {
         }
         self.keys.push((self.buffers.fill(text), place));
         if duplicate.is_some() {
-            let message = format!("the key `{}` stands twice", clip(text, 40));
+            let message = format!("the key `{}` occurs twice", clip(text, 40));
             let report = FindingReport::new(&rules::DUPLICATE_KEY, place, place.offset + text.len(), message);
             self.note_report(&report.with_doubt(Doubt::DuplicateKey));
         }

@@ -329,7 +329,7 @@ impl<M: ValueMaker> JsonSink for StrictSink<M> {
 
 /// Report on a number with more digits than a double keeps.
 pub(super) fn rounding_report(place: Place, end: usize) -> FindingReport {
-    let report = FindingReport::new(&rules::NUMBER, place, end, "a number with more digits than are kept");
+    let report = FindingReport::new(&rules::NUMBER, place, end, "a number with more digits than can be kept");
     report.with_repair("rounded").with_doubt(Doubt::InexactNumber)
 }
 

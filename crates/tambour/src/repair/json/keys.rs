@@ -94,7 +94,7 @@ impl DuplicateKey {
             0 => String::new(),
             others_text => format!(", and {others_text} more keys"),
         };
-        let message = format!("the key `{}` stands twice{others_text}", self.key);
+        let message = format!("the key `{}` occurs twice{others_text}", self.key);
         FindingReport::new(&rules::DUPLICATE_KEY, place, end, message).with_doubt(Doubt::DuplicateKey)
     }
 }

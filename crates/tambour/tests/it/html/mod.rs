@@ -95,7 +95,7 @@ fn what_has_no_attributes_is_no_tag() {
     ] {
         assert_eq!(sanitize_both(text), [expected, expected], "{text:?}");
     }
-    assert_eq!(finding_lines("a<b 且 c>d"), ["1:2 html_escaped: `<b 且 c>` begins no tag"]);
+    assert_eq!(finding_lines("a<b 且 c>d"), ["1:2 html_escaped: `<b 且 c>` does not begin a tag"]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn forbidden_markup_is_told_with_name_and_place() {
             "3:1 html_style: `top:0` in a style",
             "3:39 html_unbalanced: `</i>` closes nothing",
             "3:44 html_forbidden: `script`",
-            "3:63 html_escaped: `<1` begins no tag",
+            "3:63 html_escaped: `<1` does not begin a tag",
         ]
     );
     let reports = sanitize("ab<i><div x>", HtmlMode::Strip).1;

@@ -49,7 +49,7 @@ pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> 
             Some(inner) if !code::has_template(text) => {
                 Ok(Value::String(unescape(inner, UnknownEscape::Keep)))
             }
-            _ => Err("it is computed of several parts".to_owned()),
+            _ => Err("it is computed from several parts".to_owned()),
         };
     }
     if text.starts_with(['[', '{']) {
@@ -84,7 +84,7 @@ fn parse_literal(text: &str, limits: &Limits) -> Result<Value, String> {
     let is_whole = found.span.start == 0 && found.span.end == text.len() && !found.is_auto_closed;
     match found.value.filter(|value| is_whole && (value.is_array() || value.is_object())) {
         Some(value) => Ok(value),
-        None => Err("it is no list and no object".to_owned()),
+        None => Err("it is neither a list nor an object".to_owned()),
     }
 }
 

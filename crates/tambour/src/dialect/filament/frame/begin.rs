@@ -26,7 +26,7 @@ impl FilamentFrame {
             && matches!(element.kind, ElementKind::Thought | ElementKind::Content);
         self.check_tag(tag, element, at, out);
         if self.tags.is_unasked(element.index) {
-            let message = format!("`{}` is no tag of the structure", tag.name);
+            let message = format!("`{}` is not a tag of the structure", tag.name);
             let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
             out.report(found.with_row("F-234").with_repair("read as thinking"));
         } else {
@@ -38,8 +38,8 @@ impl FilamentFrame {
             report_at(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
         }
         if is_adjacent {
-            let message = format!("`{}` goes on with what has just been closed", tag.raw);
-            report_at(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
+            let message = format!("`{}` reopens the element that was just closed", tag.raw);
+            report_at(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one element", out);
         } else {
             self.report_misfit(tag, element.index, at, out);
         }
@@ -159,7 +159,7 @@ impl FilamentFrame {
             _ => "R-69",
         };
         let name = &*self.tags.element(element.index).name;
-        let message = format!("`{}` is another name of `{name}`", tag.name);
+        let message = format!("`{}` is another name for `{name}`", tag.name);
         let found =
             FindingReport::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).with_row(row);
         out.report(found.with_repair(format!("read as `{name}`")));
@@ -176,12 +176,12 @@ impl FilamentFrame {
         match self.tags.misfit(element, &self.seen_elements) {
             None => {}
             Some(ElementMisfit::Late(other)) => {
-                let message = format!("`{other}` must follow `{}`, and stands before it", tag.name);
-                report_at(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it stands", out);
+                let message = format!("`{other}` must come after `{}`, but comes before it", tag.name);
+                report_at(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it is", out);
             }
             Some(ElementMisfit::Duplicate) => {
-                let message = format!("`{}` is there again", tag.name);
-                report_at(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it stands", out);
+                let message = format!("`{}` is repeated", tag.name);
+                report_at(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it is", out);
             }
         }
     }
@@ -203,7 +203,7 @@ impl FilamentFrame {
             .collect();
         if !unused_names.is_empty() {
             let name = &*self.tags.element(element.index).name;
-            let message = format!("`{name}` has no attribute `{}`", unused_names.join("`, `"));
+            let message = format!("unknown attribute of `{name}`: `{}`", unused_names.join("`, `"));
             report_at(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
         }
     }

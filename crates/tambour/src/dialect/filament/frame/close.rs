@@ -99,7 +99,7 @@ impl FilamentFrame {
     /// Refuses a block that may be inside a thought.
     fn refuse_doubtful(&mut self, block: &FilamentBlock, out: &mut dyn IntentSink) {
         let message =
-            format!("`<{}>` stands behind a thought or a comment that may not have ended", block.name);
+            format!("`<{}>` comes after a thought or a comment that may not have ended", block.name);
         let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, block.tag_start, block.end(), message);
         out.report(found.with_repair("shown as text"));
         let outcome = match block.element.kind {

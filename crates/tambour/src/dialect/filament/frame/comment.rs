@@ -97,7 +97,7 @@ impl FilamentFrame {
         };
         comment.push(&token.raw()[..taken_len]);
         let (start, end) = (comment.start, at.offset + taken_len);
-        let message = format!("a comment has more than {}", format_count(limit, "byte"));
+        let message = format!("a comment is longer than {}", format_count(limit, "byte"));
         let repair = if comment.close.is_some() { "ends before a tag" } else { "read as text" };
         out.report(FindingReport::new(rules::LIMIT_EXCEEDED, start, end, message).with_repair(repair));
         match self.has_comment_close() {
@@ -196,8 +196,8 @@ impl FilamentFrame {
     pub(super) fn end_comment(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, is_outside, .. }) = self.comment.take() else { return };
         if is_outside {
-            let message = "a comment stands outside of tags";
-            report_at(rules::TEXT_OUTSIDE_TAGS, start, 4, message, "read as one", out);
+            let message = "a comment is outside of all tags";
+            report_at(rules::TEXT_OUTSIDE_TAGS, start, 4, message, "read as a comment", out);
         }
         if !is_closed {
             let found = FindingReport::new(rules::COMMENT_UNCLOSED, start, end, "a comment is not closed");
@@ -226,9 +226,9 @@ impl FilamentFrame {
                     rules::LIMIT_EXCEEDED,
                     at,
                     end,
-                    format!("a comment has more than {}", format_count(limit, "byte")),
+                    format!("a comment is longer than {}", format_count(limit, "byte")),
                 );
-                out.report(found.with_repair("given in pieces"));
+                out.report(found.with_repair("sent in pieces"));
             }
         }
     }

@@ -211,12 +211,12 @@ impl FilamentFrame {
             None => {}
         }
         let (message, repair) = match end {
-            DraftEnd::Mark => (format!("`{mark}` stands in a thought"), "read as thinking"),
+            DraftEnd::Mark => (format!("`{mark}` is inside a thought"), "read as thinking"),
             DraftEnd::Truncated => {
-                (format!("the reply was cut in a thought, behind `{mark}` in it"), "read as thinking")
+                (format!("the reply was cut off in a thought, after `{mark}` in it"), "read as thinking")
             }
             DraftEnd::Limit => {
-                (format!("`{mark}` stands in a thought that does not end soon enough"), "read as thinking")
+                (format!("`{mark}` is inside a thought that does not end soon enough"), "read as thinking")
             }
         };
         // Text beyond the limit is left out of the span: its length depends on the chunks.

@@ -116,7 +116,7 @@ impl FilamentFrame {
         {
             return;
         }
-        let message = format!("`{}` is no tag of the structure", tag.name);
+        let message = format!("`{}` is not a tag of the structure", tag.name);
         let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
         let row = if matches!(self.tags.meaning(tag), TagMeaning::Inactive) { "F-234" } else { "F-206" };
         out.report(found.with_row(row).with_repair("read as text"));
@@ -428,7 +428,7 @@ impl FilamentFrame {
         block.is_overlong = true;
         let body = std::mem::take(&mut block.body);
         let (tag, place, name) = (block.tag_start, block.body_start, block.name.clone());
-        let message = format!("`<{name}>` has more than {}", format_count(limit, "byte"));
+        let message = format!("`<{name}>` is longer than {}", format_count(limit, "byte"));
         let end = place.offset + body.floor_char_boundary(limit);
         let found = FindingReport::new(rules::LIMIT_EXCEEDED, tag, end, message);
         out.report(found.with_repair("shown as text of the content"));

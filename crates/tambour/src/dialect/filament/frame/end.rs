@@ -85,7 +85,7 @@ impl FilamentFrame {
         let found = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
         let tags = matches!(block.element.kind, ElementKind::Status | ElementKind::Choice);
         let tags = if tags { ", its tags not used" } else { "" };
-        out.report(found.with_repair(format!("nothing of it runs; shown as text{tags}")));
+        out.report(found.with_repair(format!("none of it runs; shown as text{tags}")));
         if block.is_overlong {
             return;
         }
@@ -117,7 +117,7 @@ impl FilamentFrame {
                 ElementKind::Content if self.content.has_text() => {
                     found.with_repair("text outside of tags is the content")
                 }
-                ElementKind::Content => found.with_repair("something stands in for it"),
+                ElementKind::Content => found.with_repair("other text takes its place"),
                 _ => found,
             });
         }

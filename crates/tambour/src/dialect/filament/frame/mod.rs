@@ -257,7 +257,7 @@ impl FilamentFrame {
         let faults = describe_faults(tag, element.spelling);
         let name = &*self.tags.element(element.index).name;
         if !faults.is_empty() {
-            let message = format!("`{}` is not written as it is: {}", tag.raw, faults.join(", "));
+            let message = format!("`{}` is not written correctly: {}", tag.raw, faults.join(", "));
             report_at(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);
         }
     }

@@ -161,7 +161,7 @@ impl FilamentFrame {
         self.has_begun = true;
         let element = self.tags.any_of_kind(ElementKind::Thought).unwrap_or_default();
         let name = &*self.tags.element(element).name;
-        let message = format!("`{raw}` is another mark of `{name}`");
+        let message = format!("`{raw}` is another mark for `{name}`");
         let found = FindingReport::new(rules::TAG_ALIAS, at, at.offset + raw.len(), message).with_row("R-69");
         out.report(found.with_repair(format!("read as `{name}`")));
         if !self.seen_elements.contains(&element) {

@@ -37,7 +37,7 @@ impl FilamentFrame {
                 }
                 TagMeaning::Known(_) | TagMeaning::Reasoning(_) => self.handle_unopened(&tag, at, out),
                 TagMeaning::Envelope => {
-                    let message = format!("`{}` stands around the reply", tag.raw);
+                    let message = format!("`{}` encloses the reply", tag.raw);
                     report_at(rules::ENVELOPE, at, tag.raw.len(), message, "left out", out);
                 }
                 TagMeaning::Inactive | TagMeaning::Unknown => {
@@ -163,7 +163,7 @@ impl FilamentFrame {
         self.last_closed = None;
         let element = self.tags.first_of_kind(kind).unwrap_or_default();
         if is_head && is_text {
-            let repair = if thinking { "a thinking head is inserted" } else { "it is content" };
+            let repair = if thinking { "a thinking head is inserted" } else { "read as content" };
             report_at(rules::HEAD_MISSING, at, 0, "the reply does not begin with a tag", repair, out);
             self.assumed_head = self.tags.first_of_kind(kind);
         }
@@ -192,7 +192,7 @@ impl FilamentFrame {
         let thought = matches!(self.tags.kind(open.index), ElementKind::Thought);
         let repair = if thought { "read as a thought" } else { "read as text of the content" };
         let found =
-            FindingReport::new(rules::TEXT_OUTSIDE_TAGS, open.text_start, end, "text stands outside of tags");
+            FindingReport::new(rules::TEXT_OUTSIDE_TAGS, open.text_start, end, "there is text outside of tags");
         out.report(found.with_repair(repair));
     }
 
@@ -211,7 +211,7 @@ impl FilamentFrame {
             {
                 let Some(PendingFenceLine { raw, start: from, .. }) = self.fence_line.take() else { return };
                 let fence_text = raw.trim_end();
-                let message = "the reply, or a part of it, stands in a code fence";
+                let message = "the reply, or a part of it, is in a code fence";
                 report_at(rules::FENCED_REPLY, from, fence_text.len(), message, "the fence is left out", out);
                 self.fence = Fence::parse(fence_text).map(|(fence, _)| fence);
                 self.content.mark_gap();

@@ -112,7 +112,7 @@ impl ReplyFrame {
         }
         let is_mention = name == ThinkingMlElement::Think && !self.can_begin_draft();
         if tag.kind == TagKind::Close || !name.is_top() || is_mention {
-            let message = format!("`{}` does not stand at the top level here", tag.raw);
+            let message = format!("`{}` is not allowed at the top level here", tag.raw);
             context::report_at(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
         }
@@ -162,7 +162,7 @@ impl ReplyFrame {
             && self.answer.is_empty();
         if is_second_final {
             // The first one is empty.
-            let message = "a second `<final>`, behind one that is empty";
+            let message = "a second `<final>`, after an empty one";
             context::report_at(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
         } else if let Some(misfit) = self.seen_elements.misfit(name) {
             self.handle_misfit(name, misfit, at, len, out);
@@ -206,10 +206,10 @@ impl ReplyFrame {
         let text = name.as_str();
         let (rule, message) = match (name, misfit) {
             (ThinkingMlElement::Serp, ElementMisfit::Late(_)) => {
-                (rules::SERP_AFTER_THINKING, "`<serp>` stands before `<thinking>`".to_owned())
+                (rules::SERP_AFTER_THINKING, "`<serp>` must come before `<thinking>`".to_owned())
             }
             (_, ElementMisfit::Late(other)) => {
-                (rules::ORDER_INVALID, format!("`<{text}>` stands before `<{other}>`"))
+                (rules::ORDER_INVALID, format!("`<{text}>` must come before `<{other}>`"))
             }
             (ThinkingMlElement::Think, _) => (rules::THINK_DUPLICATE, "a second `<think>`".to_owned()),
             (ThinkingMlElement::Serp, _) => (rules::SERP_DUPLICATE, "a second `<serp>`".to_owned()),
@@ -279,7 +279,7 @@ impl ReplyFrame {
         let len = tag.raw.len();
         if self.seen_elements.has(ThinkingMlElement::Final) {
             late_element::report_lost_attributes(ThinkingMlElement::Phase, tag, at, out);
-            let message = "a phase stands in `<thinking>`, before `<final>`".to_owned();
+            let message = "a phase must be in `<thinking>`, before `<final>`".to_owned();
             self.begin_late(LateElement::new(
                 ThinkingMlElement::Phase,
                 rules::TAG_MISPLACED,
@@ -294,7 +294,7 @@ impl ReplyFrame {
         }
         let is_further = self.seen_elements.has(ThinkingMlElement::Thinking);
         if !self.thinking.is_loose() {
-            let message = "`<phase>` stands in `<thinking>`";
+            let message = "`<phase>` must be in `<thinking>`";
             let repair =
                 if is_further { "read as a further phase" } else { "read as thinking that lacks its tag" };
             context::report_at(rules::TAG_MISPLACED, at, len, message, repair, out);

@@ -129,7 +129,7 @@ impl ReplyFrame {
     /// Begins a summary directly in `<thinking>`, which continues after it.
     fn begin_summary_in_thinking(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = token.raw().len();
-        let message = "`<serp>` stands before `<thinking>`".to_owned();
+        let message = "`<serp>` must come before `<thinking>`".to_owned();
         let element = LateElement::new(ThinkingMlElement::Serp, rules::SERP_AFTER_THINKING, message, at, len);
         self.begin_late(element.inside_thinking());
         if matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing) {
@@ -270,7 +270,7 @@ impl ReplyFrame {
 
     /// Reads a `<final>` that was emitted as text of `place` as the answer too.
     pub(super) fn begin_quoted_answer(&mut self, place: &str, quote: QuotedFinal, out: &mut dyn IntentSink) {
-        let message = format!("`<final>` begins inside {place}, and no other one comes");
+        let message = format!("`<final>` begins inside {place}, and no other one follows");
         let repair = "read as the answer too";
         context::report_at(rules::FINAL_INSIDE_THINKING, quote.start, quote.raw.len(), message, repair, out);
         self.read_quote(quote, out);

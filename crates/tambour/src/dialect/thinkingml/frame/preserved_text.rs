@@ -306,7 +306,7 @@ impl ReplyFrame {
     pub(super) fn drop_held_summary(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldSummary { start, end, .. }) = self.held_summary.take() else { return };
         self.seen_elements.remove(ThinkingMlElement::Serp);
-        let message = "`<serp>` stands in text without a structure";
+        let message = "`<serp>` is in text without a structure";
         context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
     }
 

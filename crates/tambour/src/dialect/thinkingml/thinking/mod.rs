@@ -393,7 +393,7 @@ impl ThinkingReader {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let message = format!("`{}` does not stand here", tag.raw);
+        let message = format!("`{}` is not allowed here", tag.raw);
         context::report_at(rule, at, tag.raw.len(), message, "kept as text", out);
         self.push_reported_text(tag.raw, at, out);
     }

@@ -131,7 +131,7 @@ impl ThinkingReader {
         let is_exact =
             tag_text.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
         if !is_exact && self.title_attribute.is_none() {
-            let message = "a phase is written exactly `<phase id=\"N\">`";
+            let message = "a phase must be written exactly `<phase id=\"N\">`";
             context::report_at(
                 rules::PHASE_ATTR_INVALID,
                 at,
@@ -145,7 +145,7 @@ impl ThinkingReader {
             let message = format!("phase {number} comes after phase {}", self.last_id);
             context::report_at(rules::PHASE_ID_NOT_INCREASING, at, len, message, repair, out);
         } else if number != self.last_id + 1 {
-            let message = format!("phase {number} where phase {} is due", self.last_id + 1);
+            let message = format!("phase {number} where phase {} is expected", self.last_id + 1);
             context::report_at(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, repair, out);
         }
         Some(number)
