@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     println!("{:<20} {:>8} {:>8} {:>7.1}", "together", sum.all, sum.covered, sum.percent());
     anyhow::ensure!(
         sum.percent() >= MIN_COVERAGE,
-        "fewer than {MIN_COVERAGE} % of the lines are run through (S-100)"
+        "fewer than {MIN_COVERAGE} % of the lines are covered (S-100)"
     );
     Ok(())
 }

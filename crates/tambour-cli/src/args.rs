@@ -13,7 +13,7 @@ use tambour::{Options, Profile};
 /// `--option k=v`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct OptionArgs {
-    /// Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated
+    /// Set a reading option, such as `thinkingml.serp_block=optional`; may be repeated
     #[arg(long = "option", value_name = "K=V", value_parser = parse_pair, long_help = format_option_help())]
     options: Vec<(String, String)>,
     /// Tools that a plan may call: a JSON object, tool name to JSON Schema; the sample registry if absent
@@ -59,7 +59,7 @@ impl OptionArgs {
 pub(crate) fn set_option(options: &mut Options, name: &str, value: impl Into<Value>) -> Result<()> {
     if name == "profile" {
         bail!(
-            "`profile` is an argument of its own where it can be chosen (`--profile` of `check`), not an option"
+            "`profile` is not an option; where it can be chosen it is an argument (`--profile` of `check`)"
         );
     }
     Ok(options.set(name, value)?)
@@ -112,7 +112,7 @@ fn read_tools(path: &Path) -> Result<ToolRegistry> {
 
 fn format_option_help() -> String {
     let mut help = String::from(
-        "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\nOptions:",
+        "Set a reading option, such as `thinkingml.serp_block=optional`; may be repeated.\n\nOptions:",
     );
     for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         help += &format!("\n  {}={}: {}", setting.name, setting.values_label(), setting.description);

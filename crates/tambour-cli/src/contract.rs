@@ -112,6 +112,6 @@ fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectE
     let dialects: Vec<&str> =
         DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();
     let dialects =
-        if dialects.is_empty() { String::new() } else { format!("; there is for {}", dialects.join(", ")) };
-    format!("there is no {part} for {}{dialects}", entry.name)
+        if dialects.is_empty() { String::new() } else { format!("; available for {}", dialects.join(", ")) };
+    format!("`{}` has no {part}{dialects}", entry.name)
 }

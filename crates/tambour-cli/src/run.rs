@@ -248,7 +248,7 @@ impl TerminalRun {
             loop {
                 self.screen.print_prompt(awaited_input.is_some())?;
                 let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
-                    output::print_error("the input has ended before the dialogue");
+                    output::print_error("the input ended before the dialogue was over");
                     return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Refused });
                 };
                 match (line.trim(), &awaited_input) {

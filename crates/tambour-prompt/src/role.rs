@@ -47,10 +47,11 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
                 None | Some(Value::Null) => continue,
                 Some(Value::String(name)) if name.is_empty() || parse_role(name).is_some() => continue,
                 Some(Value::String(name)) => format!("`{}`", clip(name, 40)),
-                Some(_) => "no text".to_owned(),
+                Some(_) => "not a text".to_owned(),
             };
             let role_names = MessageRole::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
-            let message = format!("`{key}[{at}].role` of a context is one of {role_names}; it is {found}");
+            let message =
+                format!("`{key}[{at}].role` of a context must be one of {role_names}; it is {found}");
             return Err(Error::invalid(message));
         }
     }

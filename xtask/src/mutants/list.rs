@@ -77,9 +77,9 @@ impl Breakage {
             std::fs::read_to_string(root.join(file)).with_context(|| format!("{list}, `{name}`: {file}"))?;
         let places = find_places(&text, find);
         let [place] = places.as_slice() else {
-            let found = if places.is_empty() { "not" } else { "more than once" };
+            let found = if places.is_empty() { "is not" } else { "occurs more than once" };
             anyhow::bail!(
-                "{list}, `{name}`: its text is {found} in {file}; look for what stands there now: {}",
+                "{list}, `{name}`: its text {found} in {file}; find what replaced it: {}",
                 find.trim()
             );
         };

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         Some(sample_size) => select_spread(breakages, sample_size),
         None => breakages,
     };
-    anyhow::ensure!(!breakages.is_empty(), "no breakage is about that");
+    anyhow::ensure!(!breakages.is_empty(), "no breakage matches these words");
     if only_lists {
         breakages.iter().for_each(|breakage| println!("{}: {}", breakage.file, breakage.name));
         return Ok(());

@@ -200,7 +200,7 @@ pub(super) fn silent_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
     let doubts = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
         let subject = if row.describes_output { "what comes out" } else { "findings" };
-        format!("{} names {}, which is about {subject}, and compares nothing of that", fixture.name, row.id)
+        format!("{} names {}, which is about {subject}, but compares none", fixture.name, row.id)
     });
     doubts.collect()
 }

@@ -85,7 +85,7 @@ impl Baseline {
                 continue;
             }
             let BaselineLine { mut text, findings } = serde_json::from_slice(line).map_err(|error| {
-                anyhow!("{}:{number}: no line of a report of `check --format json`: {error}", path.display())
+                anyhow!("{}:{number}: not a line of a `check --format json` report: {error}", path.display())
             })?;
             text.normalize();
             let faults = known_faults.entry(text).or_default();

@@ -170,7 +170,7 @@ impl CheckTotals {
         }
         let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
         Some(format!(
-            "several kinds of text: {}; say with --contract what they should be (`--contract auto`: each is what it is)",
+            "several kinds of text: {}; say with --contract what they should be (`--contract auto`: each as detected)",
             kinds.join(", ")
         ))
     }

@@ -52,7 +52,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
         // The client closed the connection without a request.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(outcome_at_end(&too_long)),
         Err(error) => {
-            output::print_error(&format!("the client did not begin as MCP clients do: {error}"));
+            output::print_error(&format!("the client did not begin with an MCP handshake: {error}"));
             return Ok(CommandOutcome::Refused);
         }
     };
@@ -64,7 +64,7 @@ fn outcome_at_end(too_long: &AtomicBool) -> CommandOutcome {
     if !too_long.load(Ordering::Relaxed) {
         return CommandOutcome::Success;
     }
-    output::print_error(&format!("a message takes at most {MAX_MESSAGE_BYTES} bytes; the server has ended"));
+    output::print_error(&format!("a message may have at most {MAX_MESSAGE_BYTES} bytes; the server ended"));
     CommandOutcome::Refused
 }
 
@@ -109,7 +109,7 @@ impl ServerHandler for StdioMcpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(entry) = tools::TOOLS.iter().find(|entry| entry.name == request.name) else {
             let names: Vec<&str> = tools::TOOLS.iter().map(|entry| entry.name).collect();
-            let message = format!("there is no tool `{}`; there is {}", request.name, names.join(", "));
+            let message = format!("there is no tool `{}`; the tools are {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());

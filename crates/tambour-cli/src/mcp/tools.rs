@@ -110,7 +110,7 @@ struct CheckArgs {
     /// Check the fenced examples in the text, which is Markdown.
     #[serde(default)]
     examples: bool,
-    /// Options of the reading by name, such as `{"thinkingml.serp_block": "optional"}`.
+    /// Reading options by name, such as `{"thinkingml.serp_block": "optional"}`.
     #[serde(default)]
     #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
@@ -136,7 +136,7 @@ struct DecodeArgs {
     /// Include findings as `finding` events.
     #[serde(default)]
     findings: bool,
-    /// Options of the reading by name, such as `{"plain.thinking": "skip"}`.
+    /// Reading options by name, such as `{"plain.thinking": "skip"}`.
     #[serde(default)]
     #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
@@ -156,7 +156,7 @@ struct RepairArgs {
     /// Finish reason of the reply.
     #[serde(default)]
     finish: Finish,
-    /// Options of the reading by name.
+    /// Reading options by name.
     #[serde(default)]
     #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
@@ -188,7 +188,7 @@ struct ContractArgs {
     #[schemars(with = "Lang")]
     #[serde(default)]
     lang: Option<Lang>,
-    /// Options of the reading by name, such as `{"ai_say.role": "coach"}`.
+    /// Reading options by name, such as `{"ai_say.role": "coach"}`.
     #[serde(default)]
     #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,

@@ -154,7 +154,7 @@ fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
         content => content.with_context(|| format!("{} cannot be read", path.display()))?,
     };
     serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is not what `--timed` has written", path.display()))
+        .with_context(|| format!("{} was not written with `--timed`", path.display()))
 }
 
 fn print_refusal(refusal: &str) -> CommandOutcome {
@@ -217,7 +217,7 @@ pub(crate) fn skein_from_import(imported_file: &ImportedFile) -> Skein {
 fn print_omissions(rendered_prompt: &RenderedPrompt, told_warnings: &[String]) {
     for cut in &rendered_prompt.dropped_parts {
         if let Ok(cut) = serde_json::to_string(cut) {
-            output::print_error(&format!("left out for want of room: {cut}"));
+            output::print_error(&format!("left out for lack of room: {cut}"));
         }
     }
     let notices = rendered_prompt.outcome.warnings.iter().map(|warning| {
@@ -230,7 +230,7 @@ fn print_omissions(rendered_prompt: &RenderedPrompt, told_warnings: &[String]) {
     }
     for effect in &rendered_prompt.outcome.effects {
         if let Ok(effect) = serde_json::to_string(effect) {
-            output::print_error(&format!("asked for: {effect}"));
+            output::print_error(&format!("requested: {effect}"));
         }
     }
 }

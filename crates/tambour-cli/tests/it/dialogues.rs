@@ -188,7 +188,7 @@ fn messages_of_scripts_are_in_the_language_of_the_texts() {
         )
     };
     for (text, zh, en) in [
-        ("a: 1\na: 2\n".to_owned(), "`a` 在同一个映射里写了两次", "`a` stands twice in one map"),
+        ("a: 1\na: 2\n".to_owned(), "`a` 在同一个映射里写了两次", "`a` appears twice in one map"),
         (
             script("{type: ai_say, content: x, condition: a = 1}"),
             "比较相等请写 `==`",
@@ -197,22 +197,22 @@ fn messages_of_scripts_are_in_the_language_of_the_texts() {
         (
             "sessions:\n  - session: {名} 的会话\n    phases: []\n".to_owned(),
             "以 `{` 开头的值要加引号",
-            "a value that begins with `{` stands in quotes",
+            "a value that begins with `{` must be in quotes",
         ),
         (
             "session:\n  - session: s\n    phases: []\n".to_owned(),
             "应写在 `sessions` 下",
-            "stands under `sessions`",
+            "belongs under `sessions`",
         ),
         (
             script("{type: ai_say, contnet: x}"),
             "是不是把它写成了 `contnet`？",
-            "is `contnet` meant to be it?",
+            "is `contnet` a misspelling of it?",
         ),
         (
             script("{type: ai_say, content: x, max_rounds: 21}"),
             "应在 1 到 20 之间",
-            "is from 1 to 20, not 21",
+            "must be from 1 to 20, not 21",
         ),
     ] {
         for (language, expected_text) in [("zh", zh), ("en", en)] {

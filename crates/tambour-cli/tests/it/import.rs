@@ -96,7 +96,7 @@ fn the_example_is_a_working_prompt() {
     // F-006
     let short = render(&["--max-context", "250"]);
     assert!(
-        short.stderr.contains("left out for want of room") && short.stdout.contains("whose ship is that?"),
+        short.stderr.contains("left out for lack of room") && short.stdout.contains("whose ship is that?"),
         "{}",
         short.stderr
     );
@@ -146,8 +146,8 @@ fn wrong_use_is_told() {
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi  \n</note>\n"));
     // Faults of a context are reported for its file, by columns in characters.
     for (context, code, expected_text) in [
-        ("{\"user\": 5}", 1, "w.json: `user` of a context is a name"),
-        ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context is one of"),
+        ("{\"user\": 5}", 1, "w.json: `user` of a context must be a name"),
+        ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context must be"),
         (
             "{\n\"布伦\": \"石\" 1}",
             2,

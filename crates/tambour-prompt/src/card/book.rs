@@ -77,7 +77,7 @@ pub(super) fn read_book(root_fields: &CardFields<'_>, layout: BookLayout) -> Res
         (BookLayout::V3, Some(Value::Object(data))) => Some(data),
         (BookLayout::V3, Some(other)) => return Err(root_fields.type_error("data", "an object", other)),
         (BookLayout::V3, None) => {
-            return Err(root_fields.file.refuse("`data` is missing, in which a lorebook has its entries"));
+            return Err(root_fields.file.refuse("`data` is missing; a lorebook has its entries there"));
         }
         _ => None,
     };
@@ -109,7 +109,7 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
         let limit = fields.file.limits.entries;
         return Err(fields
             .file
-            .refuse(&format!("a book of {} entries, at most {limit} are read", items.len())));
+            .refuse(&format!("the book has {} entries, at most {limit} are read", items.len())));
     }
     let mut ids = HashSet::new();
     let mut entries = Vec::with_capacity(items.len());

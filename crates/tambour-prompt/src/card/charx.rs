@@ -39,7 +39,7 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
         let name = entry.file_path().as_bytes().to_vec();
         let name_text = String::from_utf8_lossy(&name).into_owned();
         if is_outside_path(&name) {
-            return Err(file.refuse(&format!("the archive has a file with a path out of it: `{name_text}`")));
+            return Err(file.refuse(&format!("a path in the archive leads outside: `{name_text}`")));
         }
         if !name.is_ascii() {
             file.warn(format!("the archive has a file with a name that is not ASCII: `{name_text}`"));
@@ -87,7 +87,7 @@ fn unpack(
         CompressionMethod::DEFLATE => decompress_to_vec_with_limit(entry.data(), expected_size)
             .map_err(|error| file.refuse(&format!("`card.json` cannot be unpacked: {error}")))?,
         other => {
-            return Err(file.refuse(&format!("`card.json` is packed in a way that is not read: {other:?}")));
+            return Err(file.refuse(&format!("`card.json` has an unsupported compression method: {other:?}")));
         }
     };
     let actual = ZipVerification { crc: crc32fast::hash(&text), uncompressed_size: text.len() as u64 };

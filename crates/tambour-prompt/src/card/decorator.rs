@@ -33,7 +33,7 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
                 if is_known {
                     seen.insert(name.to_owned());
                 } else {
-                    fields.warn("content", &format!("has the decorator `@@{name}`, which is not known so"));
+                    fields.warn("content", &format!("has the unknown or invalid decorator `@@{name}`"));
                 }
             }
         } else if !line.is_empty() {

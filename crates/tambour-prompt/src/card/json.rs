@@ -27,9 +27,7 @@ pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Val
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (text, surrogate_count) = replace_lone_surrogates(text);
     if surrogate_count > 0 {
-        file.warn(format!(
-            "{surrogate_count} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
-        ));
+        file.warn(format!("{surrogate_count} unpaired surrogates (`\\ud83d` and the like) were replaced"));
     }
     let text = &*text;
     let JsonWeight { depth, values, bytes: memory, .. } = weigh(text.as_bytes());

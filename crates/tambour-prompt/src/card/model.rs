@@ -123,13 +123,13 @@ pub(super) fn read_card(
         (_, Some(Value::Object(data))) => Some(data),
         (_, Some(other)) => return Err(root_fields.type_error("data", "an object", other)),
         (_, None) if root_fields.get("name").is_some() => {
-            root_fields.file.warn("`data` is missing; the fields beside `spec` are read in its place");
+            root_fields.file.warn("`data` is missing; the fields beside `spec` are read instead");
             None
         }
         (_, None) => {
             return Err(root_fields
                 .file
-                .refuse("`data` is missing, in which a card of that version has its fields"));
+                .refuse("`data` is missing; a card of that version has its fields there"));
         }
     };
     let fields = data.map_or(*root_fields, |data| CardFields::new(root_fields.file, data, "data"));
@@ -174,7 +174,7 @@ fn find_book(root_fields: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Op
             continue;
         }
         if at > 0 {
-            place.warn(key, "is a book in another place than `data.character_book`, and was read");
+            place.warn(key, "is a book outside `data.character_book`, and was read");
         }
         let path = place.full_name(key);
         found = Some(book::read_book(&CardFields::new(root_fields.file, map, &path), BookLayout::Embedded)?);

@@ -31,7 +31,7 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
             break;
         }
         if number == file.limits.chunks {
-            return Err(file.refuse(&format!("a picture of more than {number} chunks")));
+            return Err(file.refuse(&format!("the picture has more than {number} chunks")));
         }
         let chunk = PngChunk::read_first(rest)
             .ok_or_else(|| file.refuse(&format!("the picture is cut off in its chunk {}", number + 1)))?;
@@ -107,7 +107,7 @@ fn decode_card(file: &ImportFile<'_>, keyword: &str, value: &[u8]) -> Result<Vec
         )));
     }
     if value.trim_ascii_start().starts_with(b"{") {
-        file.warn(format!("the chunk `{keyword}` is JSON and not base64 of it"));
+        file.warn(format!("the chunk `{keyword}` is plain JSON, not base64 of JSON"));
         return Ok(value.to_vec());
     }
     let value: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -100,8 +100,8 @@ pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
     };
     // Default values have no effect, so they need no warning.
     for (key, default, reason) in [
-        ("wi_format", "{0}", "world info stands as elements"),
-        ("assistant_prefill", "", "not every model goes on from a message of its own"),
+        ("wi_format", "{0}", "world info is written as elements"),
+        ("assistant_prefill", "", "not every model continues its own message"),
     ] {
         let text = fields.text(key)?;
         if !text.trim().is_empty() && text.trim() != default {

@@ -120,7 +120,7 @@ pub(super) fn parse_ask(
     };
     let value = fields.get("value").filter(present);
     if is_usable && value.is_none() {
-        reports.add(ask::FIELD_MISSING, "`value` is missing though it is said to be usable", "not taken");
+        reports.add(ask::FIELD_MISSING, "`value` is missing although `usable` is true", "not taken");
     }
     let is_whole = !is_truncated && !reports.found.is_auto_closed;
     let present = value.filter(|_| is_usable && is_whole);
@@ -133,7 +133,7 @@ pub(super) fn parse_ask(
     let is_unfit = present.is_some() && value.is_none();
     if is_unfit {
         let kind = expected.map_or("text", |(form, _)| form.kind.name());
-        let message = format!("`value` is no answer of the type `{kind}` to the question");
+        let message = format!("`value` does not answer the question with the type `{kind}`");
         reports.add(ask::VALUE_UNFIT, message, "not taken");
     }
     (Some(AskAnswer { value, message, is_unfit }), reports.list)

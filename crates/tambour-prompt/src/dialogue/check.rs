@@ -242,7 +242,7 @@ impl ScriptCheck<'_> {
                 let message = bilingual!(
                     self.language,
                     "`{}` 里的 `{{{}}}` 会原样显示；变量名两边不留空格：`{{{}}}`",
-                    "`{}` shows `{{{}}}` as it is; a variable has no blanks inside its braces: `{{{}}}`",
+                    "`{}` shows `{{{}}}` unchanged; a variable has no blanks inside its braces: `{{{}}}`",
                     field_name,
                     clip(content, 80),
                     clip(name, 80)
@@ -288,7 +288,7 @@ impl ScriptCheck<'_> {
                 let message = bilingual!(
                     self.language,
                     "{}用到了 `{{%{}%}}`，系统没有这个变量",
-                    "{} uses `{{%{}%}}`, which the system does not have",
+                    "{} uses `{{%{}%}}`, which is not a system variable",
                     field_name,
                     clip(name, 80)
                 );

@@ -32,7 +32,7 @@ pub(super) fn evaluate(
         used_variables(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
     match (is_true, missing_name) {
         (_, Some(name)) if !tests_existence(condition) => Err(describe_undefined(&name, language)),
-        (None, _) => Err(bilingual!(language, "用到了不存在的东西", "it uses something that is not there")),
+        (None, _) => Err(bilingual!(language, "用到了不存在的东西", "it uses something that does not exist")),
         (Some(is_true), _) => Ok(is_true),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> S
         |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
     let word = |side: OperandType, other: OperandType| match (is_text_beside_number(side, other), language) {
         (true, Language::Zh) => "不是数字的文本",
-        (true, Language::En) => "a text that is no number",
+        (true, Language::En) => "a text that is not a number",
         (false, _) => type_name(side, language),
     };
     let (left, right) = (word(left, right), word(right, left));

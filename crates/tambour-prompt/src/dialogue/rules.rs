@@ -17,7 +17,7 @@ pub(crate) mod ask {
             broken r#"{"value": "Ann", "usable": true, "response": {"coach": "Hello Ann."}}"#, correct GOOD;
         RESPONSE_NOT_OBJECT = "response_not_object" ["S-052"] Must "`response` is an object with the role as its key",
             broken r#"{"value": "Ann", "usable": true, "response": "Hello Ann."}"#, correct GOOD;
-        FIELD_MISSING = "field_missing" ["R-51"] Must "the answer says whether it can be used, and has its value then",
+        FIELD_MISSING = "field_missing" ["R-51"] Must "the answer says whether it is usable, and has a value if it is",
             broken r#"{"value": "Ann", "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
         FIELD_TYPE = "field_type" ["R-51"] Must "`usable` is true or false",
             broken r#"{"value": "Ann", "usable": "yes", "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;

@@ -143,7 +143,7 @@ pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: 
             bilingual!(
                 language,
                 "；只有整个文本是数字时才会比较，提问时写 `answer: {{type: number}}` 可以得到数字",
-                "; they are compared only where the text is a number as a whole; `answer: {{type: number}}` makes the question give one",
+                "; they are compared only if the whole text is a number; `answer: {{type: number}}` makes the answer a number",
             )
         } else {
             bilingual!(language, "；这样的条件按不成立处理", "; the condition counts as false then")

@@ -31,7 +31,7 @@ pub(super) fn random_below(source: &mut ChaCha8Rng, limit: usize) -> usize {
 pub(super) fn roll_dice(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
     let formula = formula.trim();
     let formula_error =
-        || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
+        || format!("`{}` is not a dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
     let (count, rest) = match formula.split_once(['d', 'D']) {
         Some(("", rest)) => (1, rest),
         Some((count, rest)) => (parse_natural(count).ok_or_else(formula_error)?, rest),

@@ -52,7 +52,9 @@ impl PromptContext {
     /// Fails when the value is not an object or is nested too deeply, or when a reserved key has the wrong
     /// form; the message names the key.
     pub fn from_json(value: &Value) -> Result<PromptContext> {
-        let Value::Object(values) = value else { return Err(Error::invalid("a context is a JSON object")) };
+        let Value::Object(values) = value else {
+            return Err(Error::invalid("a context must be a JSON object"));
+        };
         if is_nested_deeper(value, MAX_CONTEXT_DEPTH) {
             return Err(Error::invalid(format!(
                 "a context is nested at most {MAX_CONTEXT_DEPTH} levels deep"
@@ -74,12 +76,13 @@ impl PromptContext {
                 let Some(content) = message.get_mut("content") else { continue };
                 let text = content_text(content).ok_or_else(|| {
                     let form = "a text, or a list of parts of `type` `text`";
-                    Error::invalid(format!("`{key}[{at}].content` of a context is {form}"))
+                    Error::invalid(format!("`{key}[{at}].content` of a context must be {form}"))
                 })?;
                 *content = text;
             }
         }
-        let form_error = |key: &str, form: &str| Error::invalid(format!("`{key}` of a context is {form}"));
+        let form_error =
+            |key: &str, form: &str| Error::invalid(format!("`{key}` of a context must be {form}"));
         let check_shape = |key: &str, form: &str, accepts: fn(&Value) -> bool| match values.get(key) {
             Some(value) if !value.is_null() && !accepts(value) => Err(form_error(key, form)),
             _ => Ok(()),
@@ -104,7 +107,7 @@ impl PromptContext {
             let has_name = |item: &Value| item.is_string() || item.get("name").is_some_and(Value::is_string);
             value.as_array().is_some_and(|items| items.iter().all(has_name))
         })?;
-        check_shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
+        check_shape("note_depth", "the number of messages after the author's note", Value::is_u64)?;
         check_shape("note_role", "`system`, `user` or `assistant`", |value| {
             value.as_str().is_some_and(|name| role::parse_role(name).is_some())
         })?;

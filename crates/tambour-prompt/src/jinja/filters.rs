@@ -119,7 +119,11 @@ fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Va
     match dates::parse(&text, scope.context.now.as_ref()) {
         Some(time) => Ok(Value::from(dates::format(&time, pattern, locale))),
         None => {
-            scope.warn("time_invalid", format!("`{}` is no time", tambour::finding::clip(&text, 40)), None);
+            scope.warn(
+                "time_invalid",
+                format!("`{}` is not a time", tambour::finding::clip(&text, 40)),
+                None,
+            );
             Ok(Value::from(""))
         }
     }
@@ -139,7 +143,7 @@ fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Res
     match time_value.zip(offset).and_then(|(time, offset)| dates::with_offset(&time, offset)) {
         Some(time) => Ok(Value::from_object(TimeObject(time))),
         None => {
-            let message = format!("`{}` is no offset in whole hours", tambour::finding::clip(&text, 40));
+            let message = format!("`{}` is not an offset in whole hours", tambour::finding::clip(&text, 40));
             Err(Error::new(ErrorKind::InvalidOperation, message))
         }
     }

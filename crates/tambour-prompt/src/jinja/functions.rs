@@ -235,7 +235,7 @@ fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
         let text = call.text_argument(at)?;
         let time = dates::parse(&text, now.as_ref()).map(|time| time.timestamp());
         if time.is_none() {
-            call.warn("time_invalid", format!("`{}` is no time", tambour::finding::clip(&text, 40)));
+            call.warn("time_invalid", format!("`{}` is not a time", tambour::finding::clip(&text, 40)));
         }
         Ok(time)
     };

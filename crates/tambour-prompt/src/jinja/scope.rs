@@ -173,7 +173,7 @@ impl PromptScope {
         }
         if let Some(value) = self.context_values.get(name) {
             if name == "pipe_result" && value.downcast_object_ref::<MissingValue>().is_some() {
-                self.warn("pipe_missing", "there is no result of a pipe", None);
+                self.warn("pipe_missing", "there is no pipe result", None);
             }
             return Some(value.clone());
         }
@@ -462,7 +462,7 @@ impl PromptScope {
             let excerpt = tambour::finding::clip(name, 60);
             self.warn(
                 "field_within_itself",
-                format!("the text of `{excerpt}` names itself, which prints nothing"),
+                format!("the text of `{excerpt}` refers to itself, so it prints nothing"),
                 None,
             );
             return Value::from("");

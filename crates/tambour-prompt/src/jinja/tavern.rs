@@ -223,7 +223,7 @@ pub(super) fn call_delete(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
         let name = tambour::finding::clip(&name, 60);
         call.warn(
             "state_read_only",
-            format!("`{name}` is gone for this prompt alone: templates do not change the state"),
+            format!("`{name}` is removed for this prompt only: templates do not change the state"),
         );
     }
     Ok(empty_value())
@@ -289,7 +289,7 @@ pub(super) fn call_bare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let text = if call.args.len() > 1 { call.text_argument(1)? } else { format!("{{{{{name}}}}}") };
     call.warn(
         "macro_unknown",
-        format!("`{}` is no macro, and no variable has this name", tambour::finding::clip(&text, 60)),
+        format!("`{}` is neither a macro nor a variable", tambour::finding::clip(&text, 60)),
     );
     Ok(Value::from(text))
 }
@@ -431,7 +431,7 @@ pub(super) fn call_ban(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
         call.scope.ban(&word)?;
         call.warn(
             "word_banned",
-            format!("`{}` is to be banned by the call of the model", tambour::finding::clip(&word, 40)),
+            format!("`{}` must be banned in the call of the model", tambour::finding::clip(&word, 40)),
         );
     }
     Ok(empty_value())

@@ -126,11 +126,11 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
     run.run_passes();
     if run.budget.has_truncated_text {
         run.warnings
-            .push("a text is too long for a regular expression, which read its beginning alone".to_owned());
+            .push("a text is too long for regular expressions, so only its beginning was read".to_owned());
     }
     if run.budget.has_split_search {
         run.warnings.push(
-            "regular expressions read later texts one by one, since there is too much to read".to_owned(),
+            "there is too much text, so regular expressions searched the later texts one by one".to_owned(),
         );
     }
     let mut active = run.active;

@@ -256,7 +256,7 @@ pub(super) fn compile_keys(
         }
         let key = key.trim();
         if key.is_empty() {
-            warn(key, "is blank, and found in every text");
+            warn(key, "is blank, so it matches every text");
             return CompiledKey::Always;
         }
         let text = || {
@@ -272,11 +272,11 @@ pub(super) fn compile_keys(
         match compile_pattern(pattern, flags, budget) {
             Ok(pattern) => pattern,
             Err(CompileError::Invalid(why)) if !entry.regex => {
-                warn(key, &format!("is no regular expression and is looked for as it is written: {why}"));
+                warn(key, &format!("is not a valid regular expression and is searched as plain text: {why}"));
                 text()
             }
             Err(CompileError::Invalid(why)) => {
-                warn(key, &format!("is left out: it is no regular expression: {why}"));
+                warn(key, &format!("is left out: it is not a valid regular expression: {why}"));
                 CompiledKey::Never
             }
             Err(CompileError::Other(why)) => {
@@ -329,7 +329,7 @@ fn compile_pattern(
         )));
     }
     let unsupported =
-        |reason: &str| CompileError::Other(format!("it is no regular expression of linear time ({reason})"));
+        |reason: &str| CompileError::Other(format!("it cannot be matched in linear time ({reason})"));
     let pattern = match translate_pattern(pattern, flags) {
         Ok(pattern) => pattern,
         Err(PatternError::Invalid(why)) => return Err(CompileError::Invalid(why)),
@@ -347,8 +347,7 @@ fn compile_pattern(
         else {
             budget.attempts_left = 0;
             return Err(CompileError::Other(
-                "the regular expressions before it have taken the time that those of a book may take"
-                    .to_owned(),
+                "the regular expressions before it have used up the time for those of a book".to_owned(),
             ));
         };
         budget.attempts_left = attempts_left;

@@ -68,7 +68,7 @@ impl PatternTranslator<'_> {
                 ')' => {
                     depth = depth
                         .checked_sub(1)
-                        .ok_or(PatternError::Invalid("a bracket closes that is not open"))?;
+                        .ok_or(PatternError::Invalid("a closing bracket has no opening bracket"))?;
                     self.out.push(')');
                     atom = true;
                 }
@@ -86,7 +86,7 @@ impl PatternTranslator<'_> {
                 }
                 '{' => atom = self.read_braces(atom)?,
                 '}' | ']' if self.unicode => {
-                    return Err(PatternError::Invalid("a bracket closes that is not open"));
+                    return Err(PatternError::Invalid("a closing bracket has no opening bracket"));
                 }
                 c => {
                     self.push_literal(c);
@@ -124,14 +124,14 @@ impl PatternTranslator<'_> {
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_closed || !number(min) || !(number(max) || max.is_empty()) {
             if self.unicode {
-                return Err(PatternError::Invalid("a brace is no number of repetitions"));
+                return Err(PatternError::Invalid("the braces do not hold a number of repetitions"));
             }
             self.push_literal('{');
             return Ok(true);
         }
         let value = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
         if !max.is_empty() && value(min) > value(max) {
-            return Err(PatternError::Invalid("a number of repetitions is the wrong way round"));
+            return Err(PatternError::Invalid("the least number of repetitions is above the most"));
         }
         (0..=content.chars().count()).for_each(|_| {
             self.rest.next();
@@ -159,7 +159,7 @@ impl PatternTranslator<'_> {
                     }
                 }
             },
-            _ => return Err(PatternError::Invalid("a group begins in a way that is not known")),
+            _ => return Err(PatternError::Invalid("a group begins with an unknown marker after `(?`")),
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl PatternTranslator<'_> {
         if self.unicode && self.rest.next_if_eq(&'{').is_some() {
             let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
             let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-            return code.map(ClassAtom::Char).ok_or(PatternError::Invalid("a character has no such number"));
+            return code.map(ClassAtom::Char).ok_or(PatternError::Invalid("a character number is not valid"));
         }
         let Some(first) = self.read_hex(4) else { return Ok(ClassAtom::Char('u')) };
         if let Some(c) = char::from_u32(first) {
@@ -242,11 +242,11 @@ impl PatternTranslator<'_> {
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
                 return char::from_u32(code)
                     .map(ClassAtom::Char)
-                    .ok_or(PatternError::Unsupported("it has half a character"));
+                    .ok_or(PatternError::Unsupported("it has half of a surrogate pair"));
             }
             self.rest = before;
         }
-        Err(PatternError::Unsupported("it has half a character"))
+        Err(PatternError::Unsupported("it has half of a surrogate pair"))
     }
 
     /// Reads a number of exactly `digits` hexadecimal digits, or nothing.
@@ -280,7 +280,7 @@ impl PatternTranslator<'_> {
             self.rest.next();
             match self.read_atom()? {
                 Some(ClassAtom::Char(high)) if low > high => {
-                    return Err(PatternError::Invalid("a range of characters is the wrong way round"));
+                    return Err(PatternError::Invalid("a range of characters is in the wrong order"));
                 }
                 Some(ClassAtom::Char(high)) => set += &format!("{}-{}", code_point(low), code_point(high)),
                 Some(ClassAtom::Set(part)) => set += &format!("{}{}{part}", code_point(low), code_point('-')),

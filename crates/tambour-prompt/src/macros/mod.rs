@@ -112,7 +112,8 @@ fn invalid_jinja_warning(source: &str, why: &str) -> MacroWarning {
     let start = ["{%", "{{"].iter().find_map(|mark| source.find(mark)).unwrap_or_default();
     let place = Place::START.end_of(&source[..start]);
     let name = clip(source[start..].lines().next().unwrap_or_default(), 60).into_owned();
-    let message = format!("what looks like Jinja is none, and all of it stays as text: {}", clip(why, 120));
+    let message =
+        format!("the text looks like Jinja but is not valid, so all of it stays as text: {}", clip(why, 120));
     MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
 }
 

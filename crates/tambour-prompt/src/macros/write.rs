@@ -198,12 +198,9 @@ impl<'s> JinjaWriter<'s> {
         let message = match self.find_unknown_filter(at) {
             Some(filter) => {
                 let all = clip(name, 60);
-                format!(
-                    "`{}` is no filter that is known; `{{{{ {all} | … }}}}` stays as text",
-                    clip(filter, 60)
-                )
+                format!("unknown filter `{}`; `{{{{ {all} | … }}}}` stays as text", clip(filter, 60))
             }
-            None => format!("`{}` is no macro that is known; it stays as text", clip(name, 60)),
+            None => format!("unknown macro `{}`; it stays as text", clip(name, 60)),
         };
         self.warn("macro_unknown", name, at, message);
     }
@@ -287,7 +284,7 @@ impl<'s> JinjaWriter<'s> {
                     "macro_unknown",
                     "else",
                     known_macro.offset,
-                    "`else` stands in no condition; it prints nothing".to_owned(),
+                    "`else` is outside a condition; it prints nothing".to_owned(),
                 );
             }
             MacroTarget::Comment => {

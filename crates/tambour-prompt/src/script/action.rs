@@ -94,7 +94,7 @@ fn read_type(
         None => bilingual!(
             problems.language,
             "没有动作 `{}`；有的是 `{}`",
-            "there is no action `{}`; there are `{}`",
+            "there is no action `{}`; the actions are `{}`",
             clip(name, 80),
             type_names
         ),
@@ -173,7 +173,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
             let message = bilingual!(
                 problems.language,
                 "`{}` 的范围是 0 到 100，{} 一开始就会达到；是不是 {}？",
-                "`{}` is from 0 to 100, so {} is reached at once; did you mean {}?",
+                "`{}` is on a scale from 0 to 100, so {} is reached at once; did you mean {}?",
                 name,
                 value,
                 value.as_f64().unwrap_or_default() * 100.0
@@ -187,7 +187,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应在 0 到 100 之间，不是{}",
-                    "`{}` is from 0 to 100, not {}",
+                    "`{}` must be from 0 to 100, not {}",
                     name,
                     problems.describe(field.node())
                 );
@@ -203,7 +203,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应是 0 到 100 的数字{}，不是{}",
-                    "`{}` is a number from 0 to 100{}, not {}",
+                    "`{}` must be a number from 0 to 100{}, not {}",
                     name,
                     suffix,
                     problems.describe(field.node())
@@ -284,7 +284,7 @@ fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<
         let message = bilingual!(
             problems.language,
             "`{}` 应列出变量和各自的说明，不是{}",
-            "`{}` names variables with a description each, not {}",
+            "`{}` must list variables with a description each, not {}",
             field.entry.key,
             problems.describe(node)
         );

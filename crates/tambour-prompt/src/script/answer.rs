@@ -103,7 +103,7 @@ pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemLi
             let message = bilingual!(
                 problems.language,
                 "`choice` 要列出选项：`answer: {{type: choice, options: [...]}}`",
-                "a `choice` has options: `answer: {{type: choice, options: [...]}}`",
+                "a `choice` needs options: `answer: {{type: choice, options: [...]}}`",
             );
             fields.report(field, rules::FIELD_MISSING, "S-011", message, problems);
         }
@@ -130,7 +130,7 @@ fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     let message = bilingual!(
         problems.language,
         "回答没有类型 `{}`；有的是 `{}`",
-        "there is no type `{}` of answers; there are `{}`",
+        "there is no answer type `{}`; the types are `{}`",
         clip(name, 80),
         names.join("`, `")
     );
@@ -189,7 +189,7 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
                 bilingual!(
                     problems.language,
                     "`{}` 应是数字，不是{}",
-                    "`{}` is a number, not {}",
+                    "`{}` must be a number, not {}",
                     name,
                     description
                 ),
@@ -199,7 +199,7 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
                 bilingual!(
                     problems.language,
                     "`{}` 应是形如 2026-03-14 的日期，不是{}",
-                    "`{}` is a date such as 2026-03-14, not {}",
+                    "`{}` must be a date such as 2026-03-14, not {}",
                     name,
                     description
                 ),
@@ -250,7 +250,7 @@ fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec
                 let message = bilingual!(
                     problems.language,
                     "选项应是文本或数字，不是{}",
-                    "an option is a text or a number, not {}",
+                    "an option must be a text or a number, not {}",
                     problems.describe(item)
                 );
                 problems.add(format!("{path}[{index}]"), item.spot, rules::FIELD_TYPE, "S-011", message);
@@ -258,7 +258,8 @@ fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec
             }
         };
         if options.contains(&value) {
-            let message = bilingual!(problems.language, "这个选项已经有了", "this option is there already");
+            let message =
+                bilingual!(problems.language, "这个选项已经有了", "this option is already in the list");
             problems.add(format!("{path}[{index}]"), item.spot, rules::NAME_TWICE, "S-011", message);
         } else {
             options.push(value);

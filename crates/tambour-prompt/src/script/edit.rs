@@ -99,7 +99,7 @@ impl ScriptEditor {
         // The written text must have the requested value.
         match parse_value(&text, &self.limits) {
             Ok(read) if read == target_value => {}
-            _ => return Err(refusal("the text around it is in a form that cannot be kept")),
+            _ => return Err(refusal("the text around it cannot be preserved")),
         }
         (self.text, self.value) = (text, target_value);
         Ok(())
@@ -123,7 +123,7 @@ fn parse_value(text: &str, limits: &Limits) -> Result<Value> {
 }
 
 fn parse_path(path: &str) -> Result<Vec<FieldStep<'_>>> {
-    let path_error = || Error::invalid(format!("`{path}` is no path of a field"));
+    let path_error = || Error::invalid(format!("`{path}` is not the path of a field"));
     let mut steps = Vec::new();
     for part in path.split('.') {
         let (key, indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));

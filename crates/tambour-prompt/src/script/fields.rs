@@ -80,7 +80,7 @@ pub(super) fn report_curly_quotes(
         let message = bilingual!(
             problems.language,
             "`{}` 外面的弯引号会成为文本的一部分；YAML 的引号是直的，或者不用引号",
-            "the curly quotes around `{}` are part of its text; those of YAML are straight, or there are none",
+            "the curly quotes around `{}` are part of its text; use straight quotes, or none",
             clip(&field.entry.key, 80)
         );
         fields.report(field, rules::QUOTES_CURLY, "S-001", message, problems);
@@ -95,8 +95,13 @@ fn missing_message(noun: Noun, name: &str, problems: &ProblemList) -> String {
 /// Describes a field that should be a text.
 pub(super) fn not_text_message(field: TakenField<'_>, problems: &ProblemList) -> String {
     let (key, description) = (clip(&field.entry.key, 80), problems.describe(field.node()));
-    let message =
-        bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, description);
+    let message = bilingual!(
+        problems.language,
+        "`{}` 应是文本，不是{}",
+        "`{}` must be a text, not {}",
+        key,
+        description
+    );
     match &field.node().kind {
         // YAML reads an unquoted `{name}` as a map.
         NodeValue::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
@@ -104,7 +109,7 @@ pub(super) fn not_text_message(field: TakenField<'_>, problems: &ProblemList) ->
             let hint = bilingual!(
                 problems.language,
                 "；以 `{{` 开头的文本要加引号：`\"{{{}}}\"`",
-                "; a text that begins with `{{` stands in quotes: `\"{{{}}}\"`",
+                "; a text that begins with `{{` must be in quotes: `\"{{{}}}\"`",
                 name
             );
             message + &hint
@@ -156,7 +161,7 @@ impl<'a> FieldReader<'a> {
             let message = bilingual!(
                 problems.language,
                 "{}应是由字段组成的映射，不是{}",
-                "{} is a map of fields, not {}",
+                "{} must be a map of fields, not {}",
                 problems.noun(noun),
                 problems.describe(node)
             );
@@ -180,7 +185,7 @@ impl<'a> FieldReader<'a> {
                 let message = bilingual!(
                     problems.language,
                     "`config` 应是由字段组成的映射，不是{}",
-                    "`config` is a map of fields, not {}",
+                    "`config` must be a map of fields, not {}",
                     problems.describe(config.node())
                 );
                 self.report(config, rules::FIELD_TYPE, "S-011", message, problems);
@@ -249,7 +254,7 @@ impl<'a> FieldReader<'a> {
         let Some((field, is_taken)) = similar else { return String::new() };
         *is_taken = true;
         let key = clip(&field.entry.key, 80);
-        bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` meant to be it?", key)
+        bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` a misspelling of it?", key)
     }
 
     /// Takes a required, non-blank text under one of these names.
@@ -323,7 +328,7 @@ impl<'a> FieldReader<'a> {
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应是 true 或 false，不是{}",
-                    "`{}` is true or false, not {}",
+                    "`{}` must be true or false, not {}",
                     name,
                     problems.describe(field.node())
                 );
@@ -346,7 +351,7 @@ impl<'a> FieldReader<'a> {
                 let message = bilingual!(
                     problems.language,
                     "`max_rounds` 应在 1 到 20 之间，不是{}",
-                    "`max_rounds` is from 1 to 20, not {}",
+                    "`max_rounds` must be from 1 to 20, not {}",
                     problems.describe(field.node())
                 );
                 self.report(field, rules::FIELD_RANGE, "S-006", message, problems);
@@ -356,7 +361,7 @@ impl<'a> FieldReader<'a> {
                 let message = bilingual!(
                     problems.language,
                     "`max_rounds` 应是整数，不是{}",
-                    "`max_rounds` is a whole number, not {}",
+                    "`max_rounds` must be a whole number, not {}",
                     problems.describe(field.node())
                 );
                 self.report(field, rules::FIELD_TYPE, "S-006", message, problems);
@@ -389,7 +394,7 @@ impl<'a> FieldReader<'a> {
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应是列表，不是{}",
-                    "`{}` is a list, not {}",
+                    "`{}` must be a list, not {}",
                     clip(&field.entry.key, 80),
                     problems.describe(field.node())
                 );
@@ -423,7 +428,7 @@ impl<'a> FieldReader<'a> {
                 None => bilingual!(
                     problems.language,
                     "没有字段 `{}`；它会保留，但不起作用",
-                    "there is no field `{}`; it is kept and not read",
+                    "unknown field `{}`; it is kept but has no effect",
                     clip(key, 80)
                 ),
             };

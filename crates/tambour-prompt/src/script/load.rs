@@ -65,7 +65,7 @@ fn read_sessions(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ve
             let message = bilingual!(
                 problems.language,
                 "会话的列表应写在 `sessions` 下，不是 `session`",
-                "a list of sessions stands under `sessions`, not under `session`"
+                "a list of sessions belongs under `sessions`, not under `session`"
             );
             fields.report(session_field, rules::FIELD_TYPE, "S-001", message, problems);
             return read_items(items, &path, problems, read_session);

@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<NodeValue, E> {
-        Number::from_f64(number).map(NodeValue::Number).ok_or_else(|| E::custom("a number that is none"))
+        Number::from_f64(number).map(NodeValue::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<NodeValue, E> {
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 NodeValue::Number(number) => number.to_string(),
                 NodeValue::Bool(flag) => flag.to_string(),
                 NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => {
-                    return Err(A::Error::custom("a key is a text"));
+                    return Err(A::Error::custom("a key must be a text"));
                 }
             };
             entries.push(NodeField {

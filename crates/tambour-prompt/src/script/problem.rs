@@ -54,7 +54,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
                 bilingual!(
                     language,
                     "脚本超出了限制：{}",
-                    "the script is beyond a limit: {}",
+                    "the script exceeds a limit: {}",
                     clip(error_text, 200)
                 ),
             ),
@@ -67,7 +67,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
             bilingual!(
                 language,
                 "重复的键：`{}` 在同一个映射里写了两次；只留一个，或给其中一个改名",
-                "duplicate key: `{}` stands twice in one map; keep one of them, or rename one",
+                "duplicate key: `{}` appears twice in one map; keep one of them, or rename one",
                 key
             )
         }
@@ -75,21 +75,21 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
         YamlError::MergeKeyNotAllowed { .. } => bilingual!(
             language,
             "脚本里不能用合并键 `<<`；把字段写出来",
-            "merge keys (`<<`) are not taken in scripts; write the fields out"
+            "merge keys (`<<`) are not allowed in scripts; write the fields out"
         ),
         YamlError::MultipleDocuments { .. } => documents_message(language),
         _ if begins_with_braces(line) => bilingual!(
             language,
             "以 `{{` 开头的值要加引号，例如 `content: \"{{用户名}}，你好\"`",
-            "a value that begins with `{{` stands in quotes, such as `content: \"{{name}}, hello\"`",
+            "a value that begins with `{{` must be in quotes, such as `content: \"{{name}}, hello\"`",
         ),
         _ if line.trim_start().starts_with('\t') || line.starts_with('\t') => {
-            bilingual!(language, "YAML 用空格缩进，不用制表符", "YAML is indented by spaces, not by tabs")
+            bilingual!(language, "YAML 用空格缩进，不用制表符", "indent YAML with spaces, not tabs")
         }
         _ if has_second_colon(line) => bilingual!(
             language,
             "不是 YAML：含有 `: ` 的文本要加引号",
-            "not YAML: a text that holds `: ` stands in quotes"
+            "not YAML: a text that contains `: ` must be in quotes"
         ),
         _ => bilingual!(language, "不是 YAML：{}", "not YAML: {}", clip(error_text, 300)),
     };
@@ -100,7 +100,7 @@ fn anchors_message(language: Language) -> String {
     bilingual!(
         language,
         "脚本里不能用锚点和别名；把值写出来",
-        "anchors and aliases are not taken in scripts; write the value out"
+        "anchors and aliases are not allowed in scripts; write the value out"
     )
 }
 
@@ -108,7 +108,7 @@ fn documents_message(language: Language) -> String {
     bilingual!(
         language,
         "脚本只有一个文档；这里是另一个的开头",
-        "a script is one document; this is the beginning of another"
+        "a script must be one YAML document; a second one begins here"
     )
 }
 

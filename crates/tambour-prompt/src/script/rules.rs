@@ -43,17 +43,17 @@ rules! {
         "`ai_ask` has `question` and `variable`, `ai_think` has `prompt` and `output`",
         broken script!("{type: ai_ask, question: Who are you?}"),
         correct script!("{type: ai_ask, question: Who are you?, variable: name}");
-    FIELD_UNKNOWN = "field_unknown" ["S-012"] Should "a script has no fields that nothing reads",
+    FIELD_UNKNOWN = "field_unknown" ["S-012"] Should "a script has no unknown fields",
         broken script!("{type: ai_say, content: Hello., max_round: 3}"), correct GOOD;
     ACTIONS_EMPTY = "actions_empty" ["S-001"] Should "a step has actions",
         broken "sessions: [{session: s, phases: [{phase: p, steps: [{topic: t, actions: []}]}]}]\n", correct GOOD;
     LEVEL_SCALE = "level_scale" ["S-008", "S-083"] Should "thresholds are on a scale from 0 to 100, not from 0 to 1",
         broken script!("{type: ai_say, content: Hello., exit_criteria: {understanding_threshold: 0.8}}"),
         correct script!("{type: ai_say, content: Hello., exit_criteria: {understanding_threshold: 80}}");
-    QUOTES_CURLY = "quotes_curly" ["S-001"] Should "a text does not stand in curly quotes, which YAML does not know",
+    QUOTES_CURLY = "quotes_curly" ["S-001"] Should "a text is not in curly quotes, which YAML reads as text",
         broken script!("{type: ai_say, content: “Hello.”}"), correct GOOD;
     NAME_TWICE = "name_twice" ["S-001", "S-002", "S-011"] Should
-        "sessions have names of their own, and so have the variables of one list and the options of a choice",
+        "sessions have different names, and so do the variables of one list and the options of a choice",
         broken concat!(
             "sessions:\n  - {session: s, phases: [{phase: p, steps: []}]}\n",
             "  - {session: s, phases: [{phase: p, steps: []}]}\n"

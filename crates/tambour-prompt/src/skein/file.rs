@@ -38,7 +38,7 @@ impl Skein {
     /// The data has another form; the message names the block and the key.
     pub fn from_value(value: &Value) -> Result<Skein> {
         let Value::Object(fields) = value else {
-            return Err(Error::invalid("a prompt is a mapping with `blocks`"));
+            return Err(Error::invalid("a prompt must be a mapping with `blocks`"));
         };
         check_keys(fields, "a prompt", &FILE_KEYS)?;
         let blocks = match fields.get("blocks") {
@@ -48,7 +48,7 @@ impl Skein {
                 .enumerate()
                 .map(|(at, block)| self::read_block(at + 1, block))
                 .collect::<Result<Vec<_>>>()?,
-            Some(_) => return Err(Error::invalid("`blocks` is a list of blocks")),
+            Some(_) => return Err(Error::invalid("`blocks` must be a list of blocks")),
         };
         let use_protocol = match fields.get("use_protocol") {
             None | Some(Value::Null) => Vec::new(),
@@ -56,15 +56,15 @@ impl Skein {
             Some(Value::Array(names)) => {
                 let text = |name: &Value| name.as_str().map(str::to_owned);
                 let names = names.iter().map(text).collect::<Option<Vec<_>>>();
-                names.ok_or_else(|| Error::invalid("`use_protocol` is a list of names of protocols"))?
+                names.ok_or_else(|| Error::invalid("`use_protocol` must be a list of protocol names"))?
             }
-            Some(_) => return Err(Error::invalid("`use_protocol` is a list of names of protocols")),
+            Some(_) => return Err(Error::invalid("`use_protocol` must be a list of protocol names")),
         };
         let max_context = match fields.get("max_context") {
             None | Some(Value::Null) => None,
             Some(number) => match number.as_u64().and_then(|number| usize::try_from(number).ok()) {
                 Some(number) if number > 0 => Some(number),
-                _ => return Err(Error::invalid("`max_context` is a number of tokens of at least 1")),
+                _ => return Err(Error::invalid("`max_context` must be a number of tokens, at least 1")),
             },
         };
         let expected_structure = fields.get("expected_structure").filter(|value| !value.is_null());
@@ -72,7 +72,7 @@ impl Skein {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(metadata)) => metadata.clone(),
             Some(_) => {
-                return Err(Error::invalid("`metadata` is a mapping: names of variables and their values"));
+                return Err(Error::invalid("`metadata` must be a mapping from variable names to values"));
             }
         };
         let scan = match fields.get("scan").filter(|value| !value.is_null()) {
@@ -180,7 +180,7 @@ fn check_keys(fields: &Map<String, Value>, subject: &str, keys: &[&str]) -> Resu
 
 fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let Value::Object(fields) = value else {
-        return Err(Error::invalid(format!("block {number} is a mapping with `tag`")));
+        return Err(Error::invalid(format!("block {number} must be a mapping with `tag`")));
     };
     let subject = format!("block {number}");
     check_keys(fields, &subject, &BLOCK_KEYS)?;
@@ -188,7 +188,7 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let text = |key: &str| match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(block_error(format!("`{key}` is a text"))),
+        Some(_) => Err(block_error(format!("`{key}` must be a text"))),
     };
     let slot = match text("slot")? {
         None => None,
@@ -206,14 +206,14 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let is_named = name::is_name(tag);
     let is_nameless = tag.is_empty() && slot.is_some();
     if !is_named && !is_nameless {
-        return Err(block_error(format!("`{tag}` is no tag of a block")));
+        return Err(block_error(format!("`{tag}` is not a valid block tag")));
     }
     let subject = format!("block {number} (`{tag}`)");
     let block_error = |why: String| Error::invalid(format!("{subject}: {why}"));
     let meta = MetaTag::read(tag, fields).map_err(block_error)?;
     let field_or_attribute = |key: &str| match (text(key)?, meta.value(key)) {
         (Some(text), Some(value)) if text != value => {
-            Err(block_error(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
+            Err(block_error(format!("`{key}` is `{text}`, but `{value}` in its attributes")))
         }
         (text, value) => Ok(text.or(value)),
     };
@@ -229,13 +229,13 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
         Some(Value::Object(map)) => map
             .iter()
             .map(|(key, value)| match value {
-                _ if !name::is_name(key) => Err(block_error(format!("`{key}` is no name of an attribute"))),
+                _ if !name::is_name(key) => Err(block_error(format!("`{key}` is not an attribute name"))),
                 Value::String(text) => Ok((key.clone(), text.clone())),
                 Value::Number(_) | Value::Bool(_) => Ok((key.clone(), value.to_string())),
-                _ => Err(block_error(format!("the attribute `{key}` is a text, a number, true or false"))),
+                _ => Err(block_error(format!("the attribute `{key}` must be text, a number, true or false"))),
             })
             .collect::<Result<Vec<_>>>()?,
-        Some(_) => return Err(block_error("`attributes` is a mapping".to_owned())),
+        Some(_) => return Err(block_error("`attributes` must be a mapping".to_owned())),
     };
     let body = match (fields.get("data"), text("text")?, slot) {
         (None, None, Some(slot)) => BlockBody::Slot(slot),
@@ -246,11 +246,11 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
         _ => return Err(block_error("it has more than one of `data`, `text` and `slot`".to_owned())),
     };
     if tag == "use_protocol" && !matches!(body, BlockBody::Text(_)) {
-        return Err(block_error("`text` is the name of a protocol".to_owned()));
+        return Err(block_error("`text` must be the name of a protocol".to_owned()));
     }
     let has_data_format = format.is_some() && matches!(body, BlockBody::Data(_));
     if tag == "block" && !has_data_format && !matches!(body, BlockBody::Text(_)) {
-        return Err(block_error("a `block` has `text`".to_owned()));
+        return Err(block_error("a `block` needs `text`".to_owned()));
     }
     let lore = match fields.get("lore").filter(|lore| !lore.is_null()) {
         None => None,
@@ -288,9 +288,9 @@ impl<'a> MetaTag<'a> {
         }
         let property = match attributes.and_then(|attributes| attributes.get(*attribute)) {
             Some(Value::String(value)) => Some((*key, value.as_str())),
-            Some(_) => return Err(format!("the attribute `{attribute}` is a text")),
+            Some(_) => return Err(format!("the attribute `{attribute}` must be a text")),
             None if tag == "block" => None,
-            None => return Err(format!("`{tag}` is no tag of a block without its attribute `{attribute}`")),
+            None => return Err(format!("the block tag `{tag}` needs its attribute `{attribute}`")),
         };
         Ok(MetaTag { tag: "block", property })
     }

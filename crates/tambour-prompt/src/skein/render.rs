@@ -153,7 +153,7 @@ impl Skein {
     /// block, line and column.
     pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<RenderedPrompt> {
         let Value::Object(context_map) = context else {
-            return Err(Error::invalid("a context is a JSON object"));
+            return Err(Error::invalid("a context must be a JSON object"));
         };
         let mut values = self.template_variables(context_map);
         let role_warnings = role::normalize_roles(&mut values)?;
@@ -218,7 +218,7 @@ impl Skein {
         let is_over_limit = max.is_some_and(|max| tokens > max);
         if is_over_limit {
             warnings.push(format!(
-                "the prompt has {} and may have {}; nothing more can be left out",
+                "the prompt has {}, but at most {} are allowed; nothing more can be left out",
                 format_count(tokens, "token"),
                 max.unwrap_or_default()
             ));

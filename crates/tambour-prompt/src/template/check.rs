@@ -76,7 +76,7 @@ impl VariableSource {
             value if value.get("blocks").is_some() => SourceKind::Skein(value.clone()),
             _ => {
                 return Err(Error::invalid(format!(
-                    "{name}: neither `sessions` of a script nor `blocks` of a Skein"
+                    "{name}: has neither `sessions` (a script) nor `blocks` (a Skein)"
                 )));
             }
         };

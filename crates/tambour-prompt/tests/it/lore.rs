@@ -207,7 +207,7 @@ fn a_hostile_book_is_read_in_bounded_time() {
 fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
     let book = [LoreEntry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..LoreEntry::default() }];
     let found = activate(&book, &LoreScan::new(&[line("user", "", "x")]));
-    let expected = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
+    let expected = "entry 7 without a title (key `ab`): the key `` is blank, so it matches every text";
     assert_eq!(found.warnings, [expected]);
 }
 
@@ -229,7 +229,7 @@ fn the_keys_of_a_scan_have_bounds_together() {
     assert!(memory.bytes_max < 256 << 20, "{} bytes", memory.bytes_max);
     let long_lines = [line("user", "", &"x".repeat(1 << 20))];
     let found = activate(&book[..1], &LoreScan::new(&long_lines));
-    assert!(found.warnings.iter().any(|warning| warning.contains("beginning alone")), "{:?}", found.warnings);
+    assert!(found.warnings.iter().any(|warning| warning.contains("its beginning")), "{:?}", found.warnings);
     // The scan asks before it reads further bytes, and stops when refused.
     let (remaining, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
     let charge = |bytes: u64| {

@@ -46,7 +46,7 @@ pub(super) fn split_elements<'a>(text: &'a str, warnings: &mut Vec<String>) -> V
         }
         let Some((body, end)) = find_closing_tag(&text[at + open..], name) else {
             if parts.is_empty() && text[..at].trim().is_empty() {
-                warnings.push(format!("`<{name}>` is not closed, so that the text stays as it was"));
+                warnings.push(format!("`<{name}>` is not closed, so the text stays as it was"));
             }
             unclosed_names.insert(name);
             continue;

@@ -133,7 +133,7 @@ fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
         }
         let is_quoted = inner[1..].trim_start().starts_with('"');
         if inner.starts_with('{') || is_quoted {
-            warnings.push("what looks like JSON is not, and stays as it was".to_owned());
+            warnings.push("a text that looks like JSON is not valid JSON, and stays as it was".to_owned());
         }
         return unchanged_body();
     }

@@ -75,7 +75,7 @@ fn what_is_odd_about_keys_is_told() {
     let book = entry(json!("wood, /a{1,2}/i, tree"));
     assert_eq!(read_value(&book).entries[0].keys, ["wood", "/a{1,2}/i", "tree"]);
     assert_warning(&book, "list of 3");
-    assert_warning(&entry(json!(["/c++/"])), "is no regular expression");
+    assert_warning(&entry(json!(["/c++/"])), "is not a valid regular expression");
     assert_warning(&entry(json!(["/(?<=a)b/"])), "is left out");
     assert_warning(&entry(json!([" "])), "is blank");
     assert!(read_value(&entry(json!(["wood", "/tree(s)?/i"]))).warnings.is_empty());
@@ -85,8 +85,8 @@ fn what_is_odd_about_keys_is_told() {
 fn variables_for_the_beginning_are_told() {
     let entry = |text: &str| json!({"entries": {"0": {"uid": 0, "key": [], "comment": "[InitVar] mood", "content": text, "disable": true}}});
     assert_warning(&entry("hp: 7\nmood: calm"), "holds 2 variables");
-    assert_warning(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable for");
-    assert_warning(&entry("Nothing of the kind."), "neither YAML nor JSON");
+    assert_warning(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable that");
+    assert_warning(&entry("Nothing of the kind."), "neither a YAML mapping nor a JSON object");
 }
 
 #[test]

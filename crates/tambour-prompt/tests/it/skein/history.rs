@@ -111,10 +111,10 @@ fn roles_have_their_usual_names() {
         "{:?}",
         found.warnings
     );
-    for (role, reason) in [(json!("narrator"), "`narrator`"), (json!(5), "no text")] {
+    for (role, reason) in [(json!("narrator"), "`narrator`"), (json!(5), "not a text")] {
         let context = json!({"history": [{"role": "user", "content": "a"}, {"role": role, "content": "b"}]});
         let error = skein(HISTORY).render(&context, &RenderOptions::default()).unwrap_err().to_string();
-        assert!(error.starts_with("`history[1].role` of a context is one of `system`"), "{error}");
+        assert!(error.starts_with("`history[1].role` of a context must be one of `system`"), "{error}");
         assert!(error.contains(reason), "{error}");
     }
 }
