@@ -1,8 +1,11 @@
 //! Options of reading a reply. Each dialect has its own options type in its folder; [`Options::set`] sets any
 //! of them by public name.
 
-pub(crate) mod sections;
 mod setting;
+
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,7 +16,6 @@ use crate::state::AttachedState;
 use crate::tool::ToolRegistry;
 
 pub use crate::texts::{Language, Texts};
-pub use sections::OptionSection;
 pub use setting::{Setting, SettingValues};
 
 /// Options for reading and judging a reply. `Options::default()` suits a stream.
@@ -49,7 +51,7 @@ pub struct Options {
     /// Size limits.
     pub limits: Limits,
     /// Options of dialects; see [`Options::section`].
-    pub(crate) sections: sections::OptionSections,
+    pub(crate) sections: OptionSections,
 }
 
 impl Options {
@@ -227,5 +229,43 @@ fn set_examples(options: &mut Options, value: &Value) {
         Value::String(example) if example == OWN_EXAMPLES => options.has_own_examples = true,
         Value::String(example) => options.examples.push(example.clone()),
         other => options.examples.push(other.to_string()),
+    }
+}
+
+/// Options of one dialect.
+pub trait OptionSection: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
+
+impl<T: Any + Clone + Debug + Default + PartialEq + Send + Sync> OptionSection for T {}
+
+/// Options that differ from their defaults, at most one value per type.
+#[derive(Clone, Default)]
+pub(crate) struct OptionSections(Vec<Arc<dyn StoredSection>>);
+
+trait StoredSection: Any + Debug + Send + Sync {}
+
+impl<T: OptionSection> StoredSection for T {}
+
+impl OptionSections {
+    fn find<T: OptionSection>(&self) -> Option<&T> {
+        self.0.iter().find_map(|section| {
+            let section: &dyn Any = &**section;
+            section.downcast_ref::<T>()
+        })
+    }
+
+    fn insert<T: OptionSection>(&mut self, section: T) {
+        self.0.retain(|existing| {
+            let existing: &dyn Any = &**existing;
+            !existing.is::<T>()
+        });
+        if section != T::default() {
+            self.0.push(Arc::new(section));
+        }
+    }
+}
+
+impl Debug for OptionSections {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
     }
 }

@@ -1,7 +1,6 @@
 //! The state machine of a dialogue: requests to its caller, and inputs from it.
 
 mod env;
-mod place;
 mod round;
 mod seek;
 
@@ -13,8 +12,10 @@ use super::call::{ModelCall, build_call};
 use super::hooks::{HookContext, HookProposal};
 use super::messages;
 use super::reader::{ModelReply, ReplyContent as Answered};
-use super::scopes::{VariableScopes, initial_values};
-use super::state::{ActionIndex, ActionStage, Dialogue, DialogueEnd, HistoryMessage, PartialTurn};
+use super::state::{
+    ActionIndex, ActionStage, Dialogue, DialogueEnd, HistoryMessage, PartialTurn, VariableScopes,
+    initial_values,
+};
 use super::turn::{DialoguePosition, DialogueTurn, ReplyEffect};
 use crate::script::{Script, ScriptAction, ScriptActionKind, ScriptPhase, ScriptStep};
 use crate::template;

@@ -53,7 +53,6 @@ mod machine;
 mod messages;
 mod reader;
 pub(crate) mod rules;
-mod scopes;
 pub mod script_test;
 mod state;
 mod turn;

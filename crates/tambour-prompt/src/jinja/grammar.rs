@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::expression_part::{ExpressionPart, StaticType};
-use super::operator_table::{METHODS, filter};
+use super::operators::{METHODS, filter};
 use super::source::{ExpressionToken, TokenKind};
 use super::{builtins, functions};
 

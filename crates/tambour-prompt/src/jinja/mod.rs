@@ -36,7 +36,6 @@ mod flatten;
 mod functions;
 mod grammar;
 mod marks;
-mod operator_table;
 mod operators;
 mod participants;
 mod rewrite;
@@ -57,7 +56,7 @@ pub use expression::{
     ExpressionFailure, evaluate, evaluate_condition, evaluate_typed_condition, list_variables,
 };
 pub use functions::own_function_names as functions;
-pub use operator_table::OPERATORS;
+pub use operators::OPERATORS;
 pub use typed_comparison::{Operand, OperandType, TypeMismatch, list_comparisons, parse_number};
 
 use std::collections::HashMap;

@@ -19,7 +19,6 @@
 
 mod args;
 mod header;
-mod markers;
 mod node;
 mod parse;
 mod table;

@@ -36,7 +36,6 @@ mod model;
 mod node;
 mod problem;
 pub(crate) mod rules;
-mod yaml_error;
 
 pub use answer::{AnswerForm, AnswerKind, parse_date};
 pub use edit::{ScriptEditor, edit_script};

@@ -9,9 +9,8 @@ use serde_saphyr::options::MergeKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 
 use super::model::SourceSpot;
-use super::problem::ScriptProblem;
+use super::problem::{self, ScriptProblem};
 use super::rules;
-use super::yaml_error;
 use tambour::finding::{FindingReport, clip};
 use tambour::limits::Limits;
 use tambour::span::Place;
@@ -67,7 +66,7 @@ pub(super) fn parse_yaml(
         return Err(Box::new(ScriptProblem::new("", report)));
     }
     serde_saphyr::from_str_with_options(text, yaml_options(limits))
-        .map_err(|error| Box::new(yaml_error::yaml_problem(text, &error, language)))
+        .map_err(|error| Box::new(problem::yaml_problem(text, &error, language)))
 }
 
 fn yaml_options(limits: &Limits) -> serde_saphyr::Options {

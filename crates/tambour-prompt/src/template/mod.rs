@@ -17,15 +17,16 @@
 //! letter or digit (S-040). `\{` is a literal brace and `\\` before a brace a literal backslash; `{{` `}}` on
 //! one line is left for Jinja.
 
-mod builtin;
 mod check;
 mod files;
 mod round;
 mod scan;
 
-pub use builtin::{SHIPPED_TEMPLATES, ShippedTemplate, find_shipped, localized_id};
 pub use check::{VariableReport, VariableSource, VariableUse, check_variables};
-pub use files::{TEMPLATE_NOT_FOUND, TemplateFiles, template_id};
+pub use files::{
+    SHIPPED_TEMPLATES, ShippedTemplate, TEMPLATE_NOT_FOUND, TemplateFiles, find_shipped, localized_id,
+    template_id,
+};
 pub use round::{RoundFacts, SYSTEM_NAMES, format_time, script_values, system_values};
 
 use std::borrow::Cow;

@@ -4,10 +4,9 @@ use serde_json::{Map, Value};
 
 use super::Extent;
 use super::fields::{self, quote_name};
-use super::lines::TranscriptLines;
 use super::order::{OrderChecker, fault_report};
 use super::rules;
-use super::transcript::{TranscriptReader, split_event};
+use super::transcript::{TranscriptLines, TranscriptReader, split_event};
 use crate::event::{Event, EventKind, parse_kind};
 use crate::finding::{Finding, FindingReport, Profile, Severity};
 use crate::options::Options;

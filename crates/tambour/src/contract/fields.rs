@@ -1,15 +1,17 @@
-//! Checks of the fields of contract events (J-002 to J-014). The order of events does not belong here.
+//! Checks of the fields of contract events (J-002 to J-014), without changing them. The order of events does not belong here.
+
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::Extent;
 use super::order::{ContractEvent, PhaseId, fault_report};
-use super::queries;
-use super::rules;
-use crate::finding::clip;
-use crate::finding::{FindingReport, Rule};
+use super::{Extent, rules};
+use crate::finding::{FindingReport, Rule, clip};
+use crate::policy::queries::{MAX_QUERIES, MAX_QUERY_CHARS, USUAL_QUERIES, cite_event_row};
+use crate::policy::rules as query_rules;
 use crate::privacy::DetectorSet;
 use crate::schema::type_name;
+use crate::span::Place;
 
 /// Checks the contract event `name`; `data` is `None` if it could not be parsed, which is reported
 /// separately. Returns `None` for a name that is not of the contract.
@@ -126,7 +128,7 @@ impl<'a> ContractFields<'a> {
         let strings: Option<Vec<&str>> =
             list.and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
         match strings {
-            Some(strings) => queries::check(&strings, privacy, self.extent.place, self.extent.end, self.out),
+            Some(strings) => check_queries(&strings, privacy, self.extent.place, self.extent.end, self.out),
             None => {
                 let message = match list {
                     None => "serp_queries has no queries".to_owned(),
@@ -215,4 +217,52 @@ fn count_sentences(text: &str) -> usize {
 /// A name from the stream for a message: quoted and shortened.
 pub(super) fn quote_name(text: &str) -> String {
     format!("`{}`", clip(text, 40))
+}
+
+/// Reports faults of the queries of an event, unchanged (J-004, J-005).
+pub fn check_queries(
+    queries: &[&str],
+    privacy: &DetectorSet,
+    place: Place,
+    end: usize,
+    out: &mut Vec<FindingReport>,
+) {
+    let mut report = |rule: &'static Rule, message: String| {
+        out.push(cite_event_row(FindingReport::new(rule, place, end, message)));
+    };
+    let mut before: HashMap<String, HashSet<&str>> = HashMap::new();
+    for (index, query) in queries.iter().enumerate() {
+        let number = index + 1;
+        let trimmed = query.trim();
+        if trimmed.is_empty() {
+            report(query_rules::SERP_QUERY_EMPTY, format!("query {number} is blank"));
+            continue;
+        }
+        if let Some(found) = privacy.find_first(query) {
+            report(
+                query_rules::SERP_QUERY_SENSITIVE,
+                format!("query {number} holds sensitive data: {}", found.kind),
+            );
+        }
+        let length = query.chars().count();
+        if length > MAX_QUERY_CHARS {
+            report(query_rules::SERP_QUERY_TOO_LONG, format!("query {number} has {length} characters"));
+        }
+        let spellings = before.entry(trimmed.to_lowercase()).or_default();
+        let has_other_spelling = !spellings.is_empty();
+        if !spellings.insert(trimmed) {
+            report(query_rules::SERP_QUERIES_DUPLICATE, format!("query {number} repeats another one"));
+        } else if has_other_spelling {
+            let message = format!("query {number} differs from another one only by upper and lower case");
+            report(query_rules::SERP_QUERIES_CASE, message);
+        }
+    }
+    match queries.len() {
+        0 => report(query_rules::SERP_QUERIES_EMPTY, "no queries".to_owned()),
+        count if count > MAX_QUERIES => {
+            report(query_rules::SERP_QUERIES_TOO_MANY, format!("{count} queries"))
+        }
+        count if count > USUAL_QUERIES => report(query_rules::SERP_QUERIES_MANY, format!("{count} queries")),
+        _ => {}
+    }
 }

@@ -6,9 +6,7 @@
 mod check;
 mod examples;
 mod fields;
-mod lines;
 mod order;
-mod queries;
 mod rules;
 mod transcript;
 
@@ -16,7 +14,7 @@ pub use check::{
     StreamCheckOptions, StreamChecker, TranscriptForm, check_events, check_transcript, check_values,
 };
 pub use examples::{FencedExample, find_examples};
-pub use queries::check as check_queries;
+pub use fields::check_queries;
 pub(crate) use rules::RULES;
 
 use crate::span::Place;

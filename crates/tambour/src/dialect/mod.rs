@@ -4,7 +4,6 @@
 //! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into a valid
 //! stream.
 
-mod action;
 mod ai_say;
 mod aiplan;
 mod auto;
@@ -17,7 +16,6 @@ mod jsonseq;
 mod marker;
 mod open_reasoning;
 mod opening;
-mod pieces;
 mod plain;
 mod preface;
 mod structure_reader;
@@ -29,19 +27,21 @@ mod value_text;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-#[doc(hidden)]
-pub use action::{CallIntent, PlanIntent, ReplyAction, UpdateIntent};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::event::{AsideKind, Event, Extension};
+use crate::exit::RoundAnswer;
+use crate::finding::{FindingReport, Rule};
+use crate::options::{Options, Setting};
+use crate::span::Place;
+use crate::state::Operation;
+
 #[doc(hidden)]
 pub use ai_say::{add_answer_keys, parse_flag, role, roles};
 #[doc(hidden)]
 pub use opening::{NeededKey, Opening, OpeningTag, TagPosition, ValueShape};
 pub use thinkingml::escape_literals;
-
-use crate::error::{Error, Result};
-use crate::event::{AsideKind, Event};
-use crate::finding::{FindingReport, Rule};
-use crate::options::{Options, Setting};
-use crate::span::Place;
 
 /// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
 const FAILURE_MARKER: &str = "<<ParsingError>>";
@@ -75,6 +75,54 @@ pub enum Intent<'a> {
         /// Text of the aside.
         text: &'a str,
     },
+}
+
+/// One action that a reply asks for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ReplyAction {
+    /// The plan with its tool calls, or the fallback plan, at the end of the reply.
+    Plan(PlanIntent),
+    /// One tool call, at the end of the reply.
+    Call(CallIntent),
+    /// The answer of a dialogue round, at the end of the reply.
+    Answer(RoundAnswer),
+    /// State operations, when their block closes (F-214).
+    Update(UpdateIntent),
+    /// An extension event for the client to display, when its block closes.
+    Extension(Extension),
+    /// A notice to the user that does not end the reply: its code, and its subject.
+    Notice(&'static str, Option<String>),
+}
+
+/// State operations of one block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdateIntent {
+    /// Reason for the operations, in the model's words.
+    pub analysis: String,
+    /// The operations, including those that can never be applied.
+    pub operations: Vec<Operation>,
+    /// Set if all operations are applied or none (F-113).
+    pub is_atomic: bool,
+}
+
+/// The plan of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanIntent {
+    /// The plan object, or the fallback (P-017). Each item of its `tool_calls` may run: it has a `name`, and
+    /// `args` that satisfy the schema of that tool.
+    pub plan: Value,
+    /// Set if `plan` is the fallback.
+    pub is_fallback: bool,
+}
+
+/// A tool call whose arguments satisfy the schema of its tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallIntent {
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments.
+    pub args: Value,
 }
 
 /// Search queries as the model wrote them.

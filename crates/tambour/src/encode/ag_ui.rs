@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::client_protocol::{
-    AnswerBuffer, StreamContext, UsageCounts, unique_call_id, write_data_frame, write_value,
+    AnswerBuffer, StatePatch, StreamContext, UsageCounts, apply_update, initial_state, unique_call_id,
+    write_data_frame, write_value,
 };
 use super::encoder::{Encoder, EncoderEntry};
 use super::entry_content::EntryContent;
-use super::patch::{StatePatch, apply_update, initial_state};
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 

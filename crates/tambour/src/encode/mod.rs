@@ -17,7 +17,6 @@ mod json;
 pub mod jsonl;
 pub mod jsonseq;
 pub mod legacy;
-mod patch;
 pub mod responses;
 pub mod sse;
 

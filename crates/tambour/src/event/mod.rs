@@ -4,9 +4,7 @@
 //! detaches them. The order of events does not belong here: `sequence` produces it, `contract` checks it.
 
 mod extension;
-mod joined_events;
 mod sink;
-mod worth;
 
 use std::borrow::Cow;
 
@@ -20,9 +18,7 @@ pub use extension::{
     OwnElement, Picture, PlanOutcome, Request, Skill, StateOperation, StateResult, StateUpdate, StatusBar,
     StatusItem, ToolCall, ToolError, ToolResult, ToolStart, UiComponent,
 };
-pub use joined_events::JoinedEvents;
-pub use sink::{EventCollector, Sink, push_joined};
-pub use worth::{ReplyAppraisal, ReplyWorth};
+pub use sink::{EventCollector, JoinedEvents, ReplyAppraisal, ReplyWorth, Sink, push_joined};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]

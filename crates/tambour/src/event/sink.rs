@@ -1,7 +1,7 @@
-//! Receivers of events and findings.
+//! Receivers of events and findings: sinks that store them, and the appraisal of a whole reply.
 
-use super::{AsideKind, Event};
-use crate::finding::Finding;
+use super::{AsideKind, Event, Extension};
+use crate::finding::{Finding, Severity};
 
 /// Receives the events and findings of a reply, in order. A closure over events is a sink that ignores
 /// findings.
@@ -76,4 +76,74 @@ fn join_delta(last: &mut Event<'static>, event: &Event<'_>) -> bool {
     };
     before.to_mut().push_str(text);
     true
+}
+
+/// Sink that stores everything and joins deltas of one text as they arrive; there may be one per byte.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JoinedEvents {
+    /// Events in order, adjacent deltas joined.
+    pub events: Vec<Event<'static>>,
+    /// Findings in order.
+    pub findings: Vec<Finding>,
+}
+
+impl Sink for JoinedEvents {
+    fn event(&mut self, event: Event<'_>) {
+        push_joined(&mut self.events, &event);
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+/// Usefulness of a reply to a user who waits for an answer, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ReplyWorth {
+    /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
+    Useless,
+    /// Text that answers, but in another format than requested or with a fault that could not be repaired.
+    Text,
+    /// The answer in the requested format, or calls.
+    Usable,
+}
+
+/// Rates one reply from its events and findings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplyAppraisal {
+    has_calls: bool,
+    is_replaced: bool,
+    has_faults: bool,
+}
+
+impl ReplyAppraisal {
+    /// Observes the next event of the reply.
+    pub fn observe_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Extension(extension) => self.has_calls |= matches!(**extension, Extension::ToolCall(_)),
+            Event::Completed(completed) => {
+                self.is_replaced = completed.metadata.fallback_reason.is_some();
+                self.has_faults |= completed.metadata.unused_reason.is_some();
+            }
+            Event::Error(_) => (self.is_replaced, self.has_calls) = (true, false),
+            _ => {}
+        }
+    }
+
+    /// Observes the next finding of the reply.
+    pub fn observe_finding(&mut self, finding: &Finding) {
+        self.has_faults |= finding.severity == Severity::Error;
+    }
+
+    /// Worth of the reply so far.
+    #[must_use]
+    pub fn worth(&self) -> ReplyWorth {
+        match self {
+            // A reply with tool calls needs no text.
+            ReplyAppraisal { is_replaced: true, has_calls: false, .. } => ReplyWorth::Useless,
+            ReplyAppraisal { has_faults: true, .. } => ReplyWorth::Text,
+            _ => ReplyWorth::Usable,
+        }
+    }
 }

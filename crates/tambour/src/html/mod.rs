@@ -23,7 +23,6 @@
 //! stay, and text removed directly behind a backtick leaves a blank.
 
 mod code_trust;
-mod colour;
 mod read;
 pub(crate) mod rules;
 mod style;

@@ -1,8 +1,10 @@
-//! Context of something that may act: whether it is in a quotation, in a sentence, or in a code span that
-//! continues over lines.
+//! Context of something that may act: a quotation in Markdown or HTML, a sentence, or a code span that continues over
+//! lines.
 //!
 //! Fences and code within one line belong to `code`; the decision whether anything acts belongs to the
 //! dialects.
+
+use super::markup::{MarkupTag, TagKind};
 
 /// Tracks prose. Memory is bounded, except for one bit per watched place.
 #[derive(Clone, Debug, Default)]
@@ -229,6 +231,34 @@ impl SpanTracker {
         if length > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
             self.open_runs.push((length, self.watched.len()));
         }
+    }
+}
+
+const QUOTING_TAGS: &[&str] = &["pre", "code", "samp", "blockquote", "q"];
+
+/// Counts open HTML elements whose content is code or a quotation: markup in them is an example.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuotingElements {
+    open_count: usize,
+}
+
+impl QuotingElements {
+    /// Observes a tag that is in neither Markdown code nor a comment.
+    pub fn observe_tag(&mut self, tag: &MarkupTag<'_>) {
+        if !QUOTING_TAGS.iter().any(|name| name.eq_ignore_ascii_case(tag.name)) {
+            return;
+        }
+        self.open_count = match tag.kind {
+            TagKind::Open => self.open_count + 1,
+            TagKind::Close => self.open_count.saturating_sub(1),
+            TagKind::SelfClosing => self.open_count,
+        };
+    }
+
+    /// Returns whether the following text is quoted.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        self.open_count > 0
     }
 }
 

@@ -1,4 +1,7 @@
-//! Searches for one to three bytes: a plain loop for text as short as a model's token, memchr otherwise.
+//! Searches for significant bytes, fast for text as short as a model's token: one to three bytes by a plain loop or
+//! memchr, and bit masks of a short text in one pass.
+
+use wide::u8x16;
 
 /// Length below which calling a vector routine costs more than the loop.
 const SHORT_LEN: usize = 12;
@@ -37,4 +40,90 @@ pub fn rfind(needle: u8, bytes: &[u8]) -> Option<usize> {
         return bytes.iter().rposition(|&byte| byte == needle);
     }
     memchr::memrchr(needle, bytes)
+}
+
+/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes: the lowest bit is the first byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignMasks {
+    /// Line feeds.
+    pub line_feeds: u64,
+    /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
+    pub marks: u64,
+    /// True if the text is ASCII.
+    pub is_ascii: bool,
+}
+
+/// Bytes of one vector.
+const BLOCK: usize = 16;
+
+impl SignMasks {
+    /// Most bytes of a text.
+    pub const MAX_LEN: usize = 64;
+
+    /// Computes the masks of `text`; `None` if it is too long.
+    #[inline]
+    #[must_use]
+    pub fn scan(text: &str) -> Option<SignMasks> {
+        let bytes = text.as_bytes();
+        (bytes.len() <= SignMasks::MAX_LEN).then(|| scan_blocks(bytes))
+    }
+
+    /// Mask of the backticks in `text`, the text of these masks.
+    #[inline]
+    #[must_use]
+    pub fn backtick_mask(self, text: &[u8]) -> u64 {
+        let (mut rest, mut ticks) = (self.marks, 0);
+        while rest != 0 {
+            let lowest_bit = rest & rest.wrapping_neg();
+            if text[lowest_bit.trailing_zeros() as usize] == b'`' {
+                ticks |= lowest_bit;
+            }
+            rest ^= lowest_bit;
+        }
+        ticks
+    }
+}
+
+fn scan_blocks(bytes: &[u8]) -> SignMasks {
+    let (mut line_feeds, mut marks, mut union) = (0, 0, u8x16::ZERO);
+    let mut add_block = |block: [u8; BLOCK], at: usize| {
+        let block = u8x16::new(block);
+        let equals = |byte| block.simd_eq(u8x16::splat(byte));
+        let bits = |found: u8x16| u64::from(found.to_bitmask()) << at;
+        line_feeds |= bits(equals(b'\n'));
+        marks |= bits(equals(b'<') | equals(b'[') | equals(0xE2) | equals(b'`'));
+        union |= block;
+    };
+    match bytes.last_chunk::<BLOCK>() {
+        None => add_block(pad_block(bytes), 0),
+        Some(last) => {
+            let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+            for (number, block) in blocks.iter().enumerate() {
+                add_block(*block, number * BLOCK);
+            }
+            if !rest.is_empty() {
+                // Bytes shared with the block before set the same bits again.
+                add_block(*last, bytes.len() - BLOCK);
+            }
+        }
+    }
+    SignMasks { line_feeds, marks, is_ascii: union.to_bitmask() == 0 }
+}
+
+/// Pads fewer bytes than a block with zeros.
+#[inline]
+fn pad_block(bytes: &[u8]) -> [u8; BLOCK] {
+    // Two overlapping reads instead of a copy of unknown length.
+    let word = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(first), Some(last), ..) => {
+            let shift = 8 * (bytes.len() - 8);
+            u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << shift
+        }
+        (.., Some(first), Some(last)) => {
+            let shift = 8 * (bytes.len() - 4);
+            u128::from(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift)
+        }
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u128::from(byte)),
+    };
+    word.to_le_bytes()
 }

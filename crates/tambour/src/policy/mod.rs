@@ -1,7 +1,6 @@
 //! Policy stage: decides what happens to intents before they are sequenced, so that a sequenced stream stays
 //! valid.
 
-mod item_spans;
 pub mod queries;
 pub(crate) mod rules;
 

@@ -14,11 +14,12 @@
 //! Queries are compared trimmed and otherwise kept as the model wrote them.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{item_spans, rules};
+use super::rules;
 use crate::finding::{FindingReport, Rule};
 use crate::options::SensitivePolicy;
 use crate::privacy::DetectorSet;
@@ -98,7 +99,7 @@ impl QueryCleaner<'_> {
     ) -> (Option<Vec<String>>, Vec<FindingReport>) {
         let mut at = place;
         let mut offset = 0;
-        let spans: Vec<(Place, usize)> = item_spans::item_spans(text)
+        let spans: Vec<(Place, usize)> = item_spans(text)
             .into_iter()
             .map(|item| {
                 at.advance(&text[offset..item.start]);
@@ -307,4 +308,45 @@ fn truncate_query(query: &str) -> &str {
         end = start + grapheme.len();
     }
     query[..end].trim_end()
+}
+
+/// Byte range of each item of the first array in `text`. In invalid JSON they may differ from those a reader
+/// finds.
+fn item_spans(text: &str) -> Vec<Range<usize>> {
+    let mut items = Vec::new();
+    let Some(start) = text.find('[') else { return items };
+    let mut item: Option<Range<usize>> = None;
+    let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
+    for (offset, c) in text[start + 1..].char_indices() {
+        let at = start + 1 + offset;
+        let end = at + c.len_utf8();
+        if quote.is_some() {
+            if is_escaped {
+                is_escaped = false;
+            } else if c == '\\' {
+                is_escaped = true;
+            } else if quote == Some(c) {
+                quote = None;
+            }
+        } else {
+            match c {
+                ',' if depth == 0 => {
+                    items.extend(item.take());
+                    continue;
+                }
+                ']' if depth == 0 => break,
+                '"' => quote = Some('"'),
+                // Not JSON, but models often write it instead.
+                '\'' if item.is_none() => quote = Some('\''),
+                '“' if item.is_none() => quote = Some('”'),
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ if c.is_whitespace() => continue,
+                _ => {}
+            }
+        }
+        item.get_or_insert(at..end).end = end;
+    }
+    items.extend(item);
+    items
 }

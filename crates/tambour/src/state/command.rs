@@ -4,7 +4,7 @@
 use crate::texts::format_count;
 use serde_json::{Map, Value};
 
-use super::measure::measure;
+use super::measure;
 use super::operation::{Op, Operation, RefusalReason};
 use super::path::{StatePath, StateStep};
 use super::place::{resolve_path, value_at};

@@ -21,7 +21,6 @@
 mod command;
 mod diff;
 mod history;
-mod measure;
 mod number;
 mod operation;
 mod path;
@@ -192,4 +191,40 @@ pub fn apply(state: &mut Value, operations: &[Operation], options: &ApplyOptions
 /// Deserializes a field that is present, even if it is null.
 fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// Size of a value including its contents, in the units of the limits. Counts and bytes add up over the parts of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ValueSize {
+    /// Number of values, containers included.
+    values: usize,
+    /// Bytes of keys and strings.
+    bytes: usize,
+    /// Nesting levels; 1 for a scalar.
+    depth: usize,
+    /// Elements of the longest list.
+    longest_list: usize,
+}
+
+/// Measures a value without recursion, because a caller's value may have any depth.
+fn measure(value: &Value) -> ValueSize {
+    let mut size = ValueSize::default();
+    let mut pending = vec![(value, 1)];
+    while let Some((value, depth)) = pending.pop() {
+        size.values += 1;
+        size.depth = size.depth.max(depth);
+        match value {
+            Value::String(text) => size.bytes += text.len(),
+            Value::Array(items) => {
+                size.longest_list = size.longest_list.max(items.len());
+                pending.extend(items.iter().map(|item| (item, depth + 1)));
+            }
+            Value::Object(fields) => {
+                size.bytes += fields.keys().map(String::len).sum::<usize>();
+                pending.extend(fields.values().map(|value| (value, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    size
 }

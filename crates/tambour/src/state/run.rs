@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Number, Value};
 
 use super::command::resolve_command;
-use super::measure::{ValueSize, measure};
 use super::number::calculate;
 use super::operation::{Op, Operation, OperationRefusal, RefusalReason};
 use super::path::StatePath;
 use super::place::{
     ChangedPlace, StateKey, format_path, insert_value, path_missing, resolve_path, take_value, value_at,
 };
-use super::{ApplyOptions, OpResult};
+use super::{ApplyOptions, OpResult, ValueSize, measure};
 use crate::limits::StateLimits;
 use crate::schema::{Schema, SchemaMismatch, type_name};
 use crate::texts::format_count;

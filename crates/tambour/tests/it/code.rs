@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use tambour::lex::code::{CodeContext, CodeFilter, CodeTracker, FilteredPiece};
 use tambour::lex::fence::Fence;
-use tambour::lex::signs::SignMasks;
+use tambour::lex::scan::SignMasks;
 use tambour_fixtures::random::RandomSource;
 
 /// Beginnings and parts of random lines. Each `x` is a place to classify.

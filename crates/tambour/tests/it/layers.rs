@@ -76,8 +76,8 @@ fn finds_edges_against_the_order() {
     assert_eq!(complaints("contract/check.rs", "use crate::sequence::Sequencer;\n"), 1);
     assert_eq!(complaints("pipeline.rs", "use crate::contract::Checker;\n"), 1);
     assert_eq!(complaints("verdict.rs", "use crate::contract::Checker;\n"), 0);
-    assert_eq!(complaints("exit/decision.rs", "use crate::options::Options;\n"), 1);
-    assert_eq!(complaints("tool/mod.rs", "use crate::schema::Schema;\n"), 0);
+    assert_eq!(complaints("exit.rs", "use crate::options::Options;\n"), 1);
+    assert_eq!(complaints("tool.rs", "use crate::schema::Schema;\n"), 0);
     assert_eq!(complaints("schema/mod.rs", "use crate::tool::Tool;\n"), 1);
     assert_eq!(complaints("dialect/mod.rs", "/// As [`crate::pipeline`] says.\nmod plain;\n"), 0);
     assert_eq!(complaints("lex/seam.rs", "use crate::dialect::Intent;\n"), 1);

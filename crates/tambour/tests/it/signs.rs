@@ -1,6 +1,6 @@
 //! Masks of the signs in a short piece of text.
 
-use tambour::lex::signs::SignMasks;
+use tambour::lex::scan::SignMasks;
 
 fn scan_bytewise(text: &str) -> SignMasks {
     let bits = |is_sign: fn(u8) -> bool| {

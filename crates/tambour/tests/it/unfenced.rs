@@ -1,6 +1,6 @@
 //! The fence around a whole reply.
 
-use tambour::lex::reply_fence::{FenceStripper, FencedPart};
+use tambour::lex::fence::{FenceStripper, FencedPart};
 use tambour::span::{LazyPlace, Place};
 use tambour_fixtures::random::RandomSource;
 

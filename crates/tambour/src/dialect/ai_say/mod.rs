@@ -2,7 +2,7 @@
 //!
 //! `parse` finds the answer among the objects and `message` streams its text. `response` reports the other
 //! members of `response`, `fields` reads the remaining fields, `names` knows their other spellings, and
-//! `prose_extents` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
+//! `prose` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
 //! not here.
 
 mod examples;
@@ -12,15 +12,12 @@ mod marks;
 mod message;
 mod names;
 mod object;
-mod options;
 mod parse;
 mod placeholder;
 mod prompt;
 mod prose;
-mod prose_extents;
 mod response;
 mod rules;
-mod schema;
 mod shapes;
 mod values;
 mod write;
@@ -35,11 +32,11 @@ use super::{
 use crate::event::Event;
 use crate::exit::RoundAnswer;
 use crate::finding::FindingReport;
-use crate::options::Options;
+use crate::options::{Options, Setting, SettingValues};
 use crate::span::Place;
+use crate::texts::Language;
 
 pub use fields::parse_flag;
-pub use options::{add_answer_keys, role, roles};
 
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
@@ -60,13 +57,71 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
         ],
         ..Opening::NONE
     },
-    settings: options::SETTINGS,
+    settings: SETTINGS,
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
-    schema: Some(schema::schema),
+    schema: Some(write::schema),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
+
+/// Options of this dialect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct RoundOptions {
+    /// Key of the message; `None` means the key of the texts' language (S-052).
+    role: Option<String>,
+    /// Additional keys that mark an object as an answer.
+    answer_keys: &'static [&'static str],
+}
+
+const SETTINGS: &[Setting] = &[Setting {
+    name: "ai_say.role",
+    description: "key of the message in `response` (S-052); else `咨询师` or `counsellor`, by the language of the texts",
+    default: "",
+    accepts: SettingValues::Text(|options, role| {
+        options.update_section(|own: &mut RoundOptions| own.role = Some(role))
+    }),
+}];
+
+/// Default keys of the message, by language.
+const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
+
+/// The key that S-052 names; it is accepted in texts of any language.
+const SPEC_ROLE: &str = ROLES[0].1;
+
+/// Returns the key of the message when none is configured.
+fn default_role(options: &Options) -> &'static str {
+    let is_of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
+    ROLES.iter().find(is_of_language).unwrap_or(&ROLES[0]).1
+}
+
+/// Returns the key of the message.
+pub fn role(options: &Options) -> String {
+    options.section::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
+}
+
+/// Makes objects with these top-level keys count as answers too.
+pub fn add_answer_keys(options: &mut Options, keys: &'static [&'static str]) {
+    options.update_section(|section: &mut RoundOptions| section.answer_keys = keys);
+}
+
+/// Returns the additional keys that mark an object as an answer.
+fn answer_keys(options: &Options) -> &'static [&'static str] {
+    options.section::<RoundOptions>().answer_keys
+}
+
+/// Returns the keys under which the message is accepted, preferred first; if none is configured, those of all
+/// languages.
+pub fn roles(options: &Options) -> Vec<String> {
+    match options.section::<RoundOptions>().role {
+        Some(role) => vec![role],
+        None => {
+            let main_role = default_role(options);
+            let other_roles = ROLES.iter().map(|(_, role)| *role).filter(|role| *role != main_role);
+            std::iter::once(main_role).chain(other_roles).map(str::to_owned).collect()
+        }
+    }
+}
 
 struct AiSayDialect {
     front: StructureReader<parse::AiSayReader>,
@@ -79,7 +134,7 @@ impl AiSayDialect {
     fn new(options: &Arc<Options>) -> AiSayDialect {
         AiSayDialect {
             front: StructureReader::new(parse::AiSayReader::new(options), &options.limits),
-            role: options::role(options),
+            role: role(options),
             answer: RoundAnswer::default(),
         }
     }
@@ -98,7 +153,7 @@ impl AiSayDialect {
             let message = "the answer is cut off before its first field";
             let rest = end.saturating_sub(object_start.offset);
             let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
-            if before.lines().all(|line| prose_extents::is_blank_or_fence(line.trim())) {
+            if before.lines().all(|line| prose::is_blank_or_fence(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.is_truncated { "truncated" } else { "message_missing" });
             }

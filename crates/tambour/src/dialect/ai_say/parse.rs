@@ -13,9 +13,7 @@ use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, ParsedAnswer, ResponseShap
 use super::marks::{MarkContext, MarkMeaning, PendingMark};
 use super::message::{AnswerMessage, StringOutcome, TextPosition};
 use super::object::AnswerObject;
-use super::options;
-use super::prose::AnswerProse;
-use super::prose_extents::ProseExtents;
+use super::prose::{AnswerProse, ProseExtents};
 use super::rules;
 use super::shapes::{self, ValuePlace};
 use crate::dialect::draft::{LeadingThink, ReasoningRules};
@@ -174,8 +172,8 @@ impl AiSayReader {
             examples: ExampleDetector::default(),
             is_quoted: false,
             limits: options.limits.clone(),
-            roles: options::roles(options),
-            answer_keys: options::answer_keys(options),
+            roles: super::roles(options),
+            answer_keys: super::answer_keys(options),
         }
     }
 

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::options;
 use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
@@ -15,7 +14,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         Language::Zh => ZH,
         Language::En => EN,
     };
-    let (role, default) = (options::role(options), options::default_role(options));
+    let (role, default) = (super::role(options), super::default_role(options));
     if role != default {
         let quote_role = |role: &str| Value::from(role).to_string();
         for text in [&mut prompt.example, &mut prompt.rules] {

@@ -1,10 +1,12 @@
-//! Prose around an answer, which becomes the message if the answer has none.
+//! Text outside the objects: its extents, and the prose around an answer, which becomes the message if the answer has
+//! none.
 
 use serde_json::{Map, Value};
 
-use super::prose_extents::is_blank_or_fence;
+use crate::lex::fence::{self, Fence};
+use crate::span::Place;
 
-/// The prose collected so far.
+/// Prose around an answer, collected so far.
 #[derive(Debug)]
 pub(super) struct AnswerProse {
     text_before: String,
@@ -92,4 +94,92 @@ impl AnswerProse {
         let texts: Vec<&str> = [before, after].into_iter().filter(|text| !text.is_empty()).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
+}
+
+/// Extents of prose between objects, read line by line.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProseExtents {
+    /// The beginning of the current line.
+    line: String,
+    /// Set if the line is longer than `line` keeps.
+    is_long: bool,
+    line_start: Place,
+    place: Place,
+    /// Start of the current prose, and the prose before the last thought or answer.
+    prose_start: Option<Place>,
+    past_extents: Vec<(Place, usize)>,
+}
+
+/// Most extents of prose that are kept apart.
+const MAX_EXTENTS: usize = 64;
+
+/// Bytes of a line that decide whether it is a fence mark.
+const MAX_LINE_PREFIX: usize = 64;
+
+impl ProseExtents {
+    pub(super) fn start_at(&mut self, place: Place) {
+        self.line_start = place;
+        self.place = place;
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let room = MAX_LINE_PREFIX.saturating_sub(self.line.len());
+            let body = if self.line.is_empty() { piece.trim_start() } else { piece };
+            if self.line.is_empty() {
+                self.line_start = self.place.end_of(&piece[..piece.len() - body.len()]);
+            }
+            self.is_long |= body.len() > room;
+            self.line.push_str(&body[..body.floor_char_boundary(room)]);
+            self.place.advance(piece);
+            if piece.ends_with('\n') {
+                self.end_line();
+            }
+        }
+    }
+
+    /// Handles a comment: it is prose, and fence marks inside it do not count.
+    pub(super) fn push_comment(&mut self, text: &str) {
+        self.end_line();
+        self.mark_prose(self.place);
+        self.place.advance(text);
+    }
+
+    /// Ends the line: an object begins or the input ends.
+    pub(super) fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        // A line longer than any mark is text.
+        if std::mem::take(&mut self.is_long) || !is_blank_or_fence(line.trim()) {
+            self.mark_prose(self.line_start);
+        }
+    }
+
+    /// Marks text at `place` as prose.
+    pub(super) fn mark_prose(&mut self, place: Place) {
+        self.prose_start.get_or_insert(place);
+    }
+
+    /// Ends the current prose at the offset `end`; something else follows.
+    pub(super) fn end_prose(&mut self, end: usize) {
+        self.end_line();
+        let Some(place) = self.prose_start.take() else { return };
+        let is_full = self.past_extents.len() >= MAX_EXTENTS;
+        match self.past_extents.last_mut() {
+            Some(last) if is_full => last.1 = end,
+            _ => self.past_extents.push((place, end)),
+        }
+    }
+
+    /// Takes the extents of prose since the last call; the last one ends at the offset `end`.
+    pub(super) fn take_extents(&mut self, end: usize) -> Vec<(Place, usize)> {
+        let mut prose = std::mem::take(&mut self.past_extents);
+        prose.extend(self.prose_start.take().map(|place| (place, end)));
+        prose
+    }
+}
+
+/// Returns true for a blank line, or a fence mark with no language or that of JSON.
+pub(super) fn is_blank_or_fence(line: &str) -> bool {
+    let json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
+    line.is_empty() || Fence::parse(line).is_some_and(|(_, language)| language.is_empty() || json(language))
 }

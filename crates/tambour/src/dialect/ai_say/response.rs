@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::field_extents::FieldExtents;
 use super::message::{AnswerMessage, MessageKeyKind};
-use super::options::SPEC_ROLE;
-use super::rules;
+use super::{SPEC_ROLE, rules};
 use crate::finding::FindingReport;
 use crate::finding::clip;
 use crate::repair::json::{Extent, MemberPlace};

@@ -1,11 +1,10 @@
-//! Writes an answer in the form a model should use.
+//! Form a model should use: an answer written from events, and its JSON Schema.
 
 use std::io::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::options;
-use crate::dialect::pieces::{self, TextPieces};
+use crate::dialect::value_text::{self, TextPieces};
 use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::RoundAnswer;
 use crate::options::Options;
@@ -29,7 +28,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
             round_answer.exit_reason.clone_from(&decision.reason);
         }
     }
-    write_answer(&round_answer, &options::role(&Options::default()), events)
+    write_answer(&round_answer, &super::role(&Options::default()), events)
 }
 
 /// Writes an answer with the message of `events`.
@@ -57,5 +56,51 @@ pub(super) fn write_answer(round_answer: &RoundAnswer, role: &str, events: &[Eve
         round_answer.should_exit,
         text(&round_answer.exit_reason)
     );
-    pieces::utf8_string(out)
+    value_text::utf8_string(out)
+}
+
+/// Returns the JSON Schema (draft 2020-12) of the answer with the configured role key, for constrained decoding and
+/// editors.
+pub(super) fn schema(options: &Options) -> Value {
+    let role = &super::role(options);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ai_say answer",
+        "description": "The answer of one dialogue round.",
+        "type": "object",
+        "properties": {
+            "assessment": {
+                "description": "How well the user has understood, judged by what they said last.",
+                "type": "object",
+                "properties": {
+                    "understanding_level": { "type": "number", "minimum": 0, "maximum": 100 },
+                    "has_questions": {
+                        "description": "Whether the user has open questions.",
+                        "type": "boolean",
+                    },
+                    "expressed_understanding": {
+                        "description": "Whether the user said that they understand.",
+                        "type": "boolean",
+                    },
+                    "reasoning": { "description": "Why; never shown to the user.", "type": "string" },
+                },
+                "required": ["understanding_level", "has_questions", "expressed_understanding", "reasoning"],
+                "additionalProperties": false,
+            },
+            "response": {
+                "description": "The message to the user, under the role that speaks.",
+                "type": "object",
+                "properties": { (role): { "type": "string", "pattern": "\\S" } },
+                "required": [role],
+                "additionalProperties": false,
+            },
+            "should_exit": {
+                "description": "Whether the topic should end. It ends only if the conditions hold too.",
+                "type": "boolean",
+            },
+            "exit_reason": { "description": "Why it should or should not.", "type": "string" },
+        },
+        "required": ["assessment", "response", "should_exit", "exit_reason"],
+        "additionalProperties": false,
+    })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::doubts::PlanDoubts;
+use super::judge::PlanDoubts;
 use super::modes::{AnswerRequirement, CallRequirement, PlanMode, find_mode, plan_modes};
 use super::options;
 use super::rules;

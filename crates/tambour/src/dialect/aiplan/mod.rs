@@ -9,8 +9,6 @@
 mod args;
 mod calls;
 mod check;
-mod doubts;
-mod fallback;
 mod judge;
 mod modes;
 mod object;
@@ -18,12 +16,13 @@ mod options;
 mod parse;
 mod prompt;
 mod rules;
-mod schema;
 mod surroundings;
 mod wrapper;
 mod write;
 
 use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::opening::{NeededKey, Opening, ValueShape};
 use super::structure_reader::{ReplyShape, StructureReader};
@@ -62,7 +61,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     rules: rules::RULES,
     write: Some(|events| write::write(events, PlanVariant::V1)),
     prompt: Some(prompt::prompt),
-    schema: Some(schema::schema),
+    schema: Some(write::schema),
     examples: ExampleStyle { languages: &["json"], includes_fence: true },
 };
 
@@ -203,7 +202,7 @@ impl AiPlanDialect {
         if !self.front.structure.has_answer {
             out.emit_intent(Intent::ThinkingEnd);
         }
-        let plan = fallback::fallback_plan(self.variant, &self.texts);
+        let plan = fallback_plan(self.variant, &self.texts);
         let plan = PlanIntent { plan, is_fallback: true };
         out.emit_action(ReplyAction::Plan(plan));
     }
@@ -238,4 +237,14 @@ impl Dialect for AiPlanDialect {
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
         Some(write::write(events, self.variant))
     }
+}
+
+/// Returns the safe fallback plan, which replaces an unusable one (P-017).
+fn fallback_plan(variant: PlanVariant, texts: &Texts) -> Value {
+    json!({
+        "thought": texts.plan_thought,
+        "response_mode": modes::answer_mode(variant),
+        "direct_response": texts.fallback,
+        "tool_calls": [],
+    })
 }

@@ -99,3 +99,11 @@ pub(super) fn plan_modes(variant: PlanVariant) -> &'static [PlanMode] {
 pub(super) fn find_mode(variant: PlanVariant, word: &str) -> Option<&'static PlanMode> {
     plan_modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
 }
+
+/// Returns the mode that answers with a text and calls nothing.
+pub(super) fn answer_mode(variant: PlanVariant) -> &'static str {
+    match variant {
+        PlanVariant::V1 => "GENERAL_CHAT",
+        PlanVariant::V2 => "KNOWLEDGE_QA",
+    }
+}

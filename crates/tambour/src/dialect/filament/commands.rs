@@ -4,10 +4,9 @@
 
 mod code;
 mod command_value;
-mod flow;
 
+use code::Flow;
 use command_value::{COMPUTED_VALUE_FAULT, UnknownEscape};
-use flow::Flow;
 use serde_json::Value;
 
 use super::{body, operation_findings, rules};

@@ -1,7 +1,7 @@
 //! Filament: a reply in tags (F-100 to F-237).
 //!
 //! `frame` tracks the open element and routes text, by the expected structure in `tags`; `code_filter` separates
-//! tags from code, `content` emits text. A block is buffered until it closes: `update` with `patch` and
+//! tags from code, `content` emits text. A block is buffered until it closes: `update` with
 //! `commands`, `tool_call`, `status`, `choice` and `elements` each read one kind, `body` reads JSON and elements in
 //! it. Text streams; actions wait for the end of their block, calls for the end of the reply.
 
@@ -15,7 +15,6 @@ mod elements;
 mod frame;
 mod operation_findings;
 mod options;
-mod patch;
 mod prompt;
 mod rules;
 mod status;

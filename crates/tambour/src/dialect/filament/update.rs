@@ -1,12 +1,11 @@
 //! `variable_update`: state operations in their current, earlier and later forms (F-110, F-140, F-141).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::block::{BlockContext, BlockOutcome, FilamentBlock, emit_notice};
 use super::body::{BlockElement, BlockElements, BlockJson, read_elements, read_json};
 use super::commands::{self, guessed_report};
 use super::operation_findings::{self, OperationFinding};
-use super::patch;
 use super::rules;
 use super::tags::ElementForm;
 use crate::dialect::{IntentSink, NullSink, ReplyAction, UpdateIntent};
@@ -14,7 +13,7 @@ use crate::finding::{Doubt, FindingReport};
 use crate::lex::space::trim;
 use crate::repair::json::{PathStep, ValueDoubt};
 use crate::span::Place;
-use crate::state::{Op, Operation, RefusalReason, bound_numbers};
+use crate::state::{Op, Operation, RefusalReason, StateCommand, StatePath, StateStep, bound_numbers};
 
 /// Code of the notice about updates that could not be read or applied (F-212).
 pub(super) const FAILED_CODE: &str = "state_update_partial_failure";
@@ -332,9 +331,9 @@ impl OperationReader<'_> {
                     let operation = self.finish_operation(Operation::from_value(item), true);
                     return operations.push(operation);
                 };
-                if self.is_patch || path.starts_with('/') || patch::is_patch_operation(op) {
+                if self.is_patch || path.starts_with('/') || is_patch_operation(op) {
                     self.is_newer = true;
-                    let operation = self.finish_operation(patch::patch_operation(op, path, fields), true);
+                    let operation = self.finish_operation(patch_operation(op, path, fields), true);
                     return operations.push(operation);
                 }
                 self.note_form("an operation is written as an object");
@@ -497,4 +496,53 @@ fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     }
     let operations = Some(vec![operation]);
     ParsedUpdate { analysis, operations, is_complete: true }
+}
+
+/// Returns whether a name is an operation of JSON Patch or of MVU's additions.
+fn is_patch_operation(op: &str) -> bool {
+    matches!(op, "replace" | "add" | "insert" | "remove" | "delta" | "move" | "copy" | "test")
+}
+
+/// Converts one operation of a JSON Patch (F-141). Its pointer becomes a list of keys, so that keys may contain dots. One without a counterpart becomes a refused operation.
+fn patch_operation(op: &str, path: &str, fields: &Map<String, Value>) -> Operation {
+    let value = fields.get("value").cloned();
+    let read = match path.starts_with('/') {
+        true => StatePath::from_pointer(path),
+        false if path.contains('/') => StatePath::from_pointer(&format!("/{path}")),
+        false => path.parse(),
+    };
+    let Ok(path) = read else {
+        // Taken literally it would be a path of another kind.
+        return Operation::from_stored(Op::Set.name().to_owned(), format!(".{path}"), value);
+    };
+    let last = match path.steps().last() {
+        Some(StateStep::Token(token)) => token.clone(),
+        _ => String::new(),
+    };
+    let refuse = |name: &str| Operation::from_stored(name.to_owned(), path.to_string(), value.clone());
+    let index = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    match op {
+        "replace" => Operation::new(Op::Set, path, value),
+        "add" | "insert" if last == "-" => {
+            match StatePath::new(path.steps()[..path.steps().len() - 1].to_vec()) {
+                Some(list) => Operation::new(Op::Push, list, value),
+                None => refuse("insert"),
+            }
+        }
+        // An element in the middle of a list, or a key: only the state can decide.
+        "add" | "insert" if index => {
+            let list = StatePath::new(path.steps()[..path.steps().len() - 1].to_vec());
+            let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);
+            match (list, value.clone()) {
+                (Some(list), Some(value)) => {
+                    refuse("insert").with_command(StateCommand::Insert(list, key, value))
+                }
+                _ => refuse("insert"),
+            }
+        }
+        "add" | "insert" => Operation::new(Op::Set, path, value),
+        "remove" => Operation::new(Op::Delete, path, None),
+        "delta" => Operation::new(Op::Add, path, value),
+        other => refuse(other),
+    }
 }

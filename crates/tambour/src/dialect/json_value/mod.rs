@@ -4,24 +4,28 @@
 //! `read` finds the value in a reply and checks it against the schema. Only reasoning streams; the outcome at
 //! the end is a valid value as text of the answer, or an error.
 
-mod options;
-mod prompt;
 mod read;
 mod rules;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::draft::{self, LeadingThink};
 use super::opening::Opening;
-use super::{Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, ReplyEnding, echo, marker};
+use super::{
+    Dialect, DialectEntry, ExampleStyle, FormatInstructions, Intent, IntentSink, ReplyEnding, echo, marker,
+};
+use crate::error::Error;
 use crate::event::Event;
 use crate::finding::FindingReport;
 use crate::lex::marks::{self, MarkKind, MarkMatch};
 use crate::lex::space::is_blank;
-use crate::options::Options;
+use crate::options::{Options, Setting, SettingValues};
+use crate::schema::Schema;
 use crate::span::Place;
-use crate::texts::format_count;
+use crate::texts::{Language, format_count};
 use read::{ValueChecker, ValueFault};
 
 /// Entry in the table of dialects. `auto` never chooses it, because any reply may contain a JSON value.
@@ -29,18 +33,57 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "json_value",
     summary: "one JSON value, checked against a schema; a reply without a valid one is an error",
     reader: |options: &Arc<Options>| {
-        echo::report_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+        echo::report_echoes(options, rules::EXAMPLE_ECHO, prompt, |options| {
             Box::new(JsonValueDialect::new(options))
         })
     },
     opening: Opening::NONE,
-    settings: options::SETTINGS,
+    settings: SETTINGS,
     rules: rules::RULES,
     write: None,
-    prompt: Some(prompt::prompt),
-    schema: Some(options::schema),
+    prompt: Some(prompt),
+    schema: Some(schema),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
+
+/// Requirements on the value of a reply.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct JsonValueOptions {
+    /// Schema of the value; any object if absent.
+    schema: Option<Arc<Schema>>,
+}
+
+const SETTINGS: &[Setting] = &[Setting {
+    name: "json_value.schema",
+    description: "the JSON Schema of the value; if absent, any object is valid",
+    default: "",
+    accepts: SettingValues::Json(|options, value| {
+        let schema = Schema::from_checked(value.clone())
+            .map_err(|error| Error::invalid(format!("json_value.schema: {error}")))?;
+        options.set_json_schema(Arc::new(schema));
+        Ok(())
+    }),
+}];
+
+impl Options {
+    /// Sets `json_value.schema` to a compiled schema.
+    #[doc(hidden)]
+    pub fn set_json_schema(&mut self, schema: Arc<Schema>) {
+        self.update_section(|section: &mut JsonValueOptions| section.schema = Some(schema));
+    }
+
+    /// Returns the schema set as `json_value.schema`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn json_schema(&self) -> Option<Arc<Schema>> {
+        self.section::<JsonValueOptions>().schema
+    }
+}
+
+/// Returns the schema of the reply.
+fn schema(options: &Options) -> Value {
+    options.json_schema().map_or_else(|| json!({ "type": "object" }), |schema| schema.value().clone())
+}
 
 struct JsonValueDialect {
     checker: ValueChecker,
@@ -222,4 +265,38 @@ impl Dialect for JsonValueDialect {
     fn write(&self, _: &[Event<'_>]) -> Option<String> {
         self.value.clone()
     }
+}
+
+/// Returns the format instructions: one value, its schema, an example.
+fn prompt(options: &Options) -> FormatInstructions {
+    let schema = options.json_schema();
+    let example = match &schema {
+        None => Some(json!({ "answer": 42 })),
+        Some(schema) => schema.sample(),
+    };
+    let (opening, format, before, rules) = match options.texts.language {
+        Language::En => (
+            "Answer with one JSON value and nothing else.",
+            "It satisfies this JSON Schema:",
+            "For example:",
+            "Nothing stands before or behind it, no Markdown fence around it, no comment in it. Keys and texts stand in double \
+             quotes, line breaks in texts are written as \\n. Write it to its end and leave nothing out.\n",
+        ),
+        Language::Zh => (
+            "只输出一个 JSON 值，不要输出其他内容。",
+            "它必须符合以下 JSON Schema：",
+            "例如：",
+            "前后不要有任何文字，不要使用 Markdown 代码块，不要写注释。键和文本使用双引号，文本中的换行写作 \\n。请完整写出，不要省略。\n",
+        ),
+    };
+    let mut opening = format!("{opening}\n\n");
+    if schema.is_some() {
+        opening.push_str(&format!("{format}\n\n{}\n\n", self::schema(options)));
+    }
+    let example = example.map(|example| example.to_string()).unwrap_or_default();
+    if !example.is_empty() {
+        opening.push_str(&format!("{before}\n\n"));
+    }
+    let rules = if example.is_empty() { rules.to_owned() } else { format!("\n\n{rules}") };
+    FormatInstructions { opening: opening.into(), example: example.into(), rules: rules.into() }
 }

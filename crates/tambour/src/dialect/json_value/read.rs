@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::options::JsonValueOptions;
-use super::rules;
+use super::{JsonValueOptions, rules};
 use crate::finding::{FindingReport, Rule, clip};
 use crate::options::Options;
 use crate::repair::json::{self, find_displayed, find_text};

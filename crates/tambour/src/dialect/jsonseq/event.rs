@@ -1,5 +1,5 @@
 //! Converts an object to an event: resolves its name and its fields, including misnamed and misplaced ones
-//! (J-050, R-76).
+//! (J-050, R-76), and reports the members that are not emitted.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::line::EventLine;
 use super::order::{EventOrder, delta_row};
 use super::phases::parse_lenient_id;
 use super::reports::PendingReports;
-use super::{delta_members, rules};
+use super::rules;
 use crate::dialect::IntentSink;
 use crate::dialect::value_text::{is_lossless, text_in};
 use crate::event::{CONTRACT_EVENTS, EventKind, parse_kind};
@@ -42,7 +42,7 @@ struct EventFields<'a> {
 }
 
 /// Returns the fields the contract defines for an event.
-pub(super) fn contract_fields(name: &str) -> &'static [&'static str] {
+fn contract_fields(name: &str) -> &'static [&'static str] {
     match name {
         "serp_summary" | "final_delta" => &["text"],
         "phase_start" => &["id", "title"],
@@ -53,7 +53,7 @@ pub(super) fn contract_fields(name: &str) -> &'static [&'static str] {
 }
 
 /// Returns true for fields of the envelope (J-030), which a model need not write.
-pub(super) fn is_envelope_field(key: &str) -> bool {
+fn is_envelope_field(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
 }
 
@@ -62,7 +62,7 @@ const MAX_EXTRA_FIELDS: usize = 32;
 
 /// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a
 /// number.
-pub(super) fn is_acceptable_id(id: &Value) -> bool {
+fn is_acceptable_id(id: &Value) -> bool {
     matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || parse_lenient_id(Some(id)).is_some()
 }
 
@@ -158,7 +158,7 @@ pub(super) fn read_event(
         }
     }
     if is_streamed {
-        return delta_members::report_unsent(name, parsed.line, parsed.members, false, order);
+        return report_unsent(name, parsed.line, parsed.members, false, order);
     }
     let object = std::mem::take(&mut parsed.object);
     let (data, siblings) = if is_framed { (object, Map::new()) } else { (Map::new(), object) };
@@ -314,6 +314,65 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
     }
     order.reports.add(rules::EVENT_MISSING, event_start, "the object names no event", "left out");
     None
+}
+
+/// Reports the members of the delta `name`, whose text was streamed while it arrived, that were not emitted. `is_over` is set if the object exceeded the
+/// limits.
+pub(super) fn report_unsent(
+    name: &str,
+    line: &EventLine,
+    members: &MemberPlaces,
+    is_over: bool,
+    order: &mut EventOrder,
+) {
+    let at = line.event_start;
+    if is_over {
+        let message = "an event with more text or values than `limits.hold` and `limits.items`";
+        order.reports.add(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
+    } else if !line.is_framed
+        && members.object_members(&[]).any(|member| contract_fields(name).contains(&member.key.as_str()))
+    {
+        order.reports.add(
+            rules::DATA_FLAT,
+            at,
+            "the fields are beside `event`, not in `data`",
+            "read all the same",
+        );
+    }
+    let expected = |key: &str| contract_fields(name).contains(&key) || is_envelope_field(key);
+    for member in members.iter() {
+        let (key, level, extent) = (member.key.as_str(), member.level, member.extent);
+        let parent = members.parent(member).map(|member| (member.key.as_str(), member.level));
+        let field = match (parent, key) {
+            (None, _) if line.is_framed => expected(key),
+            (None, "data") => member.has_object(),
+            (None, "event") => true,
+            (None, _) => expected(key),
+            (Some(("data", 1)), _) if !line.is_framed => level == 2 && expected(key),
+            // Nested inside a member that is left out.
+            _ => continue,
+        };
+        // A second `text` in the same object already has a finding as a duplicate key.
+        if key == "text" && extent.0.offset != line.text_at && (is_over || level != line.text_depth) {
+            let repair = "left out, the first one was sent";
+            order.reports.add_at(
+                rules::FIELD_EXTRA,
+                "J-051",
+                extent,
+                "the delta has a second `text`",
+                repair,
+            );
+        } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
+            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` has the wrong type", "left out");
+        } else if !field {
+            let clipped_key = clip(key, 40);
+            let message = format!("`{name}` has the unknown field `{clipped_key}`");
+            order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
+        }
+    }
+    if !line.has_text {
+        order.report_empty_delta(name, at, "the text of a delta is empty");
+    }
 }
 
 impl EventFields<'_> {

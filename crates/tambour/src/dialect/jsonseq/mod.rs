@@ -1,21 +1,17 @@
 //! JSONSeq dialect: one JSON object per line, each an event (J-050 to J-053).
 //!
-//! `parse` finds the objects; `line` is one object while it arrives and `outer` the value that contains it.
-//! `event` converts an object, `surroundings` tracks the text between objects, `order` puts events in order and
-//! `phases` numbers phases. `reports` holds findings back until the first event.
+//! `parse` finds the objects; `line` is one object while it arrives, with the array that may hold it. `event`
+//! converts an object, `surroundings` tracks the text between objects, `order` puts events in order and `phases`
+//! numbers phases. `reports` holds findings back until the first event. `write` is the form a model should use.
 
-mod delta_members;
 mod event;
 mod line;
-mod opening;
 mod order;
-mod outer;
 mod parse;
 mod phases;
 mod prompt;
 mod reports;
 mod rules;
-mod schema;
 mod surroundings;
 mod write;
 
@@ -24,6 +20,7 @@ use std::sync::Arc;
 use super::opening::{NeededKey, Opening, ValueShape, WrappedList};
 use super::structure_reader::{ReplyShape, StructureReader};
 use super::{Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, ReplyEnding, echo, marker};
+use crate::event::{EventKind, parse_kind};
 use crate::finding::FindingReport;
 use crate::lex::space::is_blank;
 use crate::options::Options;
@@ -40,14 +37,14 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     },
     opening: Opening {
         keys: &[NeededKey {
-            text_test: Some(opening::is_contract_event),
+            text_test: Some(is_contract_event),
             ..NeededKey::new(&["event", "type"], &[ValueShape::Text])
         }],
         may_be_listed: true,
         wrapped_list: Some(WrappedList {
             names: &["events"],
-            item_test: opening::may_be_event,
-            reply_test: opening::is_complete_reply,
+            item_test: may_be_event,
+            reply_test: is_complete_reply,
         }),
         ..Opening::NONE
     },
@@ -55,7 +52,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
-    schema: Some(schema::schema),
+    schema: Some(write::schema),
     examples: ExampleStyle { languages: &["jsonl", "json", "jsonseq"], includes_fence: false },
 };
 
@@ -125,4 +122,21 @@ impl JsonseqDialect {
         out.report(report.with_repair("its text is the answer"));
         out.fall_back("events_missing");
     }
+}
+
+/// Returns true for the name of a contract event (J-050, R-76). Other names give no evidence.
+fn is_contract_event(name: &str) -> bool {
+    parse_kind(name) == Some(EventKind::Contract)
+}
+
+/// Returns true for a name that an event in a list may have.
+fn may_be_event(name: &str) -> bool {
+    matches!(parse_kind(name), Some(EventKind::Contract | EventKind::System))
+}
+
+/// Recognizes a complete reply by its event names: it has an answer and nothing follows the end.
+fn is_complete_reply(names: &[&str]) -> bool {
+    let last = names.iter().rfind(|name| is_contract_event(name));
+    names.contains(&"final_delta")
+        && last.is_some_and(|name| matches!(*name, "final_delta" | "serp_queries" | "final_end"))
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::event::{self, ParsedObject};
-use super::line::{EventLine, ParsedLine};
+use super::line::{EventLine, OuterValue, ParsedLine};
 use super::order::EventOrder;
-use super::outer::OuterValue;
 use super::reports::PendingReports;
+use super::rules;
 use super::surroundings::{EventFrame, LineSurroundings};
-use super::{delta_members, rules};
 use crate::dialect::draft::{LeadingThink, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
@@ -316,8 +315,10 @@ impl JsonseqReader {
 
     fn end_value(&mut self, end: &ValueEnd, out: &mut dyn IntentSink) {
         self.surroundings.end_object(end.place);
-        let OuterValue { place, is_array, .. } = self.outer;
-        if !is_array && let Some(last_object) = &mut self.last_object {
+        let place = self.outer.place;
+        if self.outer.is_lone_object()
+            && let Some(last_object) = &mut self.last_object
+        {
             last_object.end = end.offset;
             let spans_lines = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
             if spans_lines && !std::mem::replace(&mut self.has_pretty, true) {
@@ -377,7 +378,7 @@ impl JsonseqReader {
         let event_frame = if line.is_framed { self.surroundings.open_frame.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
-                delta_members::report_unsent(line.name.trim(), line, &members, true, &mut self.order);
+                event::report_unsent(line.name.trim(), line, &members, true, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
                 self.order.reports.add(rules::LIMIT_EXCEEDED, line.event_start, message, "left out");

@@ -4,7 +4,6 @@
 mod evidence;
 mod objects;
 mod tags;
-mod wrapped_list;
 
 use self::objects::ObjectEvidence;
 

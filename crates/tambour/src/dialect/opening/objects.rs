@@ -1,9 +1,9 @@
-//! JSON objects at the beginning of a reply, and the dialect that their keys identify.
+//! JSON objects at the beginning of a reply, and the dialect that their keys identify: alone, or in a list under
+//! the only key of an object that is the whole reply, as services write lists that must be objects.
 
 use std::sync::LazyLock;
 
-use super::wrapped_list::{self, WrappedItems};
-use super::{NeededKey, Opening, PrefixExtent, ValueShape, is_document};
+use super::{NeededKey, Opening, PrefixExtent, ValueShape, WrappedList, is_document};
 use crate::dialect::{DIALECTS, DialectEntry};
 use crate::finding::FindingReport;
 use crate::lex::fence::{self, Fence};
@@ -62,7 +62,7 @@ pub(super) struct FoundObject {
     /// Set if only a fence precedes the object in the reply.
     pub(super) is_first: bool,
     /// The list under its first key.
-    pub(super) items: Option<WrappedItems>,
+    items: Option<WrappedItems>,
     /// Set if only white space precedes the object on its line, or a fence surrounds it.
     is_alone: bool,
     /// Set if a fence surrounds the object.
@@ -88,7 +88,7 @@ impl FoundObject {
         if keys.is_empty() || !self.is_alone || self.is_listed && !may_be_listed {
             return ObjectEvidence::Absent;
         }
-        if let Some(evidence) = wrapped_list::wrapped_evidence(self, entry, text, extent) {
+        if let Some(evidence) = wrapped_evidence(self, entry, text, extent) {
             return evidence;
         }
         let key = |needed_key: &NeededKey| self.keys.iter().find(|key| needed_key.matches_name(key));
@@ -250,8 +250,7 @@ impl JsonSink for ObjectCollector<'_> {
                     _ => is_json_fence(before),
                 };
                 let is_alone = has_own_line && !is_document(&before[self.thought_end..]);
-                let is_first =
-                    self.found.is_empty() && wrapped_list::is_reply_start(&before[self.thought_end..]);
+                let is_first = self.found.is_empty() && is_reply_start(&before[self.thought_end..]);
                 (self.depth, self.key_depth) = (0, 1);
                 let is_fenced = start.origin != ValueOrigin::Bare;
                 self.found.push(FoundObject { is_alone, is_first, is_fenced, ..FoundObject::default() });
@@ -382,4 +381,78 @@ fn is_json_fence(before: &str) -> bool {
         let language = info.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
         language.is_empty() || fence::is_json(language)
     })
+}
+
+/// The current list, or the finished one.
+#[derive(Debug, Default)]
+struct WrappedItems {
+    /// Keys of each object in the list.
+    keys: Vec<Vec<ObjectKey>>,
+    /// Set while the list is open.
+    is_open: bool,
+    /// Set while its last object is open.
+    is_item_open: bool,
+    /// Set if the list holds anything but objects.
+    has_other_values: bool,
+}
+
+impl WrappedItems {
+    /// Starts a list.
+    fn begin() -> WrappedItems {
+        WrappedItems { is_open: true, ..WrappedItems::default() }
+    }
+
+    /// Returns the names of the complete objects, if all have one.
+    fn names(&self, needed_key: &NeededKey) -> Option<Vec<&str>> {
+        let complete_count = self.keys.len() - usize::from(self.is_item_open);
+        let name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
+        self.keys[..complete_count].iter().map(|keys| keys[name(keys)?].text.as_deref()).collect()
+    }
+}
+
+/// Returns the evidence of an object for a dialect whose objects may be listed under this key; `None` if it
+/// has no such key.
+fn wrapped_evidence(
+    found: &FoundObject,
+    entry: &DialectEntry,
+    text: &str,
+    extent: PrefixExtent,
+) -> Option<ObjectEvidence> {
+    let WrappedList { names, item_test, reply_test } = entry.opening.wrapped_list?;
+    let key = found.keys.first().filter(|key| names.contains(&key.name.as_str()))?;
+    let Some(items) = &found.items else {
+        // The list may begin next.
+        let must_wait =
+            found.is_first && key.value.is_none() && found.end.is_none() && extent != PrefixExtent::All;
+        return must_wait.then_some(ObjectEvidence::Possible);
+    };
+    let item_names = items.names(entry.opening.keys.first()?);
+    let is_list_object =
+        found.is_first && found.keys.len() == 1 && key.text.is_none() && !items.has_other_values;
+    let Some(item_names) =
+        item_names.filter(|item_names| is_list_object && item_names.iter().all(|name| item_test(name)))
+    else {
+        return Some(ObjectEvidence::Absent);
+    };
+    Some(match found.end {
+        // An incomplete object is no evidence.
+        None if extent == PrefixExtent::All => ObjectEvidence::Absent,
+        None => ObjectEvidence::Possible,
+        Some(end) if !reply_test(&item_names) || !is_reply_end(&text[end..]) => ObjectEvidence::Absent,
+        Some(_) if extent == PrefixExtent::All => ObjectEvidence::Dialect(entry.name),
+        // More text may follow.
+        Some(_) => ObjectEvidence::Possible,
+    })
+}
+
+/// Returns whether only white space and a fence line precede the object.
+fn is_reply_start(before: &str) -> bool {
+    let before = before.trim();
+    before.is_empty() || Fence::parse(before).is_some()
+}
+
+/// Returns whether only white space and a closing fence follow the object.
+fn is_reply_end(text_after: &str) -> bool {
+    let text_after = text_after.trim();
+    text_after.is_empty() || text_after.bytes().all(|byte| matches!(byte, b'`' | b'~'))
 }

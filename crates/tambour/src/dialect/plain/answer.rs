@@ -5,11 +5,9 @@
 //! answer as if the reasoning were not there. Neighbours of removed text form no new markup, so that the
 //! answer, written and read again, stays the same.
 
-mod begin;
-mod held_mark;
+mod marker_prefix;
 
 use super::late_structure::LateStructureWatch;
-use super::marker_prefix::MarkerPrefix;
 use super::parse::MarkCandidate;
 use super::rules;
 use crate::dialect::{Intent, IntentSink};
@@ -19,13 +17,12 @@ use crate::lex::comment::CommentTracker;
 use crate::lex::fence;
 use crate::lex::marks::{self, MarkKind, MarkMatch};
 use crate::lex::markup::{MarkupLexer, MarkupToken};
-use crate::lex::prose::{ProseLine, ProseTracker};
-use crate::lex::quoting::QuotingElements;
-use crate::lex::signs::SignMasks;
+use crate::lex::prose::{ProseLine, ProseTracker, QuotingElements};
+use crate::lex::scan::SignMasks;
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
-use held_mark::HeldMark;
+use marker_prefix::MarkerPrefix;
 
 /// Emits the answer.
 pub(super) struct AnswerWriter {
@@ -105,6 +102,20 @@ impl AnswerWriter {
             && self.has_text
             && self.unfinished_text.is_empty()
             && self.marker_prefix.is_none()
+    }
+
+    /// Returns whether the current place begins a line of the answer, or directly follows removed text.
+    pub(super) fn is_line_start(&self) -> bool {
+        let has_blank_end = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
+        let prefix = self.marker_prefix.as_ref().map_or("", MarkerPrefix::text);
+        let is_blank_line =
+            self.is_line_start && has_blank_end(prefix) || prefix.contains('\n') && has_blank_end(prefix);
+        self.held_mark.is_none() && self.unfinished_text.is_empty() && (is_blank_line || self.has_cut)
+    }
+
+    /// Returns whether the text so far ends with a line break.
+    pub(super) fn ends_with_newline(&self) -> bool {
+        self.last_byte == b'\n'
     }
 
     /// Returns whether only white space was read.
@@ -477,6 +488,119 @@ impl AnswerWriter {
             let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
             self.push_text(&tail, || tail_at, out);
         }
+    }
+}
+
+/// A mark after an open backtick, and the text after it.
+struct HeldMark {
+    candidate: MarkCandidate,
+    start: Place,
+    text: String,
+    /// Length of the unfinished markup before the mark, and of both together.
+    before_len: usize,
+    mark_end: usize,
+    /// Number of open backtick runs, and the code state before the mark.
+    open_runs: usize,
+    code: CodeTracker,
+}
+
+impl AnswerWriter {
+    /// Handles a token while a mark is held.
+    fn push_held(
+        &mut self,
+        token: &MarkupToken<'_>,
+        found: Option<MarkCandidate>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> Option<RemovedMark> {
+        let raw = token.raw();
+        let held_mark = self.held_mark.as_mut()?;
+        if let Some(found) = found {
+            if held_mark.text.len() + raw.len() > self.line_limit {
+                return Some(self.remove_held_mark(true, raw, out));
+            }
+            if let Some(removed_mark) = self.push_second_mark(found, raw, at, out) {
+                return removed_mark;
+            }
+            return None;
+        }
+        let mut rest = raw;
+        while let Some(held_mark) = self.held_mark.as_mut().filter(|_| !rest.is_empty()) {
+            // Cut at the limit itself, so that the result does not depend on the chunks.
+            let room = rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
+            if room == 0 {
+                return Some(self.remove_held_mark(true, rest, out));
+            }
+            let (read, stop) = self.code.read_to_stop(&rest[..room], false);
+            held_mark.text.push_str(&rest[..read]);
+            rest = &rest[read..];
+            match stop {
+                Some(CodeStop::Closed(run)) if run < held_mark.open_runs => self.emit_as_code(out),
+                Some(CodeStop::LineEnd) => return Some(self.remove_held_mark(false, rest, out)),
+                _ => {}
+            }
+        }
+        if !rest.is_empty() {
+            let at = at.end_of(&raw[..raw.len() - rest.len()]);
+            return self.push_token(&MarkupToken::Text(rest), None, at, out);
+        }
+        None
+    }
+
+    /// Handles another mark while one is held. Returns `None` if it is held too.
+    fn push_second_mark(
+        &mut self,
+        found: MarkCandidate,
+        raw: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> Option<Option<RemovedMark>> {
+        let before = self.code.clone();
+        let stop = self.code.end_line_start();
+        let held_mark = self.held_mark.as_mut()?;
+        if matches!(stop, Some(CodeStop::Closed(run)) if run < held_mark.open_runs) {
+            self.code = before;
+            self.emit_as_code(out);
+            return Some(self.push_mark(found, raw, at, out));
+        }
+        held_mark.text.push_str(raw);
+        self.track_line_break(raw);
+        if raw.contains('\n') {
+            return Some(Some(self.remove_held_mark(false, "", out)));
+        }
+        None
+    }
+
+    /// Emits the held mark as code, with all text after it.
+    fn emit_as_code(&mut self, out: &mut dyn IntentSink) {
+        if let Some(HeldMark { text, start, .. }) = self.held_mark.take() {
+            self.emit(&text, &text, || start, out);
+        }
+    }
+
+    /// Removes the held mark, which is not code; `rest` follows the held text. With `ignores_backticks`, later marks in
+    /// it are not code either.
+    fn remove_held_mark(
+        &mut self,
+        ignores_backticks: bool,
+        rest: &str,
+        out: &mut dyn IntentSink,
+    ) -> RemovedMark {
+        let held_mark = self.held_mark.take().expect("a mark waits");
+        let HeldMark { candidate, start, text, before_len, mark_end, code, .. } = held_mark;
+        self.code = code;
+        text[..before_len].clone_into(&mut self.unfinished_text);
+        self.unfinished_at = start;
+        let text_after = [&text[mark_end..], rest].concat();
+        let mut removed_mark = self.remove_mark(
+            candidate,
+            &text[before_len..mark_end],
+            start.end_of(&text[..before_len]),
+            text_after,
+            out,
+        );
+        removed_mark.ignores_backticks |= ignores_backticks;
+        removed_mark
     }
 }
 

@@ -8,10 +8,7 @@ mod held_reasoning;
 mod late_structure;
 mod lead_in;
 mod leading_mark;
-mod marker_prefix;
-mod options;
 mod parse;
-mod pending_close;
 pub(super) mod rules;
 mod template_marks;
 mod write;
@@ -22,11 +19,10 @@ use crate::event::Event;
 use crate::lex::marks::ReasoningMark;
 use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::lex::prose::{ProseLine, ProseTracker};
-use crate::lex::signs::SignMasks;
-use crate::options::Options;
+use crate::lex::scan::SignMasks;
+use crate::options::{Options, Setting, SettingValues};
 use crate::span::Place;
 pub(super) use lead_in::is_role_word;
-use options::{PlainOptions, ReasoningMode};
 
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
@@ -34,13 +30,53 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(PlainReader::new(options, false)),
     opening: Opening::NONE,
-    settings: options::SETTINGS,
+    settings: SETTINGS,
     rules: rules::RULES,
     write: Some(|events| write::write(events, false)),
     prompt: None,
     schema: None,
     examples: ExampleStyle { languages: &[], includes_fence: false },
 };
+
+/// Options for reading plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct PlainOptions {
+    /// Set if the reply gets no thinking block.
+    skip_thinking: bool,
+    reasoning: ReasoningMode,
+}
+
+/// Location of the reasoning in plain text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReasoningMode {
+    /// In a leading reasoning mark, if there is one.
+    #[default]
+    Auto,
+    /// At the start of the reply, without an opening mark.
+    Open,
+    /// Nowhere: marks are text.
+    None,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "plain.thinking",
+        description: "one phase with the fallback title, so that the required events exist, or none (R-24)",
+        default: "block",
+        accepts: SettingValues::Choice(&["block", "skip"], |options, at| {
+            options.update_section(|plain: &mut PlainOptions| plain.skip_thinking = at == 1);
+        }),
+    },
+    Setting {
+        name: "plain.reasoning",
+        description: "reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012)",
+        default: "auto",
+        accepts: SettingValues::Choice(&["auto", "open", "none"], |options, at| {
+            let reasoning = [ReasoningMode::Auto, ReasoningMode::Open, ReasoningMode::None][at];
+            options.update_section(|plain: &mut PlainOptions| plain.reasoning = reasoning);
+        }),
+    },
+];
 
 /// Creates a reader for a reply that `auto` took for plain: a structure that begins later is reported.
 pub(super) fn detected_reader(options: &Options) -> Box<dyn Dialect> {

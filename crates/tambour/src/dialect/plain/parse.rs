@@ -4,18 +4,17 @@ use super::answer::{AnswerWriter, RemovedMark};
 use super::held_reasoning::{HeldReasoning, MarkMention, NestedReasoning};
 use super::lead_in::LeadIn;
 use super::leading_mark::{BEGIN_TAG, LeadingMark, TURN_TAG};
-use super::options::{PlainOptions, ReasoningMode};
-use super::pending_close::PendingClose;
 use super::template_marks::EndMarks;
-use super::{new_lexer, rules};
+use super::{PlainOptions, ReasoningMode, new_lexer, rules};
 use crate::dialect::draft::{mismatched_report, report_attributes};
 use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
 use crate::finding::FindingReport;
 use crate::lex::marks::{self, MarkEffect, MarkKind, OpenReasoning, ReasoningMark};
 use crate::lex::markup::{MarkupToken, TagKind};
-use crate::lex::signs::SignMasks;
+use crate::lex::scan::SignMasks;
 use crate::lex::space::is_blank;
+use crate::lex::tag_sentence;
 use crate::options::Options;
 use crate::span::{LazyPlace, Place};
 
@@ -38,7 +37,7 @@ pub(super) struct PlainParser {
     pub(super) held_reasoning: Option<HeldReasoning>,
     pub(super) end_marks: Option<EndMarks>,
     /// A mark that closes nothing and may be a word of a sentence.
-    pub(super) pending_close: Option<PendingClose>,
+    pending_close: Option<PendingClose>,
     /// Openings of the same mark inside the current reasoning.
     pub(super) nested: NestedReasoning,
     /// A mark that was read as text and has not been closed.
@@ -505,4 +504,67 @@ pub(super) fn report_unopened(raw: &str, at: Place, out: &mut dyn IntentSink) {
     out.report(
         FindingReport::new(rules::THINK_UNOPENED, at, at.offset + raw.len(), message).with_repair("left out"),
     );
+}
+
+/// A mark that closes nothing, after a blank in the answer, as when a model writes `</think>` twice: the text after
+/// it tells whether it is a word of a sentence that continues.
+struct PendingClose {
+    candidate: MarkCandidate,
+    raw: String,
+    start: Place,
+    text_after: String,
+}
+
+impl PendingClose {
+    fn new(candidate: MarkCandidate, raw: &str, start: Place) -> PendingClose {
+        PendingClose { candidate, raw: raw.to_owned(), start, text_after: String::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.raw.len() + self.text_after.len()
+    }
+}
+
+impl PlainParser {
+    /// Handles a token after such a mark; returns whether the token is consumed.
+    fn push_after_close(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
+        let Some(mut closing) = self.pending_close.take() else { return false };
+        let MarkupToken::Text(text) = token else {
+            self.resolve_close(closing, false, out);
+            return false;
+        };
+        closing.text_after.push_str(text);
+        let is_blank_text = closing.text_after.trim_start_matches([' ', '\t']).is_empty();
+        if is_blank_text && closing.text_after.len() < tag_sentence::MAX_BLANK {
+            self.pending_close = Some(closing);
+        } else {
+            let word = tag_sentence::is_within_sentence(&closing.text_after);
+            self.resolve_close(closing, word, out);
+        }
+        true
+    }
+
+    /// Decides such a mark: a `is_word` is text.
+    fn resolve_close(&mut self, closing: PendingClose, is_word: bool, out: &mut dyn IntentSink) {
+        let PendingClose { candidate, raw, start, text_after } = closing;
+        if is_word {
+            // Even so, actions before it are not carried out.
+            self.last_unopened = Some(start.offset);
+            self.push_answer_text(&raw, start, out);
+        } else {
+            let mark = MarkupToken::Reasoning(&raw, candidate.mark);
+            let removed_mark = self.answer.push_token(&mark, Some(candidate), start, out);
+            self.finish_removal(removed_mark, out);
+        }
+        if !text_after.is_empty() {
+            self.push_token(MarkupToken::Text(&text_after), start.end_of(&raw), out);
+        }
+    }
+
+    /// Ends the reply after such a mark.
+    fn finish_close(&mut self, out: &mut dyn IntentSink) {
+        if let Some(closing) = self.pending_close.take() {
+            self.resolve_close(closing, false, out);
+        }
+    }
 }

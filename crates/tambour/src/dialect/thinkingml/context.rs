@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::options::ThinkingMlOptions;
-use super::rules;
 use super::structure::ThinkingMlElement;
+use super::{ThinkingMlOptions, rules};
 use crate::dialect::{FAILURE_MARKER, IntentSink};
 use crate::finding::{FindingReport, Rule};
 use crate::lex::markup::{MarkupTag, TagKind};

@@ -11,8 +11,6 @@ mod draft;
 mod escape;
 mod frame;
 mod late_element;
-mod literals;
-mod options;
 mod prompt;
 mod rules;
 mod serp;
@@ -23,15 +21,15 @@ mod write;
 
 use std::sync::Arc;
 
-use frame::ReplyFrame;
-pub use literals::escape_literals;
-
 use super::opening::{Opening, OpeningTag, TagPosition};
 use super::{Dialect, DialectEntry, ExampleStyle, FAILURE_MARKER, IntentSink, ReplyEnding, echo};
 use crate::event::Event;
 use crate::lex::markup::MarkupLexer;
-use crate::options::Options;
+use crate::options::{Options, Setting, SettingValues};
 use crate::span::Place;
+use frame::ReplyFrame;
+
+pub use escape::escape_literals;
 
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
@@ -50,13 +48,41 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
         ],
         ..Opening::NONE
     },
-    settings: options::SETTINGS,
+    settings: SETTINGS,
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
     examples: ExampleStyle { languages: &["xml", "html", "thinkingml"], includes_fence: false },
 };
+
+/// Options for reading ThinkingML.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ThinkingMlOptions {
+    /// Set if the queries block may be absent (T-040).
+    is_block_optional: bool,
+    /// Set if `<final>` alone on its line ends an unclosed phase.
+    closes_at_lone_final: bool,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "thinkingml.serp_block",
+        description: "whether the queries block is required (T-040)",
+        default: "required",
+        accepts: SettingValues::Choice(&["required", "optional"], |options, at| {
+            options.update_section(|own: &mut ThinkingMlOptions| own.is_block_optional = at == 1);
+        }),
+    },
+    Setting {
+        name: "thinkingml.lone_final",
+        description: "`<final>` alone on its line in an unclosed phase is text, or ends it (R-06)",
+        default: "literal",
+        accepts: SettingValues::Choice(&["literal", "close"], |options, at| {
+            options.update_section(|own: &mut ThinkingMlOptions| own.closes_at_lone_final = at == 1);
+        }),
+    },
+];
 
 struct ThinkingMlReader {
     lexer: MarkupLexer,

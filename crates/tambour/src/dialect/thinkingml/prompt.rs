@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::options::ThinkingMlOptions;
+use super::ThinkingMlOptions;
 use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 

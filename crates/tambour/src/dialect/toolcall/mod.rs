@@ -10,19 +10,20 @@ mod bare_values;
 mod elements;
 mod formats;
 mod head;
-mod options;
 mod parse;
 mod python;
 mod read;
 mod rules;
 mod scan;
 
+use std::sync::Arc;
+
 use super::opening::Opening;
 use super::{Dialect, DialectEntry, ExampleStyle, IntentSink, ReplyEnding};
-use crate::options::Options;
+use crate::options::{Options, Setting, SettingValues};
 use crate::span::Place;
+use formats::CallFormat;
 use parse::ToolcallReader;
-use std::sync::Arc;
 
 /// Entry in the table of dialects. `auto` never chooses it, because marks of calls are text in all other
 /// dialects.
@@ -31,13 +32,44 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     summary: "text with tool calls in the forms of model families, such as <tool_call>",
     reader: |options: &Arc<Options>| Box::new(ToolcallDialect(ToolcallReader::new(options))),
     opening: Opening::NONE,
-    settings: options::SETTINGS,
+    settings: SETTINGS,
     rules: rules::ALL,
     write: None,
     prompt: None,
     schema: None,
     examples: ExampleStyle { languages: &[], includes_fence: false },
 };
+
+/// Options for reading calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct CallOptions {
+    /// Format of the calls; if `None`, the first call decides.
+    format: Option<CallFormat>,
+}
+
+const SETTINGS: &[Setting] = &[Setting {
+    name: "toolcall.format",
+    description: "the form that calls are written in; `auto`: the form of the first call",
+    default: "auto",
+    accepts: SettingValues::Choice(
+        &[
+            "auto",
+            "hermes",
+            "qwen3_coder",
+            "llama",
+            "mistral",
+            "deepseek",
+            "kimi",
+            "glm",
+            "harmony",
+            "minimax",
+        ],
+        |options, at| {
+            let format = at.checked_sub(1).map(|at| CallFormat::ALL[at]);
+            options.update_section(|own: &mut CallOptions| own.format = format);
+        },
+    ),
+}];
 
 struct ToolcallDialect(ToolcallReader);
 

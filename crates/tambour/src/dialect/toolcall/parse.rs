@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::formats::{self, CallBody, CallFormat};
 use super::head::{CallHead, CallStart, FormFilter, MAX_HEAD, read_call_start};
-use super::options::CallOptions;
 use super::read::{CallRejection, CompleteForm, WrittenCall};
-use super::rules;
 use super::scan::{CallEnding, CallScanner, ScanResult};
+use super::{CallOptions, rules};
 use crate::dialect::call_check;
 use crate::dialect::plain::PlainReader;
 use crate::dialect::{CallIntent, Dialect as _, IntentSink, ReplyAction, ReplyEnding};

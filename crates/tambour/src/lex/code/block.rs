@@ -1,10 +1,6 @@
 //! Block structure of a line: the quotations and list items it belongs to, and the block that begins in them.
 //! Follows CommonMark without HTML and link definitions.
 
-mod line;
-
-pub(super) use self::line::LineState;
-use self::line::{ItemMarker, LinePrefix, ThematicBreak, begins_text, is_letter};
 use crate::lex::fence::Fence;
 
 /// Tracks the blocks of a Markdown text, byte by byte up to the content of each line.
@@ -418,4 +414,87 @@ impl BlockTracker {
     fn is_in_paragraph(&self) -> bool {
         self.has_paragraph && self.prefix.matched_containers == self.depth
     }
+}
+
+/// State of the current line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LineState {
+    /// Only blanks and container markers so far.
+    #[default]
+    Start,
+    /// Digits of a possible list item marker.
+    Number { digits: u8, value: u8 },
+    /// A list item marker, if a blank follows.
+    Marker,
+    /// Blanks behind the marker.
+    Space,
+    /// `*`, `-` or `_`, which may form a thematic break. `indented`: otherwise text, but no paragraph.
+    ThematicBreak { indented: bool },
+    /// This many `#`.
+    Heading(u8),
+    /// `=` below a paragraph; `ended` once blanks follow.
+    Underline { ended: bool },
+    /// A run of fence characters at the start of the line.
+    FenceRun { mark: u8, len: u32 },
+    /// The run is over; an info string may follow.
+    Info { mark: u8, len: u32 },
+    /// Inside a fence: only blanks behind a run that could close it.
+    ClosingFence,
+    /// The content of the line.
+    Inline,
+}
+
+impl LineState {
+    /// Returns whether the line has no content yet, so that container markers may follow.
+    #[inline]
+    pub(super) fn is_prefix(self) -> bool {
+        !matches!(
+            self,
+            LineState::FenceRun { .. } | LineState::Info { .. } | LineState::ClosingFence | LineState::Inline
+        )
+    }
+}
+
+/// Container markers and blanks of a line. Small, since it is reset for each line.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinePrefix {
+    column: u32,
+    /// Columns of blanks that belong to no container.
+    indent: u32,
+    /// Number of open containers that the line continues.
+    matched_containers: u8,
+    /// True if a blank would belong to the `>` before it.
+    is_after_quote: bool,
+    marker: ItemMarker,
+    rule: ThematicBreak,
+}
+
+/// A possible list item marker.
+#[derive(Clone, Copy, Debug, Default)]
+struct ItemMarker {
+    /// Columns up to its end.
+    width: u8,
+    /// True if it may directly follow a paragraph.
+    can_interrupt: bool,
+}
+
+/// A possible thematic break. If it is one, its characters begin no list items.
+#[derive(Clone, Copy, Debug, Default)]
+struct ThematicBreak {
+    mark: u8,
+    count: u8,
+    depth: u8,
+}
+
+/// Returns whether a byte belongs to a letter, which begins no block.
+#[inline]
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0x80
+}
+
+/// Returns whether the content begins with a letter, possibly in strong emphasis, so that no block begins.
+#[inline]
+fn begins_text(content: &[u8]) -> bool {
+    matches!(content, [first, ..] if is_letter(*first))
+        || matches!(content, [b'*', b'*', first, ..] if is_letter(*first))
 }

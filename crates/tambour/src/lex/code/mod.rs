@@ -13,8 +13,7 @@ mod filter;
 
 pub use filter::{CodeEntityPolicy, CodeFilter, FilteredPiece};
 
-use super::scan;
-use super::signs::SignMasks;
+use super::scan::{self, SignMasks};
 use block::{BlockTracker, LineState};
 
 /// Code context of a place.

@@ -9,7 +9,7 @@
 //! but blanks and tags precedes it on its line. So prose that names a tag contains none.
 
 use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
-use super::tag_fault::{TagFault, TagFaults};
+use super::token::{TagFault, TagFaults};
 
 /// State of the tag read so far.
 #[derive(Clone, Copy, Debug)]

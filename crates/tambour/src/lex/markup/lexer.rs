@@ -3,8 +3,7 @@
 use super::lexer_state::{LexerState, LexerStep, MarkupSyntax};
 use super::token::{COMMENT_BANG, COMMENT_CLOSE, MarkupTag, MarkupToken};
 use crate::lex::marks::{self, LiteralMatcher};
-use crate::lex::scan;
-use crate::lex::signs::SignMasks;
+use crate::lex::scan::{self, SignMasks};
 use crate::span::{LazyPlace, Place, PlaceCounter};
 
 /// The strict lexer.

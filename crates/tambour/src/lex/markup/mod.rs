@@ -10,12 +10,10 @@ mod head;
 mod lexer;
 mod lexer_state;
 mod names;
-mod tag_fault;
 mod token;
 mod tolerant_lexer;
 
 pub use lexer::MarkupLexer;
 pub use names::{TagNames, is_name};
-pub use tag_fault::{TagFault, TagFaults};
-pub use token::{MarkupTag, MarkupToken, TagAttribute, TagKind};
+pub use token::{MarkupTag, MarkupToken, TagAttribute, TagFault, TagFaults, TagKind};
 pub use tolerant_lexer::TolerantLexer;

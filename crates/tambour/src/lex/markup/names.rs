@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::tag_fault::{TagFault, TagFaults};
+use super::token::{TagFault, TagFaults};
 use crate::lex::marks;
 
 /// Set of tag names, such as those of an expected structure.

@@ -21,8 +21,7 @@
 //! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
 //!   range of a double, unless the reader keeps digits ([`JsonReader::with_exact_digits`]).
 
-mod bare_key;
-mod bare_string;
+mod bare_text;
 mod bracket;
 mod builder;
 mod candidates;
@@ -44,7 +43,6 @@ mod string;
 mod structure;
 mod surrounding_text;
 mod value_maker;
-mod value_start;
 mod word;
 
 pub use builder::{BuiltValue, ValueBuilder, ValueCollector};

@@ -8,7 +8,7 @@ use super::{FilamentFrame, OpenElementState, OpenPart, report_at, thought_marks}
 use crate::dialect::{Intent, IntentSink};
 use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, TagKind};
-use crate::lex::quoting::QuotingElements;
+use crate::lex::prose::QuotingElements;
 use crate::span::Place;
 use crate::structure::{ElementMisfit, NameSpelling};
 

@@ -26,7 +26,7 @@ use crate::finding::{FindingReport, Rule};
 use crate::lex::fence::Fence;
 use crate::lex::marks::{MarkKind, OpenReasoning as Marks, ReasoningMark, parse_tag_mark};
 use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
-use crate::lex::quoting::QuotingElements;
+use crate::lex::prose::QuotingElements;
 use crate::options::Options;
 use crate::span::{LazyPlace, Place};
 use crate::tool::MAX_CHECK_STEPS;

@@ -1,7 +1,10 @@
 //! Beginning of an answer, as long as it may be the failure marker and nothing else.
 
+use super::{AnswerWriter, is_unfinished_markup};
+use crate::dialect::IntentSink;
 use crate::dialect::marker::{MarkerForm, MarkerWatch};
 use crate::lex::marks::{self, MarkMatch};
+use crate::lex::markup::MarkupToken;
 use crate::span::Place;
 
 /// Most bytes held of a possible failure marker, white space included.
@@ -16,11 +19,11 @@ pub(super) struct MarkerPrefix {
 }
 
 /// A beginning that is not the marker: text to emit, and unfinished markup at its end.
-pub(super) struct RejectedPrefix {
-    pub(super) text: String,
-    pub(super) at: Place,
-    pub(super) unfinished_text: String,
-    pub(super) unfinished_at: Place,
+struct RejectedPrefix {
+    text: String,
+    at: Place,
+    unfinished_text: String,
+    unfinished_at: Place,
 }
 
 impl MarkerPrefix {
@@ -77,13 +80,13 @@ impl MarkerPrefix {
     }
 
     /// Ends before a reasoning mark: a partial failure marker is unfinished markup.
-    pub(super) fn end_at_mark(self) -> RejectedPrefix {
+    fn end_at_mark(self) -> RejectedPrefix {
         let start = self.text.find('<').unwrap_or(self.text.len());
         self.split(start)
     }
 
     /// Ends before `next`, if need be with an unfinished mark that `next` may continue.
-    pub(super) fn end_before(self, next: &str) -> RejectedPrefix {
+    fn end_before(self, next: &str) -> RejectedPrefix {
         let start = self.text.rfind('<').unwrap_or(self.text.len());
         let continues_line =
             || marks::match_mark([&self.text[start..], next].concat().as_bytes()) == MarkMatch::Prefix;
@@ -95,5 +98,80 @@ impl MarkerPrefix {
         let MarkerPrefix { mut text, start: at, .. } = self;
         let unfinished_text = text.split_off(start);
         RejectedPrefix { unfinished_at: at.end_of(&text), text, at, unfinished_text }
+    }
+}
+
+impl AnswerWriter {
+    /// Ends a possible failure marker before other text is held.
+    pub(in crate::dialect::plain) fn resolve_prefix(&mut self, out: &mut dyn IntentSink) {
+        if self.marker_prefix.as_ref().is_some_and(|prefix| !prefix.allows_mark()) {
+            self.end_prefix(out);
+        }
+    }
+
+    /// Handles a token at the beginning of the answer; returns whether it is consumed as part of a possible
+    /// failure marker.
+    pub(super) fn push_prefix(
+        &mut self,
+        token: &MarkupToken<'_>,
+        is_mark: bool,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> bool {
+        let Some(mut prefix) = self.marker_prefix.take() else { return false };
+        let raw = token.raw();
+        if is_mark {
+            if prefix.allows_mark() {
+                self.marker_prefix = Some(prefix);
+            } else {
+                self.begin_text(prefix.end_at_mark(), out);
+            }
+            return false;
+        }
+        let Some(kept_len) = prefix.push(raw, at) else {
+            self.marker_prefix = Some(prefix);
+            return true;
+        };
+        let rest = &raw[kept_len..];
+        let mut rejected = prefix.end_before(rest);
+        if !matches!(token, MarkupToken::Text(_)) {
+            self.begin_text(rejected, out);
+            return false;
+        }
+        let rest_at = at.end_of(&raw[..kept_len]);
+        let is_joined = rejected.unfinished_text.is_empty()
+            && !rejected.text.is_empty()
+            && !is_unfinished_markup(rest)
+            && !self.has_cut;
+        if is_joined {
+            rejected.text.push_str(rest);
+        }
+        self.begin_text(rejected, out);
+        if !is_joined && !rest.is_empty() {
+            let removed_mark = self.push_token(&MarkupToken::Text(rest), None, rest_at, out);
+            debug_assert!(removed_mark.is_none(), "text decides nothing where nothing waits");
+        }
+        true
+    }
+
+    /// Begins the answer, since it is more than the failure marker.
+    fn begin_text(&mut self, prefix: RejectedPrefix, out: &mut dyn IntentSink) {
+        let RejectedPrefix { text, at, unfinished_text, unfinished_at } = prefix;
+        if !text.is_empty() {
+            self.push_text(&text, || at, out);
+        }
+        (self.unfinished_text, self.unfinished_at) = (unfinished_text, unfinished_at);
+    }
+
+    pub(super) fn end_prefix(&mut self, out: &mut dyn IntentSink) {
+        if let Some(prefix) = self.marker_prefix.take() {
+            self.begin_text(prefix.end_before(""), out);
+            self.emit_unfinished(out);
+        }
+    }
+
+    /// Returns the failure marker and its place, if it is the whole answer.
+    pub(in crate::dialect::plain) fn failure_marker(&self) -> Option<(MarkerForm, Place)> {
+        self.marker_prefix.as_ref()?.marker()
     }
 }

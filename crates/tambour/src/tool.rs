@@ -12,16 +12,15 @@
 //!
 //! Running a tool does not belong here.
 
-mod sample;
-
 use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::schema::Schema;
-pub use crate::schema::SchemaMismatch;
 use crate::texts::Language;
+
+pub use crate::schema::SchemaMismatch;
 pub use crate::texts::closest_names;
 
 /// Steps for checking the arguments of all calls in a reply, in the units of [`Schema::check`].
@@ -173,7 +172,7 @@ impl ToolRegistry {
     /// Returns the four tools of the specification's example (P-020).
     #[must_use]
     pub fn sample() -> ToolRegistry {
-        static SAMPLE: LazyLock<ToolRegistry> = LazyLock::new(|| ToolRegistry::new(sample::sample_tools()));
+        static SAMPLE: LazyLock<ToolRegistry> = LazyLock::new(|| ToolRegistry::new(sample_tools()));
         SAMPLE.clone()
     }
 
@@ -206,4 +205,43 @@ impl ToolRegistry {
     pub fn similar_names(&self, name: &str) -> Vec<&str> {
         closest_names(name, self.0.iter().map(|tool| tool.name.as_str()))
     }
+}
+
+/// Tools of the specification's example, an assistant that writes requirements (P-020, P-021): name, description in
+/// Chinese and in English, and true if the tool is read-only.
+const SAMPLE_TOOLS: [(&str, &str, &str, bool); 4] = [
+    ("createComprehensiveSRS", "创建完整的SRS文档", "create a complete SRS document", false),
+    ("editSRSDocument", "编辑现有SRS文档", "edit an existing SRS document", false),
+    ("classifyProjectComplexity", "分析项目复杂度", "analyse the complexity of a project", true),
+    ("lintSRSDocument", "执行SRS质量检查", "run an SRS quality check", true),
+];
+
+fn sample_tools() -> Vec<RegisteredTool> {
+    let make_tool = |(name, chinese, english, read_only): (&str, &str, &str, bool)| {
+        let mut tool = RegisteredTool::from_trusted(name, sample_schema());
+        tool.description = [chinese.to_owned(), english.to_owned()];
+        tool.read_only = read_only;
+        tool
+    };
+    SAMPLE_TOOLS.into_iter().map(make_tool).collect()
+}
+
+/// Returns the schema of the arguments of all four tools (R-31: `userInput` is required, others are allowed).
+fn sample_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "userInput": {"type": "string"},
+            "projectName": {"type": "string"},
+            "sessionData": {
+                "type": "object",
+                "properties": {
+                    "domain": {"type": "string"},
+                    "features": {"type": "array", "items": {"type": "string"}},
+                    "timestamp": {"type": "string"}
+                }
+            }
+        },
+        "required": ["userInput"]
+    })
 }
