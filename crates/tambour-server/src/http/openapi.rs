@@ -26,8 +26,8 @@ use super::tool_answers::{PostedConfirmation, PostedError, PostedResult, ToolCon
 use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
+use crate::base::tokenizer::Tokenizer;
 use crate::config::reading_defaults::{self, Contract};
-use crate::run::skeins::Tokenizer;
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 

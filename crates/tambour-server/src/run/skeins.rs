@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
@@ -12,12 +11,12 @@ use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::role;
 use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
-use tambour_prompt::tokens;
 use uuid::Uuid;
 
 use crate::base::cpu_pool::DropFlag;
 use crate::base::ids;
 use crate::base::problem::Problem;
+use crate::base::tokenizer::Tokenizer;
 use crate::config::skeins::parse_skein;
 use crate::run::engine::RunEngine;
 use crate::store::ImportKind;
@@ -26,29 +25,6 @@ use crate::store::ImportKind;
 const MAX_BOOKS: usize = 20;
 /// Most bytes of all imported files of one prompt.
 const MAX_IMPORT_BYTES: u64 = 64 << 20;
-
-/// Method of counting tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Tokenizer {
-    /// The encoding of newer OpenAI models.
-    #[default]
-    O200k,
-    /// The encoding of GPT-4.
-    Cl100k,
-    /// Estimate: four ASCII characters, or one other character, per token.
-    Estimate,
-}
-
-impl Tokenizer {
-    fn count(self, text: &str) -> usize {
-        match self {
-            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
-            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
-            Tokenizer::Estimate => tokens::estimate_tokens(text),
-        }
-    }
-}
 
 /// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
