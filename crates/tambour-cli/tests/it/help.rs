@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tambour_server::upstream::UpstreamKind;
+
 use crate::{RunOutput, run};
 
 /// Every command, as a list of words.
@@ -88,7 +90,7 @@ fn shells_get_completions() {
 #[test]
 fn every_command_in_the_documents_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    let text = document("docs/cli.md");
     let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     assert!(commands.len() > 10);
     for command in commands {
@@ -99,10 +101,24 @@ fn every_command_in_the_documents_runs() {
     }
 }
 
+/// Text of a document of the repository.
+fn document(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(path)).expect("the document is there")
+}
+
+#[test]
+fn documents_name_every_kind_of_upstream() {
+    let forms: Vec<String> = UpstreamKind::all().map(UpstreamKind::argument_form).collect();
+    assert!(document("docs/cli.md").contains(&format!("`--upstream {}`", forms.join("|"))));
+    let names: Vec<String> = UpstreamKind::all().map(|kind| format!("`{}`", kind.name())).collect();
+    let row = format!("| `upstreams.NAME.kind` | | `demo` | {};", names.join(", "));
+    assert!(document("docs/http-api.md").contains(&row), "{row}");
+}
+
 #[test]
 fn the_document_names_every_option() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    let text = document("docs/cli.md");
     let ran = run_shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
     for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         let name = setting.name;
