@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tambour::options::SettingValues;
 use tambour_server::upstream::UpstreamKind;
 
 use crate::{RunOutput, run};
@@ -122,7 +123,14 @@ fn the_document_names_every_option() {
     let ran = run_shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
     for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         let name = setting.name;
-        assert!(text.contains(&format!("| `{name}` |")), "{name} is not in docs/cli.md");
+        let row = text.lines().find_map(|line| line.strip_prefix(&format!("| `{name}` | ")));
+        let values = row.unwrap_or_else(|| panic!("{name} is not in docs/cli.md"));
+        let first = match setting.accepts {
+            SettingValues::Number(unit, _) => format!("{unit}, {} |", setting.default),
+            SettingValues::Choice(..) | SettingValues::Flag(_) => format!("`{}`", setting.default),
+            SettingValues::Text(_) | SettingValues::Json(_) => String::new(),
+        };
+        assert!(values.starts_with(&first), "{name}: the default comes first, {first}: {values}");
         assert!(ran.stdout.contains(name), "{name} is not in the help");
     }
 }
