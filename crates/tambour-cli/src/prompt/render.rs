@@ -8,10 +8,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::card::import_file;
 use tambour_prompt::jinja::{Engine, PromptContext as Variables, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
-use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_import};
 use tambour_server::Tokenizer;
 
 use crate::{CommandOutcome, args, input, output};
@@ -182,22 +182,13 @@ fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Ske
                         output::print_error(&format!("{name}: {warning}"));
                     }
                     told_warnings.extend(imported_file.warnings.iter().cloned());
-                    skein_from_import(&imported_file)
+                    from_import(&imported_file)
                 }));
             }
         }
     }
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err(format!("{name}: not UTF-8 text"))) };
     Ok(Skein::from_yaml("it", &text).map_err(named_error))
-}
-
-/// Converts an import to a prompt.
-pub(crate) fn skein_from_import(imported_file: &ImportedFile) -> Skein {
-    match imported_file.kind {
-        ImportedFileKind::Card => from_card(imported_file),
-        ImportedFileKind::Preset => from_preset(imported_file),
-        _ => from_book(imported_file),
-    }
 }
 
 /// Prints omissions and warnings, except those already printed for the files.

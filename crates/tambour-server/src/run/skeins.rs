@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::card::{ImportedFile, import_file};
 use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::role;
-use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_import};
 use uuid::Uuid;
 
 use crate::base::cpu_pool::DropFlag;
@@ -54,15 +54,6 @@ pub(crate) struct RenderSettings {
     pub(crate) strict: bool,
     /// Adds the protocol instructions where no slot asks for them.
     pub(crate) instructions: bool,
-}
-
-/// Converts an imported file to a Skein.
-pub(crate) fn import_to_skein(imported_file: &ImportedFile) -> Skein {
-    match imported_file.kind {
-        ImportedFileKind::Card => from_card(imported_file),
-        ImportedFileKind::Preset => from_preset(imported_file),
-        ImportedFileKind::Lorebook => from_book(imported_file),
-    }
 }
 
 /// Converts a library error about the client's input to a problem, with its place.
@@ -123,7 +114,7 @@ pub(crate) async fn render(
         other_files.push(
             run_engine
                 .cpu_pool
-                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| from_import(&found)))
                 .await??,
         );
     }
