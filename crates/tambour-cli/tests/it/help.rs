@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+use tambour::exit::ExitRound;
 use tambour::options::SettingValues;
 use tambour_server::upstream::UpstreamKind;
 
@@ -115,6 +117,26 @@ fn documents_name_every_kind_of_upstream() {
     let names: Vec<String> = UpstreamKind::all().map(|kind| format!("`{}`", kind.name())).collect();
     let row = format!("| `upstreams.NAME.kind` | | `demo` | {};", names.join(", "));
     assert!(document("docs/http-api.md").contains(&row), "{row}");
+}
+
+#[test]
+fn texts_have_the_rounds_of_the_library() {
+    let read = |round: serde_json::Value| ExitRound::from_json(&round);
+    let default = read(json!({"round": 1})).expect("a round").max_rounds;
+    let most = (1_u32..).take_while(|rounds| read(json!({"round": 1, "max_rounds": rounds})).is_ok()).last();
+    let most = most.expect("one is allowed");
+    for (rounds, is_usage_error) in [(most, false), (most + 1, true)] {
+        let ran = run(&["decode", "--round", "1", "--max-rounds", &rounds.to_string()], "x");
+        assert_eq!(ran.code == Some(2), is_usage_error, "{rounds}: {ran:?}");
+    }
+    let (most, default) = (most.to_string(), format!("default: {default}"));
+    let help = run(&["decode", "-h"], "").stdout;
+    let help = help.lines().find(|line| line.contains("--max-rounds")).expect("an option").to_owned();
+    let page = document("docs/cli.md").replace("default ", "default: ");
+    let row = page.lines().find(|line| line.starts_with("| `--max-rounds N`")).expect("a row");
+    for text in [help.as_str(), row] {
+        assert!(text.contains(&most) && text.contains(&default), "{most}, {default}: {text}");
+    }
 }
 
 #[test]
