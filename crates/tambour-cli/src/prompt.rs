@@ -10,7 +10,6 @@ use tambour_prompt::jinja::{Budget, Engine};
 
 use crate::CommandOutcome;
 
-
 /// Prompts and their templates
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  \

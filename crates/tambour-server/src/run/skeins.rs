@@ -10,7 +10,7 @@ use tambour_prompt::card::{ImportedFile, import_file};
 use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::role;
-use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_import};
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, from_import};
 use uuid::Uuid;
 
 use crate::base::cpu_pool::DropFlag;
@@ -224,6 +224,8 @@ pub(crate) fn rendered_json(rendered_prompt: &RenderedPrompt) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tambour_prompt::skein::Skein;
+
     use super::*;
 
     #[test]
