@@ -188,11 +188,7 @@ impl Config {
     ///
     /// # Errors
     /// The kind is unknown.
-    pub fn add_upstream(
-        &mut self,
-        argument: &str,
-        model: Option<String>,
-    ) -> Result<String, ConfigError> {
+    pub fn add_upstream(&mut self, argument: &str, model: Option<String>) -> Result<String, ConfigError> {
         let upstream = UpstreamConfig::from_argument(argument, model)?;
         let name = upstream.kind.clone();
         self.upstreams.insert(name.clone(), upstream);
@@ -211,9 +207,8 @@ impl Config {
         argument: &str,
         model: Option<String>,
     ) -> Result<(), ConfigError> {
-        let name = self
-            .add_upstream(argument, model)
-            .map_err(|error| ConfigError(format!("{source}: {error}")))?;
+        let name =
+            self.add_upstream(argument, model).map_err(|error| ConfigError(format!("{source}: {error}")))?;
         self.note_source(&format!("upstreams.{name}"), source);
         Ok(())
     }

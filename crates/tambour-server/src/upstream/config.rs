@@ -46,7 +46,10 @@ impl UpstreamConfig {
     ///
     /// # Errors
     /// The kind is unknown, or nothing says where.
-    pub(crate) fn from_argument(argument: &str, model: Option<String>) -> Result<UpstreamConfig, ConfigError> {
+    pub(crate) fn from_argument(
+        argument: &str,
+        model: Option<String>,
+    ) -> Result<UpstreamConfig, ConfigError> {
         let (name, url) = argument.split_once('=').unwrap_or((argument, ""));
         let kind = UpstreamKind::from_name(name);
         let Some(kind) = kind.filter(|kind| *kind == UpstreamKind::Demo || !url.is_empty()) else {
