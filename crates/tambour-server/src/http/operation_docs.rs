@@ -137,7 +137,8 @@ const KEY_CODES: Codes =
     &["unauthorized", "behind_proxy", "foreign_origin", "internal_error", "store_unavailable"];
 const BODY_CODES: Codes = &["malformed_request", "slow_body", "too_large", "too_many_values", "overloaded"];
 const JSON_CODES: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
-pub(super) const IDEMPOTENCY_CODES: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
+pub(super) const IDEMPOTENCY_CODES: Codes =
+    &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
 /// For operations that read a query.
 pub(super) const QUERY_CODES: Codes = &["unknown_field", "invalid_field"];
 pub(super) const LISTING_CODES: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];

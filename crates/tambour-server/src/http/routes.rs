@@ -5,7 +5,9 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, ResponseStorage};
 use super::operation_docs::{
-    Codes, ADMIN_CODES, ANSWER_CODES, BUSY_CODES, FIXED_PATH_CODES, IDEMPOTENCY_CODES, IF_MATCH_CODES, LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES, RENDER_CODES, SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, TEMPLATE_CODES,
+    ADMIN_CODES, ANSWER_CODES, BUSY_CODES, Codes, FIXED_PATH_CODES, IDEMPOTENCY_CODES, IF_MATCH_CODES,
+    LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES, RENDER_CODES,
+    SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, TEMPLATE_CODES,
 };
 use super::{
     cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
