@@ -91,7 +91,8 @@ fn the_table_of_the_document_has_the_defaults() {
             // Others are described in words.
             let is_literal = value.starts_with('`') || value.starts_with(|c: char| c.is_ascii_digit());
             if is_literal && !field.contains("NAME") {
-                let default = default_of(&defaults, &field).unwrap_or_else(|| panic!("there is no `{field}`"));
+                let default =
+                    default_of(&defaults, &field).unwrap_or_else(|| panic!("there is no `{field}`"));
                 let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
                 assert_eq!(value.trim_matches('`'), default, "{field}");
             }
