@@ -73,11 +73,7 @@ fn run_process(points: u64, kind: &str, folder: &Folder) -> ChildReport {
 }
 
 /// Starts on what the dead process left, and holds it against what its client had seen. Gives the frames of all messages.
-async fn restart_and_compare(
-    folder: Folder,
-    report: &ChildReport,
-    points: u64,
-) -> (Folder, Vec<String>) {
+async fn restart_and_compare(folder: Folder, report: &ChildReport, points: u64) -> (Folder, Vec<String>) {
     let config = test_config(&folder);
     let mut server = TestServer::serve(folder, config).await;
     if let Some(key) = report.find("key") {
@@ -100,10 +96,7 @@ async fn restart_and_compare(
     let changed_settings =
         (settings.json["text_language"] == "en", settings.json["thought_display"] == "hidden");
     assert_eq!(changed_settings.0, changed_settings.1, "{points}: half a change");
-    assert!(
-        changed_settings.0 || report.find("settings").is_none(),
-        "{points}: a change was lost"
-    );
+    assert!(changed_settings.0 || report.find("settings").is_none(), "{points}: a change was lost");
     let listing = server.get("/api/v1/conversations").await.json;
     let conversations = listing["data"].as_array().unwrap();
     let mut frames = Vec::new();

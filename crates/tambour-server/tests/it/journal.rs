@@ -10,9 +10,7 @@ use tambour_server::store::{
     RunEnd, SqliteStore, Store as _, WriteOutcome,
 };
 
-use crate::child_process::{
-    child_arguments, child_command, die_at, run_async, run_child, run_passing_child,
-};
+use crate::child_process::{child_arguments, child_command, die_at, run_async, run_child, run_passing_child};
 use crate::server::{Folder, with_timeout};
 
 /// Entries of one batch, and batches of one message.

@@ -48,7 +48,8 @@ impl ServerProcess {
 
     fn in_folder(folder: Folder, mock: &MockServer, content: bool, durable: bool) -> ServerProcess {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
-        let arguments = json!({"upstream": mock.url(), "content": content, "durable": durable, "folder": folder.0});
+        let arguments =
+            json!({"upstream": mock.url(), "content": content, "durable": durable, "folder": folder.0});
         let mut child = child_command("server_process::child", &arguments)
             // The number of arenas of an allocator depends on the load of the machine, and their memory is not ours.
             .env("MALLOC_ARENA_MAX", "1")

@@ -161,8 +161,7 @@ async fn a_crash_leaves_whole_messages_only() {
         }
         deaths += 1;
         let Some(conversation) = report.find("conversation").and_then(Value::as_str) else { continue };
-        let chat =
-            StateChat { server: start_server(folder).await, conversation: conversation.to_owned() };
+        let chat = StateChat { server: start_server(folder).await, conversation: conversation.to_owned() };
         let state = chat.state().await;
         let last = report.values("reply").last().and_then(Value::as_str).unwrap_or("nothing");
         // all of a message or nothing, and all of each message whose end a client has seen.
