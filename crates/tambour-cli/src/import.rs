@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::normalize::normalize_entry;
 use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::skein::from_import;
 
-use crate::prompt::skein_from_import;
 use crate::{CommandOutcome, input, output};
 
 /// Import character cards, lorebooks and presets (JSON, PNG, CHARX) as prompts
@@ -103,7 +103,7 @@ fn write_import(
             let (text, end) = if args.v3 {
                 (format!("{}\n", serde_json::to_string_pretty(&imported_file.export())?), "json")
             } else {
-                (skein_from_import(imported_file).to_yaml(), "yaml")
+                (from_import(imported_file).to_yaml(), "yaml")
             };
             let path = folder.join(unique_file_name(&imported_file.name, end, names));
             // Write to a temporary name, then rename: no file stays half written.
@@ -115,7 +115,7 @@ fn write_import(
                 writeln!(stdout, "{}", path.display())?;
             }
         }
-        None if !args.json => write!(stdout, "{}", skein_from_import(imported_file).to_yaml())?,
+        None if !args.json => write!(stdout, "{}", from_import(imported_file).to_yaml())?,
         None => {}
     }
     stdout.flush()?;

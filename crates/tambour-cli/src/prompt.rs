@@ -10,8 +10,6 @@ use tambour_prompt::jinja::{Budget, Engine};
 
 use crate::CommandOutcome;
 
-pub(crate) use render::skein_from_import;
-
 /// Prompts and their templates
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  \

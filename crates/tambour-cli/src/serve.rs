@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use tambour_server::upstream::UpstreamKind;
 use tambour_server::{Config, ConfigError, Server, StartError, logs};
 
 use crate::{CommandOutcome, output};
@@ -26,8 +27,8 @@ pub(crate) struct ServeCommand {
     /// Database: `sqlite:FILE`; default: `tambour.sqlite` in the data folder
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Source of replies: `openai=URL`, `anthropic=URL`, `gemini=URL`, `ollama=URL`, `replay=FILE` or `demo`
-    #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM")]
+    #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM",
+        help = format!("Source of replies: {}", UpstreamKind::list_argument_forms("`")))]
     upstream: Option<String>,
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
@@ -107,10 +108,7 @@ impl ServeCommand {
                 Ok(value) if value == *upstream => "TAMBOUR_UPSTREAM",
                 _ => "--upstream",
             };
-            let source_error = |error| ConfigError(format!("{source}: {error}"));
-            config.add_upstream(upstream, self.model.clone()).map_err(source_error)?;
-            let name = upstream.split_once('=').map_or(upstream.as_str(), |(kind, _)| kind);
-            config.note_source(&format!("upstreams.{name}"), source);
+            config.add_upstream_from(source, upstream, self.model.clone())?;
         }
         Ok(config)
     }

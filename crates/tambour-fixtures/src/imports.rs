@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
 use tambour::yaml;
 use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file, normalize::normalize_entry};
-use tambour_prompt::skein::{RenderOptions, Skein, from_book, from_card, from_preset};
+use tambour_prompt::skein::{RenderOptions, Skein, from_import};
 
 use crate::random::RandomSource;
 
@@ -39,11 +39,7 @@ fn check_import(imported_file: &ImportedFile) {
         assert_eq!(reimported.card, imported_file.card, "{out}");
         assert_eq!(reimported.entries, imported_file.entries, "{out}");
     }
-    let skein = match imported_file.kind {
-        ImportedFileKind::Card => from_card(imported_file),
-        ImportedFileKind::Preset => from_preset(imported_file),
-        _ => from_book(imported_file),
-    };
+    let skein = from_import(imported_file);
     let yaml_text = skein.to_yaml();
     let parsed = Skein::from_yaml("it", &yaml_text).unwrap_or_else(|error| panic!("{error}:\n{yaml_text}"));
     assert_eq!(parsed, skein, "{yaml_text}");

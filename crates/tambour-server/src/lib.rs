@@ -13,6 +13,7 @@ pub mod upstream;
 
 #[doc(hidden)]
 pub use base::fail;
+pub use base::tokenizer::Tokenizer;
 pub use config::{Config, ConfigError};
 pub use http::openapi::description as openapi;
 pub use run::prompts;

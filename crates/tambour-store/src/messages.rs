@@ -107,6 +107,17 @@ pub struct RowPage<T> {
     pub has_more: bool,
 }
 
+impl<T> RowPage<T> {
+    /// Makes a page of the first `limit` rows; one beyond them shows that more follow.
+    #[must_use]
+    pub fn from_rows(mut rows: Vec<T>, limit: u32) -> RowPage<T> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        RowPage { rows, has_more }
+    }
+}
+
 impl TurnHistory {
     /// Returns the bytes read for it.
     pub(super) fn size(&self) -> usize {

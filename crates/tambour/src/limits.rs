@@ -38,7 +38,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            input: 16 << 20,
+            input: Limits::DEFAULT_INPUT,
             depth: 128,
             hold: 64 << 10,
             value: 4 << 20,
@@ -54,6 +54,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Default of [`Limits::input`].
+    pub const DEFAULT_INPUT: usize = 16 << 20;
+
     /// Most bytes of text held back after any byte: an unfinished tag and another one before it,
     /// which may continue after a removed tag; a line that has a tag in an open code span, or the 1,024 bytes
     /// that may precede the title of a phase; and the start of a marker or character. Text bounded by `hold`

@@ -21,8 +21,8 @@ use crate::decode::{EventLines, Finish};
 use crate::repair::{RepairedReply, ReplyRepair};
 use crate::{CommandOutcome, args, json, output};
 
-/// Longest text in bytes, that of one reply ([`Limits::input`]).
-pub(super) const MAX_TEXT_BYTES: usize = 16 << 20;
+/// Longest text in bytes, that of one reply.
+pub(super) const MAX_TEXT_BYTES: usize = Limits::DEFAULT_INPUT;
 
 /// Tool of the server.
 pub(super) struct McpToolEntry {
@@ -238,9 +238,8 @@ fn build_options(profile: Profile, arguments: &Map<String, Value>) -> Result<Opt
 }
 
 fn check_size(text: &str) -> Result<()> {
-    let max = Limits::default().input.min(MAX_TEXT_BYTES);
-    if text.len() > max {
-        bail!("`text` has {} bytes, and at most {max} are read", text.len());
+    if text.len() > MAX_TEXT_BYTES {
+        bail!("`text` has {} bytes, and at most {MAX_TEXT_BYTES} are read", text.len());
     }
     Ok(())
 }

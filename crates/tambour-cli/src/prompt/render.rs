@@ -4,15 +4,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::card::import_file;
 use tambour_prompt::jinja::{Engine, PromptContext as Variables, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
-use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
-use tambour_prompt::tokens;
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_import};
+use tambour_server::Tokenizer;
 
 use crate::{CommandOutcome, args, input, output};
 
@@ -37,8 +37,8 @@ pub(crate) struct RenderCommand {
     #[arg(long, value_name = "N")]
     max_context: Option<usize>,
     /// Tokenizer that counts tokens
-    #[arg(long, value_enum, default_value_t = TokenizerChoice::O200k)]
-    tokenizer: TokenizerChoice,
+    #[arg(long, default_value = Tokenizer::default().name(), value_parser = tokenizer_parser())]
+    tokenizer: Tokenizer,
     /// JSON file with timed effects of world info (sticky, cooldown); created if missing, updated after each turn
     #[arg(long, value_name = "FILE")]
     timed: Option<PathBuf>,
@@ -52,24 +52,11 @@ pub(crate) struct RenderCommand {
     file: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum TokenizerChoice {
-    /// Encoding of newer OpenAI models
-    O200k,
-    /// Encoding of GPT-4
-    Cl100k,
-    /// Quarter of a token for an ASCII character, one token for any other
-    Estimate,
-}
-
-impl TokenizerChoice {
-    fn count(self, text: &str) -> usize {
-        match self {
-            TokenizerChoice::O200k => bpe_openai::o200k_base().count(text),
-            TokenizerChoice::Cl100k => bpe_openai::cl100k_base().count(text),
-            TokenizerChoice::Estimate => tokens::estimate_tokens(text),
-        }
-    }
+/// Parser of the names of tokenizers.
+fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
+    let values =
+        Tokenizer::ALL.map(|tokenizer| PossibleValue::new(tokenizer.name()).help(tokenizer.description()));
+    PossibleValuesParser::new(values).map(|name| Tokenizer::from_name(&name).expect("it is a possible value"))
 }
 
 pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
@@ -195,22 +182,13 @@ fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Ske
                         output::print_error(&format!("{name}: {warning}"));
                     }
                     told_warnings.extend(imported_file.warnings.iter().cloned());
-                    skein_from_import(&imported_file)
+                    from_import(&imported_file)
                 }));
             }
         }
     }
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err(format!("{name}: not UTF-8 text"))) };
     Ok(Skein::from_yaml("it", &text).map_err(named_error))
-}
-
-/// Converts an import to a prompt.
-pub(crate) fn skein_from_import(imported_file: &ImportedFile) -> Skein {
-    match imported_file.kind {
-        ImportedFileKind::Card => from_card(imported_file),
-        ImportedFileKind::Preset => from_preset(imported_file),
-        _ => from_book(imported_file),
-    }
 }
 
 /// Prints omissions and warnings, except those already printed for the files.

@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+use tambour::exit::ExitRound;
+use tambour::options::SettingValues;
+use tambour_server::upstream::UpstreamKind;
+
 use crate::{RunOutput, run};
 
 /// Every command, as a list of words.
@@ -88,7 +93,7 @@ fn shells_get_completions() {
 #[test]
 fn every_command_in_the_documents_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    let text = document("docs/cli.md");
     let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     assert!(commands.len() > 10);
     for command in commands {
@@ -99,14 +104,55 @@ fn every_command_in_the_documents_runs() {
     }
 }
 
+/// Text of a document of the repository.
+fn document(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(path)).expect("the document is there")
+}
+
+#[test]
+fn documents_name_every_kind_of_upstream() {
+    let forms: Vec<String> = UpstreamKind::all().map(UpstreamKind::argument_form).collect();
+    assert!(document("docs/cli.md").contains(&format!("`--upstream {}`", forms.join("|"))));
+    let names: Vec<String> = UpstreamKind::all().map(|kind| format!("`{}`", kind.name())).collect();
+    let row = format!("| `upstreams.NAME.kind` | | `demo` | {};", names.join(", "));
+    assert!(document("docs/http-api.md").contains(&row), "{row}");
+}
+
+#[test]
+fn texts_have_the_rounds_of_the_library() {
+    let read = |round: serde_json::Value| ExitRound::from_json(&round);
+    let default = read(json!({"round": 1})).expect("a round").max_rounds;
+    let most = (1_u32..).take_while(|rounds| read(json!({"round": 1, "max_rounds": rounds})).is_ok()).last();
+    let most = most.expect("one is allowed");
+    for (rounds, is_usage_error) in [(most, false), (most + 1, true)] {
+        let ran = run(&["decode", "--round", "1", "--max-rounds", &rounds.to_string()], "x");
+        assert_eq!(ran.code == Some(2), is_usage_error, "{rounds}: {ran:?}");
+    }
+    let (most, default) = (most.to_string(), format!("default: {default}"));
+    let help = run(&["decode", "-h"], "").stdout;
+    let help = help.lines().find(|line| line.contains("--max-rounds")).expect("an option").to_owned();
+    let page = document("docs/cli.md").replace("default ", "default: ");
+    let row = page.lines().find(|line| line.starts_with("| `--max-rounds N`")).expect("a row");
+    for text in [help.as_str(), row] {
+        assert!(text.contains(&most) && text.contains(&default), "{most}, {default}: {text}");
+    }
+}
+
 #[test]
 fn the_document_names_every_option() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    let text = document("docs/cli.md");
     let ran = run_shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
     for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         let name = setting.name;
-        assert!(text.contains(&format!("| `{name}` |")), "{name} is not in docs/cli.md");
+        let row = text.lines().find_map(|line| line.strip_prefix(&format!("| `{name}` | ")));
+        let values = row.unwrap_or_else(|| panic!("{name} is not in docs/cli.md"));
+        let first = match setting.accepts {
+            SettingValues::Number(unit, _) => format!("{unit}, {} |", setting.default),
+            SettingValues::Choice(..) | SettingValues::Flag(_) => format!("`{}`", setting.default),
+            SettingValues::Text(_) | SettingValues::Json(_) => String::new(),
+        };
+        assert!(values.starts_with(&first), "{name}: the default comes first, {first}: {values}");
         assert!(ran.stdout.contains(name), "{name} is not in the help");
     }
 }

@@ -4,10 +4,20 @@
 use serde_json::{Map, Value, json};
 
 use super::super::card::normalize::{self, normalize_entry};
-use super::super::card::{ImportedFile, PresetItem, PromptPreset};
+use super::super::card::{ImportedFile, ImportedFileKind, PresetItem, PromptPreset};
 use super::super::lore::{EntryPosition, LoreEntry, MessageRole, ScanSettings};
 use super::super::macros;
 use super::{BlockBody, Skein, SkeinBlock, SkeinSlot};
+
+/// Builds a prompt from an imported file of any kind.
+#[must_use]
+pub fn from_import(imported_file: &ImportedFile) -> Skein {
+    match imported_file.kind {
+        ImportedFileKind::Card => from_card(imported_file),
+        ImportedFileKind::Preset => from_preset(imported_file),
+        ImportedFileKind::Lorebook => from_book(imported_file),
+    }
+}
 
 /// Builds a complete prompt from a card: instruction, world info before, character, world info after,
 /// examples, history, final instruction. The fields of the card are in the variable `char`.

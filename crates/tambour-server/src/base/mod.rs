@@ -14,6 +14,7 @@ pub(crate) mod secrets;
 pub(crate) mod self_woken;
 pub(crate) mod settings;
 pub(crate) mod token_counts;
+pub(crate) mod tokenizer;
 pub(crate) mod urls;
 
 pub use tambour_store::fail;

@@ -24,7 +24,7 @@ use crate::mcp::McpSection;
 pub use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolLimits;
 pub use crate::upstream::{Price, UpstreamConfig};
-use crate::upstream::{ServiceKind, Timeouts, UPSTREAM_KEY, Upstream, UpstreamSection};
+use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE_FIELDS;
 
@@ -126,7 +126,7 @@ pub struct RetentionConfig {
 impl Default for Config {
     fn default() -> Config {
         let demo = UpstreamConfig {
-            kind: "demo".into(),
+            kind: UpstreamKind::Demo.name().to_owned(),
             url: String::new(),
             model: None,
             key_env: None,
@@ -138,7 +138,7 @@ impl Default for Config {
             data: PathBuf::from("tambour-data"),
             database: None,
             durable: false,
-            upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
+            upstreams: BTreeMap::from([(demo.kind.clone(), demo)]),
             default_upstream: None,
             currency: "USD".to_owned(),
             aliases: BTreeMap::new(),
@@ -190,31 +190,32 @@ impl Config {
     }
 
     /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`,
-    /// `demo`) and makes it the default.
+    /// `demo`) and makes it the default. Returns its name, which is that of the kind.
     ///
     /// # Errors
     /// The kind is unknown.
-    pub fn add_upstream(&mut self, description: &str, model: Option<String>) -> Result<(), ConfigError> {
-        let (kind, url) = description.split_once('=').unwrap_or((description, ""));
-        let service = ServiceKind::from_name(kind).is_some();
-        if kind != "demo" && (url.is_empty() || !(service || kind == "replay")) {
-            let services = ServiceKind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
-            return Err(ConfigError(format!(
-                "`{description}` is not an upstream; give {services}, replay=FILE or demo"
-            )));
-        }
-        let key_env = service.then(|| UPSTREAM_KEY.to_owned());
-        let (kind, url) = (kind.to_owned(), url.to_owned());
-        let upstream = UpstreamConfig {
-            kind: kind.clone(),
-            url,
-            model,
-            key_env,
-            key_file: None,
-            prices: BTreeMap::new(),
-        };
-        self.upstreams.insert(kind.clone(), upstream);
-        self.default_upstream = Some(kind);
+    pub fn add_upstream(&mut self, argument: &str, model: Option<String>) -> Result<String, ConfigError> {
+        let upstream = UpstreamConfig::from_argument(argument, model)?;
+        let name = upstream.kind.clone();
+        self.upstreams.insert(name.clone(), upstream);
+        self.default_upstream = Some(name.clone());
+        Ok(name)
+    }
+
+    /// Adds an upstream as [`Config::add_upstream`] does; errors about it name `source`, the flag or variable
+    /// that gave it.
+    ///
+    /// # Errors
+    /// The kind is unknown.
+    pub fn add_upstream_from(
+        &mut self,
+        source: &str,
+        argument: &str,
+        model: Option<String>,
+    ) -> Result<(), ConfigError> {
+        let name =
+            self.add_upstream(argument, model).map_err(|error| ConfigError(format!("{source}: {error}")))?;
+        self.note_source(&format!("upstreams.{name}"), source);
         Ok(())
     }
 

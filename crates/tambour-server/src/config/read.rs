@@ -57,18 +57,11 @@ impl Config {
         config.unknown_variables = unknown_variables;
         config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
         if let Some(upstream) = upstream {
-            let upstream_error = |error| ConfigError(format!("TAMBOUR_UPSTREAM: {error}"));
-            config.add_upstream(&upstream, model).map_err(upstream_error)?;
-            config.note_source(&format!("upstreams.{}", kind_of_upstream(&upstream)), "TAMBOUR_UPSTREAM");
+            config.add_upstream_from("TAMBOUR_UPSTREAM", &upstream, model)?;
         }
         config.database_file()?;
         Ok(config)
     }
-}
-
-/// Returns the kind of an upstream given as `KIND=WHERE`, which is also its name.
-fn kind_of_upstream(description: &str) -> &str {
-    description.split_once('=').map_or(description, |(kind, _)| kind)
 }
 
 fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {

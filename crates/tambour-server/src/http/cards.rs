@@ -8,13 +8,14 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tambour_prompt::skein::from_import;
 
 use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
 use crate::http::app::App;
-use crate::run::skeins::{import_to_skein, missing_import, reparse_import};
+use crate::run::skeins::{missing_import, reparse_import};
 use crate::store::{ImportKind, ImportRow};
 
 /// Query of a card or lorebook.
@@ -102,7 +103,7 @@ async fn show(
             }
             json["entries"] = json!(imported_file.entries);
             json["warnings"] = json!(imported_file.warnings);
-            json["skein"] = import_to_skein(&imported_file).to_value();
+            json["skein"] = from_import(&imported_file).to_value();
             Ok(Json(json).into_response())
         })
         .await?

@@ -108,7 +108,7 @@ pub(super) async fn list(
         return search(&app, &caller.owner, text, after, limit).await.map(Json);
     }
     let page = app.store.conversations(&caller.owner, after, limit).await?;
-    Ok(Json(page::page_json(&page.rows.iter().map(conversation_json).collect::<Vec<Value>>(), page.has_more)))
+    Ok(Json(page::page_json(page, |row| conversation_json(&row))))
 }
 
 /// `POST /api/v1/conversations`

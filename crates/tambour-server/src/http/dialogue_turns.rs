@@ -23,8 +23,8 @@ use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::run::dialogues::{self, DialogueOrigin, ForkOrigin, OwnerTemplates, TurnRecord};
 use crate::run::skeins;
-use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
+use crate::store::{DialogueRow, RowPage};
 
 /// Most turns of a test that runs here: each renders a prompt.
 const MAX_TEST_TURNS: usize = 500;
@@ -56,7 +56,7 @@ pub(super) async fn list(
     QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     find_owned(&app, &caller, &id).await?;
-    let (limit, after) = (query.limit()? as usize, query.after());
+    let (limit, after) = (query.limit()?, query.after());
     let (mut has_begun, mut rows) = (after.is_none(), Vec::new());
     let collect = |_, turn: TurnRecord| {
         if has_begun {
@@ -64,15 +64,13 @@ pub(super) async fn list(
         } else {
             has_begun = after == Some(turn.turn.as_str());
         }
-        if rows.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if rows.len() > limit as usize { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     dialogues::for_each_turn(&app, &id, collect).await?;
     if let Some(after) = after.filter(|_| !has_begun) {
         return Err(page::unknown_cursor(after));
     }
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    Ok(Json(page::page_json(&rows, has_more)))
+    Ok(Json(page::page_json(RowPage::from_rows(rows, limit), |row| row)))
 }
 
 /// `POST /api/v1/dialogues/{id}/forks`: creates another dialogue in the state before a turn of this one.

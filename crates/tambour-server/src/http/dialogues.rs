@@ -36,8 +36,8 @@ use crate::run::run_registry::RunningTurn;
 use crate::run::runner::retry_close;
 use crate::store::DocumentKind::Script;
 use crate::store::{
-    AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RunKind, StoreError,
-    WriteOutcome,
+    AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RowPage, RunKind,
+    StoreError, WriteOutcome,
 };
 
 /// Most bytes of a user's text, of the variables and of an answer.
@@ -218,8 +218,7 @@ pub(super) async fn list(
         status: status.as_deref(),
     };
     let page = app.store.dialogues(&caller.owner, filter, after, page::check_limit(query.limit)?).await?;
-    let data: Vec<Value> = page.rows.iter().map(dialogue_json).collect();
-    Ok(Json(page::page_json(&data, page.has_more)))
+    Ok(Json(page::page_json(page, |row| dialogue_json(&row))))
 }
 
 /// `GET /api/v1/dialogues/{id}`
@@ -295,27 +294,21 @@ pub(super) async fn trace(
         })?,
     };
     let limit = query.limit()?;
-    let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
-    let has_more = rounds.len() > limit as usize;
-    rounds.truncate(limit as usize);
+    let page = RowPage::from_rows(app.store.rounds(&row.id, after, limit + 1).await?, limit);
     let runs = !app.running.active_turns(&row.id).is_empty();
-    let last = rounds.len().checked_sub(1).filter(|_| !has_more);
-    let data: Vec<Value> = rounds
-        .into_iter()
-        .enumerate()
-        .map(|(place, (number, record))| {
-            let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
-            record["number"] = number.into();
-            // Only the last call of a running turn can be in progress; the server did not see the end of any
-            // other.
-            if record["status"] == "running" && !(runs && last == Some(place)) {
-                record["status"] = "interrupted".into();
-                record["error"] = json!(dialogues::interrupted_call());
-            }
-            record
-        })
-        .collect();
-    Ok(Json(page::page_json(&data, has_more)))
+    let last = page.rows.last().map(|(number, _)| *number).filter(|_| !page.has_more);
+    let round_json = |(number, record): (i64, String)| {
+        let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
+        record["number"] = number.into();
+        // Only the last call of a running turn can be in progress; the server did not see the end of any
+        // other.
+        if record["status"] == "running" && !(runs && last == Some(number)) {
+            record["status"] = "interrupted".into();
+            record["error"] = json!(dialogues::interrupted_call());
+        }
+        record
+    };
+    Ok(Json(page::page_json(page, round_json)))
 }
 
 /// `POST /api/v1/dialogues/{id}/input`

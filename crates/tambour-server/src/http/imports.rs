@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::skein::from_import;
 
 use super::cards::id_field;
 use super::keys::Caller;
@@ -23,7 +24,6 @@ use crate::base::cpu_pool::DropFlag;
 use crate::base::ids;
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
-use crate::run::skeins::import_to_skein;
 use crate::store::{ImportKind, ImportQuota, ImportRow};
 
 /// Path of the operation, whose bodies may be longer than others.
@@ -211,7 +211,7 @@ fn to_rows(found: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
             ImportedFileKind::Lorebook => ImportKind::Lorebook,
             ImportedFileKind::Preset => {
                 // A preset is only an order of blocks: its Skein is returned and not stored.
-                report["skein"] = import_to_skein(&imported_file).to_value();
+                report["skein"] = from_import(&imported_file).to_value();
                 reports.push(report);
                 continue;
             }

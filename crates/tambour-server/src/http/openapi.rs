@@ -26,8 +26,8 @@ use super::tool_answers::{PostedConfirmation, PostedError, PostedResult, ToolCon
 use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
+use crate::base::tokenizer::Tokenizer;
 use crate::config::reading_defaults::{self, Contract};
-use crate::run::skeins::Tokenizer;
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 
@@ -115,8 +115,7 @@ fn schema_ref(schema: &str) -> Value {
 }
 
 fn operation_json(operation: &ApiOperation) -> Value {
-    let doc = operation_docs::doc_of(operation);
-    let example = |part| doc.and_then(|doc| doc.example(part)).cloned();
+    let example = |part| operation_docs::example(operation, part).cloned();
     let mut content = match operation.response {
         ResponseContent::Json(schema) => json!({"application/json": {"schema": schema_ref(schema)}}),
         ResponseContent::Events if operation.path.starts_with("/api/v1/") => {
@@ -134,13 +133,11 @@ fn operation_json(operation: &ApiOperation) -> Value {
         "responses": {
             operation.status: {"description": "done", "content": content},
         },
+        "operationId": operation.id,
+        "tags": [operation.tag],
     });
-    if let Some(doc) = doc {
-        operation_object["operationId"] = doc.id.into();
-        operation_object["tags"] = json!([doc.tag]);
-        for (status, codes) in doc.problems(operation) {
-            operation_object["responses"][status.to_string()] = problem_response(operation, status, &codes);
-        }
+    for (status, codes) in operation_docs::problems(operation) {
+        operation_object["responses"][status.to_string()] = problem_response(operation, status, &codes);
     }
     let mut parameters = Vec::new();
     for name in ["id", "name", "turn"] {
@@ -318,7 +315,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
         }
         _ => {}
     }
-    if operation.stored_response.is_some() || operation_docs::handles_idempotency(operation) {
+    if operation.stored_response.is_some() || operation.handles_idempotency() {
         let doc = match operation.stored_response {
             Some(ResponseStorage::Secret(lifetime)) => {
                 let seconds = lifetime.as_secs();

@@ -1,22 +1,10 @@
-//! Description of each operation besides its route: id, tag, problems, examples.
+//! Documentation of operations besides their table: tags, problems, examples.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::routes::ApiOperation;
-
-/// Description of an operation.
-pub(super) struct OperationDoc {
-    method: &'static str,
-    path: &'static str,
-    /// Public operation id.
-    pub(super) id: &'static str,
-    /// Tag of the operation.
-    pub(super) tag: &'static str,
-    /// Problem codes besides those that follow from its kind.
-    own_codes: &'static [&'static [&'static str]],
-}
 
 /// Tags with their descriptions.
 pub(super) const TAGS: [(&str, &str); 13] = [
@@ -150,23 +138,25 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ),
 ];
 
-type Codes = &'static [&'static str];
+/// Codes that go together.
+pub(super) type Codes = &'static [&'static str];
 
 const KEY_CODES: Codes =
     &["unauthorized", "behind_proxy", "foreign_origin", "internal_error", "store_unavailable"];
 const BODY_CODES: Codes = &["malformed_request", "slow_body", "too_large", "too_many_values", "overloaded"];
 const JSON_CODES: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
-const IDEMPOTENCY_CODES: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
+pub(super) const IDEMPOTENCY_CODES: Codes =
+    &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
 /// For operations that read a query.
-const QUERY_CODES: Codes = &["unknown_field", "invalid_field"];
-const LISTING_CODES: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
-const PATH_CODES: Codes = &["not_found"];
-const ADMIN_CODES: Codes = &["forbidden"];
-const STREAM_CODES: Codes = &["too_many_streams", "server_full", "damaged"];
-const SCHEMA_CODES: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
+pub(super) const QUERY_CODES: Codes = &["unknown_field", "invalid_field"];
+pub(super) const LISTING_CODES: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
+pub(super) const PATH_CODES: Codes = &["not_found"];
+pub(super) const ADMIN_CODES: Codes = &["forbidden"];
+pub(super) const STREAM_CODES: Codes = &["too_many_streams", "server_full", "damaged"];
+pub(super) const SCHEMA_CODES: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
 /// For work that may take long and waits for the CPU pool.
-const POOL_CODES: Codes = &["too_many_running"];
-const MESSAGE_CODES: Codes = &[
+pub(super) const POOL_CODES: Codes = &["too_many_running"];
+pub(super) const MESSAGE_CODES: Codes = &[
     "closing",
     "conversation_busy",
     "damaged",
@@ -187,178 +177,50 @@ const MESSAGE_CODES: Codes = &[
     "unknown_upstream",
 ];
 /// For paths next to fixed ones, such as `/scripts/validate`.
-const FIXED_PATH_CODES: Codes = &["method_not_allowed"];
+pub(super) const FIXED_PATH_CODES: Codes = &["method_not_allowed"];
 /// For writes that accept `If-Match`.
-const IF_MATCH_CODES: Codes = &["changed_meanwhile", "malformed_request"];
-const TEMPLATE_CODES: Codes = &["template_not_found"];
-const SCRIPT_CODES: Codes = &["invalid_script", "too_many"];
-const RENDER_CODES: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
-const STATE_CODES: Codes = &["state_gone"];
-const BUSY_CODES: Codes = &["conversation_busy"];
-const MODEL_CODES: Codes = &["model_not_found"];
-const ANSWER_CODES: Codes = &["already_answered", "message_ended", "not_waiting", "unknown_call"];
-
-macro_rules! about {
-    ($($method:ident $path:literal $id:literal $tag:literal [$($own:expr),*];)+) => {
-        &[$(OperationDoc {
-            method: stringify!($method),
-            path: $path,
-            id: $id,
-            tag: $tag,
-            own_codes: &[$($own),*],
-        }),+]
-    };
-}
-
-const OPERATION_DOCS: &[OperationDoc] = about! {
-    post "/api/v1/messages" "createMessage" "messages" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, IDEMPOTENCY_CODES];
-    get "/api/v1/messages/{id}" "getMessage" "messages" [];
-    delete "/api/v1/messages/{id}" "deleteMessage" "messages" [];
-    get "/api/v1/messages/{id}/events" "followMessage" "messages" [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]];
-    post "/api/v1/messages/{id}/stream_tokens" "createStreamToken" "messages" [];
-    post "/api/v1/messages/{id}/cancel" "cancelMessage" "messages" [];
-    post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [MESSAGE_CODES, SCHEMA_CODES, STATE_CODES, &["overloaded"]];
-    post "/api/v1/messages/{id}/tool_results" "postToolResults" "messages" [ANSWER_CODES];
-    post "/api/v1/messages/{id}/tool_confirmations" "postToolConfirmations" "messages" [ANSWER_CODES];
-    post "/api/v1/decode" "decodeReply" "replies" [SCHEMA_CODES, POOL_CODES, &["invalid_option", "unknown_dialect"]];
-    post "/api/v1/check" "checkReply" "replies" [SCHEMA_CODES, POOL_CODES, &["invalid_option", "unknown_contract"]];
-    get "/api/v1/rules" "listRules" "replies" [];
-    get "/api/v1/rules/{name}" "getRule" "replies" [];
-    get "/api/v1/settings" "getSettings" "settings" [];
-    put "/api/v1/settings" "changeSettings" "settings" [ADMIN_CODES, &["settings_changed"], IF_MATCH_CODES];
-    get "/api/v1/upstreams" "listUpstreams" "settings" [ADMIN_CODES];
-    post "/api/v1/upstreams/{name}/test" "testUpstream" "settings" [ADMIN_CODES, &["rate_limited", "tokens_used_up"]];
-    post "/api/v1/aliases/{name}/test" "testAlias" "settings" [ADMIN_CODES, &["rate_limited", "tokens_used_up", "unknown_upstream"]];
-    get "/api/v1/mcp" "listMcpServers" "settings" [ADMIN_CODES];
-    get "/api/v1/conversations" "listConversations" "conversations" [LISTING_CODES];
-    post "/api/v1/conversations" "createConversation" "conversations" [];
-    get "/api/v1/conversations/{id}" "getConversation" "conversations" [LISTING_CODES];
-    patch "/api/v1/conversations/{id}" "changeConversation" "conversations" [];
-    delete "/api/v1/conversations/{id}" "deleteConversation" "conversations" [];
-    get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
-    get "/api/v1/conversations/{id}/state" "getState" "conversations" [STATE_CODES, QUERY_CODES, POOL_CODES];
-    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [STATE_CODES, QUERY_CODES, POOL_CODES];
-    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES];
-    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES];
-    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [STATE_CODES, BUSY_CODES, IF_MATCH_CODES];
-    get "/api/v1/tools" "listTools" "tools" [LISTING_CODES];
-    get "/api/v1/tools/{name}" "getTool" "tools" [];
-    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN_CODES, SCHEMA_CODES, POOL_CODES, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];
-    delete "/api/v1/tools/{name}" "deleteTool" "tools" [&["tool_of_server"]];
-    post "/api/v1/tools/{name}/calls" "callTool" "tools" [PATH_CODES, SCHEMA_CODES, POOL_CODES, &["confirmation_required", "damaged", "forbidden", "model_forbidden", "rate_limited", "tokens_used_up", "tool_of_client", "tool_unavailable"]];
-    get "/api/v1/scripts" "listScripts" "scripts" [LISTING_CODES];
-    post "/api/v1/scripts" "createScript" "scripts" [SCRIPT_CODES, IDEMPOTENCY_CODES, POOL_CODES, &["malformed_request"]];
-    post "/api/v1/scripts/validate" "validateScript" "scripts" [POOL_CODES];
-    get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY_CODES, FIXED_PATH_CODES];
-    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT_CODES, FIXED_PATH_CODES, POOL_CODES, IF_MATCH_CODES];
-    delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [FIXED_PATH_CODES, IF_MATCH_CODES];
-    post "/api/v1/scripts/{id}/replay" "replayTest" "scripts" [POOL_CODES, &["invalid_script", "invalid_test"]];
-    post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [IF_MATCH_CODES];
-    get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTING_CODES];
-    get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [QUERY_CODES, &["missing_field"]];
-    get "/api/v1/templates" "listTemplates" "scripts" [LISTING_CODES];
-    get "/api/v1/templates/{name}" "getTemplate" "scripts" [QUERY_CODES, TEMPLATE_CODES];
-    put "/api/v1/templates/{name}" "putTemplate" "scripts" [IF_MATCH_CODES, &["too_many"]];
-    delete "/api/v1/templates/{name}" "deleteTemplate" "scripts" [TEMPLATE_CODES, IF_MATCH_CODES];
-    post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE_CODES, IF_MATCH_CODES];
-    get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTING_CODES, TEMPLATE_CODES];
-    get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [QUERY_CODES, TEMPLATE_CODES, &["missing_field"]];
-    get "/api/v1/dialogues" "listDialogues" "dialogues" [LISTING_CODES];
-    post "/api/v1/dialogues" "createDialogue" "dialogues" [IDEMPOTENCY_CODES, &["invalid_script", "not_found", "not_published", "unknown_session", "unknown_start"]];
-    get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
-    delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
-    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [IDEMPOTENCY_CODES, STREAM_CODES, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
-    get "/api/v1/dialogues/{id}/turns" "listTurns" "dialogues" [LISTING_CODES];
-    get "/api/v1/dialogues/{id}/turns/{turn}/events" "followTurn" "dialogues" [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]];
-    post "/api/v1/dialogues/{id}/cancel" "cancelDialogue" "dialogues" [];
-    get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [QUERY_CODES];
-    post "/api/v1/dialogues/{id}/forks" "createFork" "dialogues" [];
-    post "/api/v1/dialogues/{id}/play" "playDialogue" "dialogues" [&["closing", "model_forbidden", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
-    get "/api/v1/dialogues/{id}/coverage" "getCoverage" "dialogues" [];
-    get "/api/v1/dialogues/{id}/test" "getTest" "dialogues" [&["no_turns"]];
-    post "/api/v1/imports" "createImports" "prompts" [POOL_CODES, &["broken_file", "too_many_imports"]];
-    get "/api/v1/cards" "listCards" "prompts" [LISTING_CODES];
-    get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY_CODES, POOL_CODES, &["damaged"]];
-    delete "/api/v1/cards/{id}" "deleteCard" "prompts" [];
-    get "/api/v1/lorebooks" "listLorebooks" "prompts" [LISTING_CODES];
-    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [QUERY_CODES, POOL_CODES, &["damaged"]];
-    delete "/api/v1/lorebooks/{id}" "deleteLorebook" "prompts" [];
-    post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDER_CODES, PATH_CODES, POOL_CODES];
-    post "/api/v1/macros/migrate" "migrateMacros" "prompts" [POOL_CODES];
-    get "/api/v1/keys" "listKeys" "keys" [ADMIN_CODES, LISTING_CODES];
-    post "/api/v1/keys" "createKey" "keys" [ADMIN_CODES, &["first_key_admin", "unknown_alias"]];
-    patch "/api/v1/keys/{id}" "changeKey" "keys" [ADMIN_CODES, &["damaged", "unknown_alias"]];
-    delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN_CODES, &["own_key"]];
-    get "/api/v1/figures" "getFigures" "server" [QUERY_CODES];
-    get "/api/v1/usage" "getUsage" "keys" [QUERY_CODES];
-    post "/v1/chat/completions" "createChatCompletion" "openai" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, MODEL_CODES];
-    get "/v1/models" "listModels" "openai" [];
-    get "/v1/models/{*name}" "getModel" "openai" [MODEL_CODES];
-    post "/v1/responses" "createResponse" "openai" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, MODEL_CODES];
-    get "/v1/responses/{id}" "getResponse" "openai" [STREAM_CODES, QUERY_CODES];
-    delete "/v1/responses/{id}" "deleteResponse" "openai" [];
-    get "/v1/responses/{id}/input_items" "listInputItems" "openai" [QUERY_CODES];
-    post "/v1/responses/{id}/cancel" "cancelResponse" "openai" [];
-    post "/v1/messages" "createAnthropicMessage" "anthropic" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, MODEL_CODES];
-    post "/v1/messages/count_tokens" "countTokens" "anthropic" [MESSAGE_CODES, SCHEMA_CODES, MODEL_CODES];
-    post "/api/chat" "chat" "agents" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, MODEL_CODES];
-    get "/api/chat/{id}/stream" "resumeChat" "agents" [STREAM_CODES, &["invalid_field"]];
-    post "/api/chat/{id}/stop" "stopChat" "agents" [&["invalid_field"]];
-    post "/ag-ui" "runAgent" "agents" [MESSAGE_CODES, SCHEMA_CODES, STREAM_CODES, MODEL_CODES];
-    get "/healthz" "getHealth" "server" [];
-    get "/readyz" "getReadiness" "server" [];
-    get "/metrics" "getMetrics" "server" [];
-    get "/openapi.json" "getDescription" "server" [];
-    get "/docs" "getDocs" "server" [];
-    get "/docs.js" "getDocsScript" "server" [];
-    get "/" "getHome" "server" [];
-};
+pub(super) const IF_MATCH_CODES: Codes = &["changed_meanwhile", "malformed_request"];
+pub(super) const TEMPLATE_CODES: Codes = &["template_not_found"];
+pub(super) const SCRIPT_CODES: Codes = &["invalid_script", "too_many"];
+pub(super) const RENDER_CODES: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
+pub(super) const STATE_CODES: Codes = &["state_gone"];
+pub(super) const BUSY_CODES: Codes = &["conversation_busy"];
+pub(super) const MODEL_CODES: Codes = &["model_not_found"];
+pub(super) const ANSWER_CODES: Codes = &["already_answered", "message_ended", "not_waiting", "unknown_call"];
 
 /// Examples of requests and responses by operation id.
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
-/// Returns the description of an operation; a test ensures that each has one.
-pub(super) fn doc_of(operation: &ApiOperation) -> Option<&'static OperationDoc> {
-    OPERATION_DOCS.iter().find(|doc| doc.method == operation.method && doc.path == operation.path)
+/// Returns the example of a request or response (`request`, `answer`) of an operation, if there is one.
+pub(super) fn example(operation: &ApiOperation, part: &str) -> Option<&'static Value> {
+    EXAMPLES.get(operation.id)?.get(part)
 }
 
-/// Returns `true` if an operation handles idempotency keys itself.
-pub(super) fn handles_idempotency(operation: &ApiOperation) -> bool {
-    doc_of(operation).is_some_and(|doc| doc.own_codes.concat().contains(&"idempotency_key_reused"))
-}
-
-impl OperationDoc {
-    /// Returns the example of a request or response (`request`, `answer`), if there is one.
-    pub(super) fn example(&self, part: &str) -> Option<&'static Value> {
-        EXAMPLES.get(self.id)?.get(part)
+/// Returns the problems of an operation by status: code and meaning.
+pub(super) fn problems(operation: &ApiOperation) -> Vec<(u16, Vec<(&'static str, &'static str)>)> {
+    let mut codes: Vec<&str> = operation.own_codes.concat();
+    if operation.needs_key() {
+        codes.extend(KEY_CODES);
+        if !matches!(operation.method, "get" | "delete") {
+            codes.extend(BODY_CODES);
+        }
+        if operation.path.contains('{') {
+            codes.extend(PATH_CODES);
+        }
     }
-
-    /// Returns its problems by status: code and meaning.
-    pub(super) fn problems(&self, operation: &ApiOperation) -> Vec<(u16, Vec<(&'static str, &'static str)>)> {
-        let mut codes: Vec<&str> = self.own_codes.concat();
-        if operation.needs_key() {
-            codes.extend(KEY_CODES);
-            if !matches!(operation.method, "get" | "delete") {
-                codes.extend(BODY_CODES);
-            }
-            if operation.path.contains('{') {
-                codes.extend(PATH_CODES);
-            }
-        }
-        if operation.request.is_some() {
-            codes.extend(JSON_CODES);
-        }
-        if operation.stored_response.is_some() {
-            codes.extend(IDEMPOTENCY_CODES);
-        }
-        let mut problems: Vec<(u16, Vec<(&str, &str)>)> = Vec::new();
-        for (code, status, meaning) in PROBLEM_CODES.iter().filter(|(code, ..)| codes.contains(code)) {
-            match problems.last_mut() {
-                Some((last, status_codes)) if last == status => status_codes.push((code, meaning)),
-                _ => problems.push((*status, vec![(code, meaning)])),
-            }
-        }
-        problems
+    if operation.request.is_some() {
+        codes.extend(JSON_CODES);
     }
+    if operation.stored_response.is_some() {
+        codes.extend(IDEMPOTENCY_CODES);
+    }
+    let mut problems: Vec<(u16, Vec<(&str, &str)>)> = Vec::new();
+    for (code, status, meaning) in PROBLEM_CODES.iter().filter(|(code, ..)| codes.contains(code)) {
+        match problems.last_mut() {
+            Some((last, status_codes)) if last == status => status_codes.push((code, meaning)),
+            _ => problems.push((*status, vec![(code, meaning)])),
+        }
+    }
+    problems
 }

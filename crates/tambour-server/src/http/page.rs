@@ -1,4 +1,4 @@
-//! Listings: `limit` and `after`, answered with `data` and `has_more`.
+//! Listings: `limit` and `after`, answered with `data` and `has_more`, from all rows or from a page of the store.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::base::problem::Problem;
+use crate::store::RowPage;
 
 /// Default rows of a page.
 const DEFAULT_LIMIT: u32 = 50;
@@ -41,10 +42,8 @@ impl PageQuery {
             }
             None => 0,
         };
-        let limit = self.limit()? as usize;
-        let has_more = rows.len() > from + limit;
-        let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
-        Ok(page_json(&data, has_more))
+        let rows = rows.into_iter().skip(from).map(|(_, row)| row).collect();
+        Ok(page_json(RowPage::from_rows(rows, self.limit()?), |row| row))
     }
 }
 
@@ -104,6 +103,28 @@ pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
 }
 
 /// Returns the body of a page.
-pub(super) fn page_json(data: &[Value], has_more: bool) -> Value {
-    json!({"data": data, "has_more": has_more})
+pub(super) fn page_json<T>(page: RowPage<T>, row_json: impl FnMut(T) -> Value) -> Value {
+    let data: Vec<Value> = page.rows.into_iter().map(row_json).collect();
+    json!({"data": data, "has_more": page.has_more})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEFAULT_LIMIT, MAX_LIMIT};
+
+    #[test]
+    fn the_description_has_the_limits_of_pages() {
+        let description = crate::http::openapi::description();
+        let limits = format!(", 1 to {MAX_LIMIT}; {DEFAULT_LIMIT} if absent");
+        let paths = description["paths"].as_object().expect("paths").iter();
+        let own_paths = paths.filter(|(path, _)| path.starts_with("/api/v1/"));
+        let parameters = own_paths.flat_map(|(_, methods)| methods["get"]["parameters"].as_array());
+        let mut described = 0;
+        for parameter in parameters.flatten().filter(|parameter| parameter["name"] == "limit") {
+            let text = parameter["description"].as_str().unwrap_or_default();
+            assert!(text.ends_with(&limits), "{text}");
+            described += 1;
+        }
+        assert!(described > 5, "{described}");
+    }
 }

@@ -14,8 +14,9 @@ use tambour_prompt::macros::migrate;
 
 use super::keys::Caller;
 use crate::base::problem::{Problem, parse_body};
+use crate::base::tokenizer::Tokenizer;
 use crate::http::app::App;
-use crate::run::skeins::{PromptParts, RenderSettings, Tokenizer, render, rendered_json};
+use crate::run::skeins::{PromptParts, RenderSettings, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

@@ -10,7 +10,7 @@ use super::page;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::problem::Problem;
 use crate::http::app::App;
-use crate::store::{ConversationRow, MessageRow};
+use crate::store::{ConversationRow, MessageRow, RowPage};
 use crate::upstream::Message;
 
 /// Most characters of the text.
@@ -62,7 +62,7 @@ pub(super) async fn search(
                 || began.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
             if data.len() >= limit as usize || is_over && messages_searched > 0 {
-                return Ok(search_page(&data, true, after.as_deref()));
+                return Ok(search_page(RowPage { rows: data, has_more: true }, after.as_deref()));
             }
             messages_searched += 1;
             if let Some(found) = find_in_conversation(app, &row, &query, &mut bytes_read).await? {
@@ -73,13 +73,13 @@ pub(super) async fn search(
             after = Some(row.id);
         }
         if !page.has_more {
-            return Ok(search_page(&data, false, None));
+            return Ok(search_page(RowPage { rows: data, has_more: false }, None));
         }
     }
 }
 
-fn search_page(data: &[Value], has_more: bool, next: Option<&str>) -> Value {
-    let mut answer = page::page_json(data, has_more);
+fn search_page(page: RowPage<Value>, next: Option<&str>) -> Value {
+    let mut answer = page::page_json(page, |hit| hit);
     answer["next"] = json!(next);
     answer
 }

@@ -25,7 +25,7 @@ use crate::base::cpu_pool::run_in_place;
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::run::states::{self, ChangedState, wait_change_turn};
-use crate::store::{StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
+use crate::store::{RowPage, StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
 
 /// Most mismatches with the schema that are reported.
 const MAX_MISMATCHES: usize = 16;
@@ -200,7 +200,7 @@ pub(super) async fn history(
 ) -> Result<Json<Value>, Problem> {
     find_owned(&app, &caller, &id).await?;
     let HistoryQuery { limit, after, from, to } = query;
-    let limit = usize::try_from(page::check_limit(limit)?).unwrap_or(usize::MAX);
+    let limit = page::check_limit(limit)?;
     let after: i64 = match after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(after)) => after,
@@ -210,9 +210,8 @@ pub(super) async fn history(
         }
     };
     let updates = app.store.state_updates(&id).await?;
-    let mut later_updates = updates.rows.iter().filter(|row| row.position > after);
-    let data: Vec<Value> = later_updates.by_ref().take(limit).map(update_json).collect();
-    let mut answer = page::page_json(&data, later_updates.next().is_some());
+    let later_updates = updates.rows.iter().filter(|row| row.position > after).collect();
+    let mut answer = page::page_json(RowPage::from_rows(later_updates, limit), update_json);
     if from.is_some() || to.is_some() {
         let from = match &from {
             Some(from) => find_point(&app, &id, "from", from).await?,

@@ -12,6 +12,7 @@ use super::page;
 use super::page::QueryParams;
 use crate::base::problem::Problem;
 use crate::http::app::App;
+use crate::store::{RowPage, UsageRow};
 
 /// Query of days and page.
 #[derive(Debug, Deserialize)]
@@ -44,18 +45,13 @@ pub(super) async fn show(
     let limit = page::check_limit(query.limit)?;
     let owner = (!caller.admin).then_some(caller.owner.as_str());
     let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
-    let mut rows = app.store.usage(owner, days, after, limit + 1).await?;
-    let has_more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let data: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "id": format!("{}/{}", row.day, row.key), "day": row.day, "key_id": row.key, "name": row.name,
-                "owner": row.owner, "requests": row.requests, "input_tokens": row.input_tokens,
-                "output_tokens": row.output_tokens, "total_tokens": row.input_tokens.saturating_add(row.output_tokens),
-            })
+    let page = RowPage::from_rows(app.store.usage(owner, days, after, limit + 1).await?, limit);
+    let usage_json = |row: UsageRow| {
+        json!({
+            "id": format!("{}/{}", row.day, row.key), "day": row.day, "key_id": row.key, "name": row.name,
+            "owner": row.owner, "requests": row.requests, "input_tokens": row.input_tokens,
+            "output_tokens": row.output_tokens, "total_tokens": row.input_tokens.saturating_add(row.output_tokens),
         })
-        .collect();
-    Ok(Json(page::page_json(&data, has_more)))
+    };
+    Ok(Json(page::page_json(page, usage_json)))
 }

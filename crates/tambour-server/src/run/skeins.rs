@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::card::{ImportedFile, import_file};
 use tambour_prompt::jinja::{Budget, Engine, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::role;
-use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
-use tambour_prompt::tokens;
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, from_import};
 use uuid::Uuid;
 
 use crate::base::cpu_pool::DropFlag;
 use crate::base::ids;
 use crate::base::problem::Problem;
+use crate::base::tokenizer::Tokenizer;
 use crate::config::skeins::parse_skein;
 use crate::run::engine::RunEngine;
 use crate::store::ImportKind;
@@ -26,29 +25,6 @@ use crate::store::ImportKind;
 const MAX_BOOKS: usize = 20;
 /// Most bytes of all imported files of one prompt.
 const MAX_IMPORT_BYTES: u64 = 64 << 20;
-
-/// Method of counting tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Tokenizer {
-    /// The encoding of newer OpenAI models.
-    #[default]
-    O200k,
-    /// The encoding of GPT-4.
-    Cl100k,
-    /// Estimate: four ASCII characters, or one other character, per token.
-    Estimate,
-}
-
-impl Tokenizer {
-    fn count(self, text: &str) -> usize {
-        match self {
-            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
-            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
-            Tokenizer::Estimate => tokens::estimate_tokens(text),
-        }
-    }
-}
 
 /// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
@@ -78,15 +54,6 @@ pub(crate) struct RenderSettings {
     pub(crate) strict: bool,
     /// Adds the protocol instructions where no slot asks for them.
     pub(crate) instructions: bool,
-}
-
-/// Converts an imported file to a Skein.
-pub(crate) fn import_to_skein(imported_file: &ImportedFile) -> Skein {
-    match imported_file.kind {
-        ImportedFileKind::Card => from_card(imported_file),
-        ImportedFileKind::Preset => from_preset(imported_file),
-        ImportedFileKind::Lorebook => from_book(imported_file),
-    }
 }
 
 /// Converts a library error about the client's input to a problem, with its place.
@@ -148,7 +115,7 @@ pub(crate) async fn render(
         other_files.push(
             run_engine
                 .cpu_pool
-                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| from_import(&found)))
                 .await??,
         );
     }
@@ -258,6 +225,8 @@ pub(crate) fn rendered_json(rendered_prompt: &RenderedPrompt) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tambour_prompt::skein::Skein;
+
     use super::*;
 
     #[test]

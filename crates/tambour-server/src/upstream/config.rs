@@ -7,7 +7,9 @@ use std::sync::Arc;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::{HttpService, Price, RecordedReplies, ReplySource, ServiceKind, Timeouts, Upstream};
+use super::{
+    HttpService, Price, RecordedReplies, ReplySource, ServiceKind, Timeouts, Upstream, UpstreamKind,
+};
 use crate::base::metrics::UpstreamMetrics;
 use crate::base::origins::{ConfigError, ValueOrigins};
 use crate::base::secrets::{parse_key, read_key_file};
@@ -20,7 +22,7 @@ pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
-    /// `openai`, `anthropic`, `gemini`, `ollama`, `replay` or `demo`.
+    /// Name of an [`UpstreamKind`].
     pub kind: String,
     /// Base URL, or the file of the recordings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -37,6 +39,33 @@ pub struct UpstreamConfig {
     /// Prices by model; `*` applies to all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+}
+
+impl UpstreamConfig {
+    /// Reads an upstream given as `KIND=WHERE`, as [`UpstreamKind::argument_form`] has it.
+    ///
+    /// # Errors
+    /// The kind is unknown, or nothing says where.
+    pub(crate) fn from_argument(
+        argument: &str,
+        model: Option<String>,
+    ) -> Result<UpstreamConfig, ConfigError> {
+        let (name, url) = argument.split_once('=').unwrap_or((argument, ""));
+        let kind = UpstreamKind::from_name(name);
+        let Some(kind) = kind.filter(|kind| *kind == UpstreamKind::Demo || !url.is_empty()) else {
+            let forms = UpstreamKind::list_argument_forms("");
+            return Err(ConfigError(format!("`{argument}` is not an upstream; give {forms}")));
+        };
+        let is_service = matches!(kind, UpstreamKind::Service(_));
+        Ok(UpstreamConfig {
+            kind: kind.name().to_owned(),
+            url: url.to_owned(),
+            model,
+            key_env: is_service.then(|| UPSTREAM_KEY.to_owned()),
+            key_file: None,
+            prices: BTreeMap::new(),
+        })
+    }
 }
 
 /// Upstreams of a configuration, with the timeouts and origins that their checks and connections need.
@@ -66,24 +95,26 @@ impl UpstreamSection<'_> {
         let url_error = |field: &str, reason: &str| {
             self.origins.field_error(&format!("upstreams.{name}.{field}"), reason)
         };
-        match settings.kind.as_str() {
-            "demo" => RecordedReplies::load_demo()
+        let Some(kind) = UpstreamKind::from_name(&settings.kind) else {
+            let known_names: Vec<&str> = UpstreamKind::all().map(UpstreamKind::name).collect();
+            let reason = format!(
+                "is `{}`, which is not a known kind; known: {}",
+                settings.kind,
+                known_names.join(", ")
+            );
+            return Err(url_error("kind", &reason));
+        };
+        match kind {
+            UpstreamKind::Demo => RecordedReplies::load_demo()
                 .map(ReplySource::Replay)
                 .map_err(|error| url_error("kind", &error)),
-            "replay" => {
+            UpstreamKind::Replay => {
                 let replies = RecordedReplies::load_file(settings.url.as_ref()).map(ReplySource::Replay);
                 replies.map_err(|error| {
                     url_error("url", &format!("does not name a file of recordings: {error}"))
                 })
             }
-            other => {
-                let Some(kind) = ServiceKind::from_name(other) else {
-                    let known_names = ServiceKind::ALL.map(ServiceKind::name).join(", ");
-                    let reason = format!(
-                        "is `{other}`, which is not a known kind; known: {known_names}, replay, demo"
-                    );
-                    return Err(url_error("kind", &reason));
-                };
+            UpstreamKind::Service(kind) => {
                 let (url, key) = (self.base_url(name, kind, settings)?, self.upstream_key(name, settings)?);
                 HttpService::new(kind, url, settings.model.clone(), key, *self.timeouts)
                     .map(|service| ReplySource::Service(Box::new(service)))

@@ -31,11 +31,7 @@ pub(super) fn chat_attributes(
     request: &ModelRequest,
     content: bool,
 ) -> Vec<KeyValue> {
-    let provider = match target.provider {
-        "gemini" => "gcp.gemini",
-        other => other,
-    };
-    let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.to_owned())];
+    let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, target.provider.to_owned())];
     all.extend(target.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
     if let Some(url) = target.base.and_then(|base| Url::parse(base).ok()) {
         all.extend(url.host_str().map(|host| KeyValue::new(ADDRESS, host.to_owned())));

@@ -1,4 +1,5 @@
-//! Kinds of services, each with its own interface. A new one is a folder, and a line in each match here.
+//! Kinds of upstreams: recordings, and services, each with its own interface. A new service is a folder, and a line in
+//! each match here.
 
 use std::sync::Arc;
 
@@ -83,6 +84,14 @@ impl ServiceKind {
         }
     }
 
+    /// Returns its provider in traces, in the OpenTelemetry convention.
+    pub(super) fn provider(self) -> &'static str {
+        match self {
+            ServiceKind::Gemini => "gcp.gemini",
+            ServiceKind::OpenAi | ServiceKind::Anthropic | ServiceKind::Ollama => self.name(),
+        }
+    }
+
     /// Builds a request to a service of the kind at `base`, which has no trailing slash.
     pub(super) fn build_request(
         self,
@@ -120,6 +129,62 @@ impl ServiceKind {
             ServiceKind::Anthropic => Box::new(anthropic::AnthropicFrames::new(message)),
             ServiceKind::Gemini => Box::new(gemini::GeminiFrames::new(message)),
             ServiceKind::Ollama => Box::new(ollama::OllamaFrames::new(message)),
+        }
+    }
+}
+
+/// Kind of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamKind {
+    /// Service over HTTP.
+    Service(ServiceKind),
+    /// Recordings of a file.
+    Replay,
+    /// Built-in recordings.
+    Demo,
+}
+
+impl UpstreamKind {
+    /// Returns all kinds, services first.
+    pub fn all() -> impl Iterator<Item = UpstreamKind> {
+        let services = ServiceKind::ALL.into_iter().map(UpstreamKind::Service);
+        services.chain([UpstreamKind::Replay, UpstreamKind::Demo])
+    }
+
+    /// Returns its name in a configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            UpstreamKind::Service(kind) => kind.name(),
+            UpstreamKind::Replay => "replay",
+            UpstreamKind::Demo => "demo",
+        }
+    }
+
+    /// Returns the kind with that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<UpstreamKind> {
+        UpstreamKind::all().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the form in which a flag or variable gives an upstream of the kind, such as `replay=FILE`.
+    #[must_use]
+    pub fn argument_form(self) -> String {
+        match self {
+            UpstreamKind::Service(kind) => format!("{}=URL", kind.name()),
+            UpstreamKind::Replay => format!("{}=FILE", self.name()),
+            UpstreamKind::Demo => self.name().to_owned(),
+        }
+    }
+
+    /// Lists the forms of all kinds, each between two `mark`s.
+    #[must_use]
+    pub fn list_argument_forms(mark: &str) -> String {
+        let forms: Vec<String> =
+            UpstreamKind::all().map(|kind| format!("{mark}{}{mark}", kind.argument_form())).collect();
+        match forms.split_last() {
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
         }
     }
 }

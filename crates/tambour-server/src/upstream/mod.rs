@@ -54,7 +54,7 @@ pub(crate) use chat_span_stub::ChatSpan;
 pub use config::UpstreamConfig;
 pub(crate) use config::{UPSTREAM_KEY, UpstreamSection};
 pub use decode::ResponseDecoder;
-pub use kind::ServiceKind;
+pub use kind::{ServiceKind, UpstreamKind};
 pub use message::{CallExtras, Content, Function, Message, NativeCall};
 pub use price::Price;
 #[cfg(feature = "mcp")]
@@ -174,7 +174,7 @@ impl Timeouts {
 /// Target of a model call.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
 pub(crate) struct CallTarget<'a> {
-    /// Kind of the service, such as `openai`.
+    /// Provider of the model, such as `openai`.
     pub(crate) provider: &'a str,
     /// Base URL, if it has one.
     pub(crate) base: Option<&'a str>,
@@ -256,7 +256,8 @@ impl Upstream {
         let opening = match &self.source {
             ReplySource::Service(service) => service.call_target(request),
             ReplySource::Replay(_) => {
-                CallTarget { provider: "replay", base: None, model: request.model.as_deref() }
+                let provider = UpstreamKind::Replay.name();
+                CallTarget { provider, base: None, model: request.model.as_deref() }
             }
         };
         let span = request.span.start_chat(&opening, request);

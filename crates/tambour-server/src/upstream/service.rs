@@ -51,7 +51,7 @@ impl HttpService {
     /// Returns provider, base URL and model of a request, for its span.
     pub(super) fn call_target<'a>(&'a self, request: &'a ModelRequest) -> CallTarget<'a> {
         let model = request.model.as_deref().or(self.model.as_deref());
-        CallTarget { provider: self.kind.name(), base: Some(self.client.base()), model }
+        CallTarget { provider: self.kind.provider(), base: Some(self.client.base()), model }
     }
 
     /// Sends a request, with retries while nothing was received. `on_failure` is called for each failed attempt,

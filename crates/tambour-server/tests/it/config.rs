@@ -1,8 +1,9 @@
 //! Configuration: file, environment, masked output, and refusals.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tambour_server::{Config, Server, StartError};
 
 use crate::client::joined_text;
@@ -56,6 +57,58 @@ fn the_environment_overrides_the_file() {
             .unwrap();
     assert_eq!(environment.default_upstream(), Some("openai"));
     assert_eq!(load_config("", &[("TAMBOUR_API_KEY", " ")]).unwrap().api_key, None);
+}
+
+/// Default of a field by its dotted name.
+fn default_of<'a>(defaults: &'a Value, field: &str) -> Option<&'a Value> {
+    defaults.pointer(&format!("/{}", field.replace('.', "/")))
+}
+
+/// Dotted names of the numbers in a configuration.
+fn number_fields(config: &Value, prefix: &str) -> Vec<String> {
+    let fields = config.as_object().into_iter().flatten();
+    let names = fields.flat_map(|(name, value)| match value {
+        Value::Number(_) => vec![format!("{prefix}{name}")],
+        value => number_fields(value, &format!("{prefix}{name}.")),
+    });
+    names.collect()
+}
+
+#[test]
+fn the_table_of_the_document_has_the_defaults() {
+    let page = include_str!("../../../../docs/http-api.md");
+    let defaults = serde_json::to_value(Config::default()).unwrap();
+    let rows = page.lines().skip_while(|line| *line != "| field | variable | default | meaning |").skip(2);
+    let mut described = BTreeSet::new();
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
+        let group = names[0].rsplit_once('.').map_or("", |(group, _)| group);
+        let values: Vec<&str> = cells[3].split(", ").collect();
+        for (at, name) in names.iter().enumerate() {
+            let field = if name.starts_with('.') { format!("{group}{name}") } else { (*name).to_owned() };
+            let value = values.get(at).unwrap_or(&values[0]);
+            // Others are described in words.
+            let is_literal = value.starts_with('`') || value.starts_with(|c: char| c.is_ascii_digit());
+            if is_literal && !field.contains("NAME") {
+                let default =
+                    default_of(&defaults, &field).unwrap_or_else(|| panic!("there is no `{field}`"));
+                let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+                assert_eq!(value.trim_matches('`'), default, "{field}");
+            }
+            described.insert(field);
+        }
+    }
+    // Those of `limits` share a row, which a test of the library reads.
+    for field in number_fields(&defaults, "").iter().filter(|field| !field.starts_with("limits.")) {
+        assert!(described.contains(field), "`{field}` is not in docs/http-api.md");
+    }
+    // Sizes in the text for operators.
+    let page = include_str!("../../../../docs/operations.md");
+    for field in ["max_request", "max_import"] {
+        let mebibytes = default_of(&defaults, field).and_then(Value::as_u64).unwrap() >> 20;
+        assert!(page.contains(&format!("`{field}` ({mebibytes} MiB)")), "{field}: {mebibytes} MiB");
+    }
 }
 
 #[test]

@@ -1,33 +1,13 @@
 //! A process that dies at any write: the next start loses nothing that a client has seen, repeats nothing, and closes open
 //! messages exactly once.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde_json::{Value, json};
 
+use crate::child_process::{ChildReport, child_arguments, die_at, print_seen, run_async, run_child};
 use crate::client::{check_stream, numbered_events, stream_message_id};
 use crate::mock::{GOOD_REPLY, MockServer, Step, delta_step, finish_steps};
 use crate::server::{Folder, TestServer, test_config};
 use crate::server_process::ServerProcess;
-
-/// Fail points to pass before the process dies.
-static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
-static KIND: OnceLock<String> = OnceLock::new();
-
-fn die_at_point(point: &'static str) {
-    let panics = KIND.get().is_some_and(|kind| kind == "panic");
-    if panics {
-        assert!(point != "run", "a run that panics");
-        return;
-    }
-    if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // Aborts as if killed: nothing is flushed or closed.
-        std::process::abort();
-    }
-}
 
 /// Starts, and dies while it cleans up after another process.
 async fn start_and_die(folder: Folder) {
@@ -47,11 +27,6 @@ async fn run_client(folder: Folder, durable: bool) {
     config.durable = durable;
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
     let server = TestServer::serve(folder, config).await;
-    let print_seen = |label: &str, value: &Value| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\nSEEN {label} {value}").unwrap();
-        out.flush().unwrap();
-    };
     let change = json!({"text_language": "en", "thought_display": "hidden"});
     let settings = server.put("/api/v1/settings", &change).await;
     print_seen("settings", &settings.json["text_language"]);
@@ -77,52 +52,31 @@ async fn run_client(folder: Folder, durable: bool) {
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = arguments.splitn(3, ';').collect();
-    POINTS_LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
-    KIND.set(parts[1].to_owned()).unwrap();
-    let folder = Folder(parts[2].into());
-    tambour_server::fail::arm(die_at_point);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match parts[1] {
-        "start" => runtime.block_on(start_and_die(folder)),
-        kind => runtime.block_on(run_client(folder, kind == "durable")),
+    let arguments = child_arguments();
+    let folder = Folder(arguments["folder"].as_str().unwrap().into());
+    let kind = arguments["kind"].as_str().unwrap();
+    if kind == "panic" {
+        tambour_server::fail::arm(|point| assert!(point != "run", "a run that panics"));
+    } else {
+        die_at(arguments["points"].as_u64().unwrap(), |point| point != "run");
+    }
+    if kind == "start" {
+        run_async(start_and_die(folder));
+    } else {
+        run_async(run_client(folder, kind == "durable"));
     }
 }
 
-/// Runs a process that dies after `points` fail points; returns what its client has seen.
-fn run_child(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("TAMBOUR_CRASH", format!("{points};{kind};{}", folder.0.display()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let seen_values = lines.filter_map(|line| {
-        let line = line.ok()?;
-        let (label, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
-        Some((label.to_owned(), serde_json::from_str(value).ok()?))
-    });
-    let seen_values = seen_values.collect();
-    child.wait().unwrap();
-    seen_values
-}
-
-fn find_seen<'a>(seen_values: &'a [(String, Value)], label: &str) -> Option<&'a Value> {
-    seen_values.iter().find(|(name, _)| name == label).map(|(_, value)| value)
+/// Runs a process that dies after `points` fail points.
+fn run_process(points: u64, kind: &str, folder: &Folder) -> ChildReport {
+    run_child("crash::child", &json!({"points": points, "kind": kind, "folder": folder.0}))
 }
 
 /// Starts on what the dead process left, and holds it against what its client had seen. Gives the frames of all messages.
-async fn restart_and_compare(
-    folder: Folder,
-    seen_values: &[(String, Value)],
-    points: u64,
-) -> (Folder, Vec<String>) {
+async fn restart_and_compare(folder: Folder, report: &ChildReport, points: u64) -> (Folder, Vec<String>) {
     let config = test_config(&folder);
     let mut server = TestServer::serve(folder, config).await;
-    if let Some(key) = find_seen(seen_values, "key") {
+    if let Some(key) = report.find("key") {
         assert_eq!(
             server.get("/api/v1/settings").await.status,
             401,
@@ -142,15 +96,12 @@ async fn restart_and_compare(
     let changed_settings =
         (settings.json["text_language"] == "en", settings.json["thought_display"] == "hidden");
     assert_eq!(changed_settings.0, changed_settings.1, "{points}: half a change");
-    assert!(
-        changed_settings.0 || find_seen(seen_values, "settings").is_none(),
-        "{points}: a change was lost"
-    );
+    assert!(changed_settings.0 || report.find("settings").is_none(), "{points}: a change was lost");
     let listing = server.get("/api/v1/conversations").await.json;
     let conversations = listing["data"].as_array().unwrap();
     let mut frames = Vec::new();
     let mut known_ids = Vec::new();
-    if let Some(id) = find_seen(seen_values, "conversation") {
+    if let Some(id) = report.find("conversation") {
         assert_eq!(&conversations[0]["conversation_id"], id, "{points}: a conversation was lost");
         let path = format!("/api/v1/conversations/{}", id.as_str().unwrap());
         known_ids = server.get(&path).await.json["messages"].as_array().unwrap().clone();
@@ -161,12 +112,8 @@ async fn restart_and_compare(
         let events = server.follow(id, &[]).await.read_checked().await; // J-035, X-001
         check_stream(&events);
         let all_events = numbered_events(&events);
-        let before: Vec<&Value> = seen_values
-            .iter()
-            .filter(|(label, value)| label == "event" && value[3] == id)
-            .map(|(_, value)| value)
-            .collect();
-        let before: Vec<&Value> = before.into_iter().filter(|event| event[0].is_u64()).collect();
+        let before: Vec<&Value> =
+            report.values("event").filter(|event| event[3] == id && event[0].is_u64()).collect();
         assert!(before.len() <= all_events.len(), "{points}: events were lost");
         for (before_event, after_event) in before.iter().zip(&all_events) {
             assert_eq!(before_event[2], after_event.frame, "{points}: what was seen has changed"); // J-036
@@ -186,9 +133,7 @@ async fn restart_and_compare(
         }
         frames.extend(all_events.iter().map(|event| event.frame.clone()));
     }
-    let seen_message_ids =
-        seen_values.iter().filter(|(label, _)| label == "event").map(|(_, event)| &event[3]);
-    for id in seen_message_ids {
+    for id in report.values("event").map(|event| &event[3]) {
         assert!(known_ids.iter().any(|message| message["message_id"] == *id), "{points}: a message was lost");
     }
     (server.stop().await, frames)
@@ -214,16 +159,15 @@ async fn die_at_every_step(kind: &'static str, step: u64) {
             let (mut points, mut deaths) = (1 + lane * step / 2, 0);
             loop {
                 let folder = Folder::new();
-                let (seen_values, folder) =
-                    tokio::task::spawn_blocking(move || (run_child(points, kind, &folder), folder))
+                let (report, folder) =
+                    tokio::task::spawn_blocking(move || (run_process(points, kind, &folder), folder))
                         .await
                         .unwrap();
-                let has_ended = find_seen(&seen_values, "end").is_some();
-                let (folder, first) = restart_and_compare(folder, &seen_values, points).await;
+                let (folder, first) = restart_and_compare(folder, &report, points).await;
                 // Another start changes nothing.
-                let (_folder, second) = restart_and_compare(folder, &seen_values, points).await;
+                let (_folder, second) = restart_and_compare(folder, &report, points).await;
                 assert_eq!(first, second, "{points}");
-                if has_ended {
+                if report.has_ended() {
                     return deaths;
                 }
                 deaths += 1;
@@ -246,15 +190,15 @@ async fn dying_while_cleaning_up_changes_nothing() {
         for start_points in 1..=7 {
             let folder = Folder::new();
             let die_repeatedly = move || {
-                let seen_values = run_child(points, "abort", &folder);
+                let report = run_process(points, "abort", &folder);
                 // Dies twice more, at two places of the cleanup.
-                run_child(start_points, "start", &folder);
-                run_child(1, "start", &folder);
-                (seen_values, folder)
+                run_process(start_points, "start", &folder);
+                run_process(1, "start", &folder);
+                (report, folder)
             };
-            let (seen_values, folder) = tokio::task::spawn_blocking(die_repeatedly).await.unwrap();
-            let (folder, first) = restart_and_compare(folder, &seen_values, points).await;
-            let (_folder, second) = restart_and_compare(folder, &seen_values, points).await;
+            let (report, folder) = tokio::task::spawn_blocking(die_repeatedly).await.unwrap();
+            let (folder, first) = restart_and_compare(folder, &report, points).await;
+            let (_folder, second) = restart_and_compare(folder, &report, points).await;
             assert!(!first.is_empty(), "{points}: a message is there");
             assert_eq!(first, second, "{points}, {start_points}");
         }
@@ -264,17 +208,14 @@ async fn dying_while_cleaning_up_changes_nothing() {
 #[test]
 fn a_run_that_panics_ends_with_an_error() {
     let folder = Folder::new();
-    let seen_values = run_child(0, "panic", &folder);
-    let ends: Vec<&Value> = seen_values
-        .iter()
-        .filter(|(label, event)| label == "event" && (event[1] == "error" || event[1] == "completed"))
-        .map(|(_, event)| event)
-        .collect();
-    assert_eq!(ends.len(), 2, "{seen_values:#?}"); // J-035
+    let report = run_process(0, "panic", &folder);
+    let ends: Vec<&Value> =
+        report.values("event").filter(|event| event[1] == "error" || event[1] == "completed").collect();
+    assert_eq!(ends.len(), 2, "{:#?}", report.seen); // J-035
     for end in ends {
         assert!(end[2].as_str().unwrap().contains("internal_error"), "{end}");
     }
-    assert!(find_seen(&seen_values, "end").is_some());
+    assert!(report.has_ended());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,36 +1,17 @@
 //! A dialogue whose server dies at any write: no input is applied twice, no round is lost, and the dialogue reaches its end.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde_json::{Value, json};
 use tambour_server::store::{
     AcquireOutcome, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
 };
 
+use crate::child_process::{child_arguments, die_at, print_seen, run_async, run_child};
 use crate::client::{EventStream, event_names};
 use crate::dialogues::{round_answer, script_of_actions};
 use crate::server::{Folder, TestServer, test_config};
 
-/// Fail points to pass before the process dies.
-static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
-
 /// Inputs until the dialogue has ended.
 const INPUTS: usize = 4;
-
-fn die_at_point(point: &'static str) {
-    if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // Aborts as if killed: nothing is flushed or closed.
-        std::process::abort();
-    }
-}
-
-fn print_seen(label: &str, value: &Value) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSEEN {label} {value}").unwrap();
-    out.flush().unwrap();
-}
 
 /// A server whose model never judges that the user has understood.
 async fn start_server(folder: Folder) -> TestServer {
@@ -71,32 +52,10 @@ async fn run_client(server: TestServer) {
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
-    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let (points, folder) = arguments.split_once(';').unwrap();
-    POINTS_LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
-    tambour_server::fail::arm(die_at_point);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async { run_client(start_server(Folder(folder.into())).await).await });
-}
-
-/// Output of the client of a process that dies after `points` fail points.
-fn run_child(points: u64, folder: &Folder) -> Vec<(String, Value)> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["dialogue_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("TAMBOUR_CRASH", format!("{points};{}", folder.0.display()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let seen_values = lines.filter_map(|line| {
-        let line = line.ok()?;
-        let (label, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
-        Some((label.to_owned(), serde_json::from_str(value).ok()?))
-    });
-    let seen_values = seen_values.collect();
-    child.wait().unwrap();
-    seen_values
+    let arguments = child_arguments();
+    let folder = Folder(arguments["folder"].as_str().unwrap().into());
+    die_at(arguments["points"].as_u64().unwrap(), |point| point != "run");
+    run_async(async { run_client(start_server(folder).await).await });
 }
 
 /// Numbers of completed and of interrupted calls in the trace.
@@ -122,14 +81,14 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
     let (mut deaths, mut deaths_in_calls) = (0, 0);
     for points in 1.. {
         let folder = Folder::new();
-        let seen_values = run_child(points, &folder);
-        if seen_values.last().is_some_and(|(label, _)| label == "end") {
+        let report = run_child("dialogue_crash::child", &json!({"points": points, "folder": folder.0}));
+        if report.has_ended() {
             break;
         }
-        let Some((_, dialogue)) = seen_values.first() else { continue };
+        let Some(dialogue) = report.find("dialogue") else { continue };
         deaths += 1;
         let dialogue = dialogue.as_str().unwrap();
-        let turns: Vec<&Value> = seen_values[1..].iter().map(|(_, turn)| turn).collect();
+        let turns: Vec<&Value> = report.values("turn").collect();
         let server = start_server(folder).await;
         let (completed_calls, interrupted_calls) = count_calls(&server, dialogue).await;
         assert!(interrupted_calls <= 1, "{points}: {interrupted_calls}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::child_process::run_async;
 use crate::client::{check_stream, joined_text};
 use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
 use crate::server::{Folder, TestServer, with_timeout};
@@ -15,8 +16,7 @@ use crate::server::{Folder, TestServer, with_timeout};
 #[ignore = "the test below runs it"]
 fn child() {
     let folder: PathBuf = std::env::var_os("TAMBOUR_DISK").expect("a folder").into();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(test_full_then_free_disk(Folder(folder)));
+    run_async(test_full_then_free_disk(Folder(folder)));
 }
 
 #[test]

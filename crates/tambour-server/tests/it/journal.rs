@@ -1,28 +1,22 @@
 //! The journal alone: its contents when a process dies, when a file is damaged, and in older databases.
 
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::StreamExt as _;
+use serde_json::json;
 use tambour_server::store::{
     AcquireOutcome, Batch, Lease, Log, MessageOutcome, MessageRow, Messages as _, NewRun, PendingAppend,
     RunEnd, SqliteStore, Store as _, WriteOutcome,
 };
 
+use crate::child_process::{child_arguments, child_command, die_at, run_async, run_child, run_passing_child};
 use crate::server::{Folder, with_timeout};
 
 /// Entries of one batch, and batches of one message.
 const ENTRIES: u64 = 500;
 const BATCHES: u64 = 500;
 const MESSAGES: u64 = 4;
-
-static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
-
-fn die_at_point(point: &'static str) {
-    if point == "log.amid" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        std::process::abort();
-    }
-}
 
 fn row(n: u64) -> MessageRow {
     MessageRow {
@@ -66,15 +60,18 @@ async fn count_entries(store: &SqliteStore, id: &str) -> u64 {
     }
 }
 
+/// Folder in which a child works.
+fn child_folder() -> PathBuf {
+    child_arguments().as_str().unwrap().into()
+}
+
 /// Not a test: the dying process.
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
-    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
-    POINTS_LEFT.store(MESSAGES * BATCHES - 7, Ordering::SeqCst);
-    tambour_server::fail::arm(die_at_point);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    let folder = child_folder();
+    die_at(MESSAGES * BATCHES - 7, |point| point == "log.amid");
+    run_async(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         let mut leases = Vec::new();
         for n in 0..MESSAGES {
@@ -92,17 +89,9 @@ fn child() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_million_entries_survive_a_process_that_dies_in_the_middle_of_one() {
     let folder = Folder::new();
-    let path = folder.0.clone();
-    let status = tokio::task::spawn_blocking(move || {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["journal::child", "--exact", "--ignored", "--test-threads=1"])
-            .env("TAMBOUR_JOURNAL", path)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .unwrap()
-    });
-    assert!(!status.await.unwrap().success());
+    let arguments = json!(folder.0);
+    let report = tokio::task::spawn_blocking(move || run_child("journal::child", &arguments));
+    assert_eq!(report.await.unwrap().death.as_deref(), Some("log.amid"));
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
     let mut all = 0;
     for n in 0..MESSAGES {
@@ -202,12 +191,11 @@ fn refuse_write(place: &'static str) -> std::io::Result<()> {
 #[test]
 #[ignore = "the test below runs it"]
 fn refused_child() {
-    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    let folder = child_folder();
     // A record is written in two halves, so that the first half of a refused write is in the file.
     tambour_server::fail::arm(|_| ());
     tambour_server::fail::arm_faults(refuse_write);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    run_async(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         // The request fails with an error, and the next one is accepted.
         WRITES_TO_REFUSE.store(1, Ordering::SeqCst);
@@ -234,15 +222,8 @@ fn refused_child() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_journal_whose_write_fails_goes_on_without_loss() {
     let folder = Folder::new();
-    let path = folder.0.clone();
-    let ran = tokio::task::spawn_blocking(move || {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["journal::refused_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("TAMBOUR_JOURNAL", path)
-            .output()
-            .unwrap()
-    });
-    let ran = ran.await.unwrap();
+    let mut child = child_command("journal::refused_child", &json!(folder.0));
+    let ran = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(!errors.contains("panicked"), "{errors}");
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
@@ -302,10 +283,9 @@ impl Drop for FlagOnDrop {
 #[test]
 #[ignore = "the test below runs it"]
 fn unsynced_child() {
-    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    let folder = child_folder();
     tambour_server::fail::arm(die_in_sync);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    run_async(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), true).await.unwrap();
         let mut append_lease = begin(&store, &row(0)).await;
         let mut end_lease = begin(&store, &row(1)).await;
@@ -371,10 +351,9 @@ fn die_in_commit(point: &'static str) {
 #[test]
 #[ignore = "the test below runs it"]
 fn unwritten_child() {
-    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    let folder = child_folder();
     tambour_server::fail::arm(die_in_commit);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    run_async(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         let mut lease = begin(&store, &row(0)).await;
         let dies = FlagOnDrop(&WRITER_DIES);
@@ -402,23 +381,11 @@ fn unwritten_child() {
 #[test]
 fn what_may_not_be_on_the_log_has_no_number() {
     let folder = Folder::new();
-    let ran = Command::new(std::env::current_exe().unwrap())
-        .args(["journal::unwritten_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("TAMBOUR_JOURNAL", &folder.0)
-        .output()
-        .unwrap();
-    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+    run_passing_child("journal::unwritten_child", &json!(folder.0));
 }
 
 #[test]
 fn nobody_waits_for_a_disk_that_is_synced_no_more() {
     let folder = Folder::new();
-    let ran = Command::new(std::env::current_exe().unwrap())
-        .args(["journal::unsynced_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("TAMBOUR_JOURNAL", &folder.0)
-        .output()
-        .unwrap();
-    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+    run_passing_child("journal::unsynced_child", &json!(folder.0));
 }

@@ -3,6 +3,7 @@
 mod aliases;
 mod asking;
 mod cancel;
+mod child_process;
 mod client;
 mod config;
 mod crash;

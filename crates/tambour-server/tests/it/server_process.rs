@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::child_process::{child_arguments, child_command, run_async};
 use crate::mock::{MockServer, Step, delta_step, reply_script, response_script};
 use crate::server::{Folder, TestServer};
 
@@ -47,9 +48,9 @@ impl ServerProcess {
 
     fn in_folder(folder: Folder, mock: &MockServer, content: bool, durable: bool) -> ServerProcess {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["server_process::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("TAMBOUR_APART", format!("{};{content};{durable};{}", mock.url(), folder.0.display()))
+        let arguments =
+            json!({"upstream": mock.url(), "content": content, "durable": durable, "folder": folder.0});
+        let mut child = child_command("server_process::child", &arguments)
             // The number of arenas of an allocator depends on the load of the machine, and their memory is not ours.
             .env("MALLOC_ARENA_MAX", "1")
             .env("MALLOC_TRIM_THRESHOLD_", "65536")
@@ -201,16 +202,15 @@ fn wait_while_held(point: &'static str) {
 #[test]
 #[ignore = "other tests run it"]
 fn child() {
-    let arguments = std::env::var("TAMBOUR_APART").expect("the parent says what to serve");
-    let parts: Vec<&str> = arguments.splitn(4, ';').collect();
-    let folder = Folder(parts[3].into());
+    let arguments = child_arguments();
+    let folder = Folder(arguments["folder"].as_str().unwrap().into());
     let mut config = crate::server::test_config(&folder);
     FOLDER.set(folder.0.clone()).unwrap();
     tambour_server::fail::arm(wait_while_held);
     std::mem::forget(folder);
-    config.add_upstream(parts[0], None).unwrap();
-    config.log_content = parts[1] == "true";
-    config.durable = parts[2] == "true";
+    config.add_upstream(arguments["upstream"].as_str().unwrap(), None).unwrap();
+    config.log_content = arguments["content"] == true;
+    config.durable = arguments["durable"] == true;
     config.log_json = true;
     if let Ok(settings) = std::fs::read_to_string(child_folder().join("more.json")) {
         let settings: Value = serde_json::from_str(&settings).unwrap();
@@ -218,8 +218,7 @@ fn child() {
         config.mcp = serde_json::from_value(settings["mcp"].clone()).unwrap_or_default();
     }
     tambour_server::logs::start(&config).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    run_async(async {
         let server = tambour_server::Server::start(config).await.unwrap();
         println!("\nLISTENS {}", server.address());
         let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));

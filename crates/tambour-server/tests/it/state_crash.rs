@@ -1,36 +1,16 @@
 //! The state of a conversation after crashes: each message has changed it entirely or not at all.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use tambour_fixtures::random::RandomSource;
 
+use crate::child_process::{ChildReport, child_arguments, die_at, print_seen, run_async, run_child};
 use crate::server::{Folder, TestServer, test_config};
 use crate::state::{StateChat, message_path, reply_with_updates};
 
-/// Fail points to pass before the process dies.
-static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
-
 /// Fail points that are no writes.
 const READ_POINTS: [&str; 3] = ["decode", "run", "schema"];
-
-fn die_at_point(point: &'static str) {
-    if !READ_POINTS.contains(&point) && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        print_seen(&format!("dies {point}"));
-        // Aborts as if killed: nothing is flushed or closed.
-        std::process::abort();
-    }
-}
-
-/// Prints at once what the client has seen: a line of standard output for each thing.
-fn print_seen(text: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSEEN {text}").unwrap();
-    out.flush().unwrap();
-}
 
 /// A server whose model changes the state with every reply.
 async fn start_server(folder: Folder) -> TestServer {
@@ -52,17 +32,18 @@ fn state_after(replies: i64) -> Value {
 /// Client of the dying process in a new conversation.
 async fn run_client(server: TestServer) {
     let chat = StateChat::new(server).await;
-    print_seen(&chat.conversation);
+    print_seen("conversation", &json!(chat.conversation));
+    let print_reply = |reply: &str| print_seen("reply", &json!(reply));
     chat.operate(json!([["SET", "a", 0], ["SET", "b", 0], ["SET", "c", 0], ["SET", "log", []]])).await;
-    print_seen("0");
+    print_reply("0");
     chat.send("1").await;
-    print_seen("1");
+    print_reply("1");
     let second_reply = chat.send("2").await;
-    print_seen("2");
+    print_reply("2");
     chat.regenerate(&second_reply).await;
-    print_seen("2 again");
+    print_reply("2 again");
     chat.server.call("delete", &message_path(&second_reply, ""), None).await;
-    print_seen("end");
+    print_seen("end", &Value::Null);
     // The folder belongs to the parent.
     std::mem::forget(chat);
     std::process::exit(0);
@@ -78,7 +59,7 @@ async fn run_long_client(chat: StateChat, seed: u64) {
         if messages.len() >= MESSAGES {
             break;
         }
-        let print_doing = |states: &[i64]| print_seen(&format!("doing {}", json!(states)));
+        let print_doing = |states: &[i64]| print_seen("doing", &json!(states));
         match random.below(10) {
             0 if !messages.is_empty() => {
                 let message_id = random.pick(&messages)["message_id"].as_str().unwrap();
@@ -116,9 +97,9 @@ async fn run_long_client(chat: StateChat, seed: u64) {
             }
         }
         let now = chat.state().await["a"].as_i64().unwrap();
-        print_seen(&format!("done {}", json!([now])));
+        print_seen("done", &json!([now]));
     }
-    print_seen("end");
+    print_seen("end", &Value::Null);
     std::mem::forget(chat);
     std::process::exit(0);
 }
@@ -148,43 +129,25 @@ async fn completed_messages(chat: &StateChat) -> Vec<Value> {
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = arguments.splitn(3, ';').collect();
-    POINTS_LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
-    tambour_server::fail::arm(die_at_point);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
-        let server = start_server(Folder(parts[2].into())).await;
-        match parts[1] {
-            "" => run_client(server).await,
-            conversation => {
-                run_long_client(
-                    StateChat { server, conversation: conversation.to_owned() },
-                    parts[0].parse().unwrap(),
-                )
-                .await;
+    let arguments = child_arguments();
+    let points = arguments["points"].as_u64().unwrap();
+    let folder = Folder(arguments["folder"].as_str().unwrap().into());
+    die_at(points, |point| !READ_POINTS.contains(&point));
+    run_async(async {
+        let server = start_server(folder).await;
+        match arguments["conversation"].as_str() {
+            None => run_client(server).await,
+            Some(conversation) => {
+                run_long_client(StateChat { server, conversation: conversation.to_owned() }, points).await;
             }
         }
     });
 }
 
-/// Output of the client of a process that dies after `points` fail points, and the point at which it died.
-fn run_child(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option<String>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["state_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("TAMBOUR_CRASH", format!("{points};{conversation};{}", folder.0.display()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut seen_lines: Vec<String> =
-        lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
-    child.wait().unwrap();
-    let death = seen_lines.iter().position(|line| line.starts_with("dies "));
-    // Another thread may have printed a line after it.
-    let death = death.map(|position| seen_lines.remove(position)["dies ".len()..].to_owned());
-    (seen_lines, death)
+/// Runs a process that dies after `points` fail points, in a new conversation or a long one.
+fn run_process(points: u64, conversation: Option<&str>, folder: &Folder) -> ChildReport {
+    let arguments = json!({"points": points, "conversation": conversation, "folder": folder.0});
+    run_child("state_crash::child", &arguments)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -192,15 +155,15 @@ async fn a_crash_leaves_whole_messages_only() {
     let mut deaths = 0;
     for points in 1.. {
         let folder = Folder::new();
-        let (seen_lines, _) = run_child(points, "", &folder);
-        if seen_lines.last().is_some_and(|last| last == "end") {
+        let report = run_process(points, None, &folder);
+        if report.has_ended() {
             break;
         }
         deaths += 1;
-        let Some(conversation) = seen_lines.first().cloned() else { continue };
-        let chat = StateChat { server: start_server(folder).await, conversation };
+        let Some(conversation) = report.find("conversation").and_then(Value::as_str) else { continue };
+        let chat = StateChat { server: start_server(folder).await, conversation: conversation.to_owned() };
         let state = chat.state().await;
-        let last = seen_lines.last().unwrap().as_str();
+        let last = report.values("reply").last().and_then(Value::as_str).unwrap_or("nothing");
         // all of a message or nothing, and all of each message whose end a client has seen.
         let allowed: &[i64] = match last {
             "0" => &[0, 1],
@@ -211,7 +174,7 @@ async fn a_crash_leaves_whole_messages_only() {
         };
         let is_allowed = allowed.iter().any(|&replies| state == state_after(replies));
         assert!(
-            is_allowed || (state == json!({}) && seen_lines.len() == 1),
+            is_allowed || (state == json!({}) && report.seen.len() == 1),
             "{points} after `{last}`: {state}"
         );
         assert_whole_messages(&chat, 0).await;
@@ -230,12 +193,14 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
     for process in 0.. {
         // Each place near the start of a process, then places at growing distances.
         let points = 1 + process + (process / 40) * 30;
-        let (seen_lines, point) = run_child(points, &conversation, &folder);
-        death_points.extend(point);
-        for line in &seen_lines {
-            let states = line.strip_prefix("doing ").or_else(|| line.strip_prefix("done "));
-            allowed = states.map_or(allowed, |states| serde_json::from_str(states).unwrap());
+        let report = run_process(points, Some(&conversation), &folder);
+        for (label, states) in &report.seen {
+            if ["doing", "done"].contains(&label.as_str()) {
+                allowed = serde_json::from_value(states.clone()).unwrap();
+            }
         }
+        let has_ended = report.has_ended();
+        death_points.extend(report.death);
         let chat = StateChat { server: start_server(folder).await, conversation: conversation.clone() };
         let state = chat.state().await;
         // F-116, R-79
@@ -245,7 +210,6 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
         };
         allowed = vec![now];
         assert_whole_messages(&chat, now).await;
-        let has_ended = seen_lines.last().is_some_and(|last| last == "end");
         folder = chat.server.stop().await;
         if has_ended {
             break;

@@ -1,11 +1,8 @@
 //! A process that dies during a call: the call is never repeated, and its message reports the outcome as unknown.
 
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use serde_json::{Value, json};
 
+use crate::child_process::{child_arguments, die_at, run_async, run_child};
 use crate::client::{check_stream, event_names, joined_text, numbered_events};
 use crate::mock::{MockServer, reply_script};
 use crate::server::{Folder, TestServer, test_config};
@@ -14,34 +11,21 @@ use crate::tool_kit::{
     result_codes, tool_request, tool_schema, webhook_answer,
 };
 
-/// Fail point at which to die, and how often it is passed before.
-static POINT: OnceLock<(String, usize)> = OnceLock::new();
-static PASSES: AtomicUsize = AtomicUsize::new(0);
-
-fn die_at_point(point: &'static str) {
-    let Some((crash_point, before)) = POINT.get() else { return };
-    if crash_point == point && PASSES.fetch_add(1, Ordering::Relaxed) == *before {
-        // Aborts as if killed: nothing is flushed or closed.
-        std::process::abort();
-    }
-}
-
 /// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let arguments = std::env::var("TAMBOUR_TOOL_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = arguments.splitn(5, ';').collect();
-    POINT.set((parts[0].to_owned(), parts[1].parse().unwrap())).unwrap();
-    tambour_server::fail::arm(die_at_point);
-    let folder = Folder(parts[4].into());
+    let arguments = child_arguments();
+    let text_argument = |name: &str| arguments[name].as_str().unwrap().to_owned();
+    let crash_point = text_argument("point");
+    die_at(arguments["number"].as_u64().unwrap(), move |point| point == crash_point);
+    let folder = Folder(text_argument("folder").into());
     let mut config = test_config(&folder);
     allow_local_webhooks(&mut config);
-    config.add_upstream(parts[2], None).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    config.add_upstream(&text_argument("model"), None).unwrap();
+    run_async(async {
         let server = TestServer::serve(folder, config).await;
-        let tool = json!({"schema": tool_schema(), "executor": {"kind": "http", "url": parts[3]}});
+        let tool = json!({"schema": tool_schema(), "executor": {"kind": "http", "url": arguments["hook"]}});
         for name in ["lint", "edit"] {
             assert_eq!(server.put(&format!("/api/v1/tools/{name}"), &tool).await.status, 200);
         }
@@ -54,30 +38,21 @@ fn child() {
 
 #[tokio::test]
 async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
-    for (point, before, call_count, expected_codes) in [
-        ("tool.started", 0, 0, ["unknown", "not_run"]),
-        ("tool.answered", 0, 1, ["unknown", "not_run"]),
+    for (point, number, call_count, expected_codes) in [
+        ("tool.started", 1, 0, ["unknown", "not_run"]),
+        ("tool.answered", 1, 1, ["unknown", "not_run"]),
         // The result of the first call is stored, and stays.
-        ("tool.started", 1, 1, ["ok", "unknown"]),
+        ("tool.started", 2, 1, ["ok", "unknown"]),
     ] {
         let plan = plan_reply(&[("lint", "a"), ("edit", "b")]);
         let model =
             MockServer::start(vec![reply_script(&plan, 9), reply_script(&answer_reply("Done."), 9)]).await;
         let hook = MockServer::start(vec![webhook_answer(&json!(1))]).await;
         let folder = Folder::new();
-        let url = format!("http://{}/", hook.address);
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child
-            .args(["tool_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env(
-                "TAMBOUR_TOOL_CRASH",
-                format!("{point};{before};{};{url};{}", model.url(), folder.0.display()),
-            )
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = child.spawn().unwrap();
-        let exit_status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
-        assert!(!exit_status.success(), "{point}: it died");
+        let hook_url = format!("http://{}/", hook.address);
+        let arguments = json!({"point": point, "number": number, "model": model.url(), "hook": hook_url, "folder": folder.0});
+        let report = tokio::task::spawn_blocking(move || run_child("tool_crash::child", &arguments));
+        assert_eq!(report.await.unwrap().death.as_deref(), Some(point));
         assert_eq!(hook.calls().started, call_count, "{point}");
         let mut first_frames = Vec::new();
         let mut folder = folder;

@@ -51,13 +51,9 @@ impl Conversations for SqliteStore {
              order by number desc limit ?3",
         );
         let max_rows = i64::from(limit) + 1;
-        let mut rows: Vec<ConversationRow> =
+        let rows: Vec<ConversationRow> =
             query.bind(owner).bind(after).bind(max_rows).fetch_all(self.pool()).await?;
-        let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        if has_more {
-            rows.pop();
-        }
-        Ok(RowPage { rows, has_more })
+        Ok(RowPage::from_rows(rows, limit))
     }
 
     async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {

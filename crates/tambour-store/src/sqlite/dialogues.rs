@@ -67,12 +67,8 @@ impl Dialogues for SqliteStore {
         let max_rows = i64::from(limit) + 1;
         let query = query.bind(owner).bind(after).bind(max_rows);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
-        let mut rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
-        let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        if has_more {
-            rows.pop();
-        }
-        Ok(RowPage { rows, has_more })
+        let rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
+        Ok(RowPage::from_rows(rows, limit))
     }
 
     async fn take_input(

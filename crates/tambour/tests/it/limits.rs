@@ -4,7 +4,7 @@ use serde_json::json;
 use tambour::event::EventCollector;
 use tambour::lex::code::CodeFilter;
 use tambour::lex::markup::{MarkupLexer, MarkupToken};
-use tambour::limits::Limits;
+use tambour::limits::{ImportLimits, Limits};
 use tambour::repair::json::{JsonEvent, JsonReader, JsonSink, ValueBuilder, parse_strict};
 use tambour::schema::{Schema, SchemaLimits};
 use tambour::sequence::SpaceTrimmer;
@@ -52,6 +52,52 @@ fn defaults_are_those_of_the_documents() {
     let row = page.lines().find(|line| line.starts_with("| `limits.NAME`")).unwrap();
     for (name, value) in defaults.as_object().unwrap() {
         assert!(row.contains(&format!("`{name}` ({value}")), "{name} ({value}) is not in {row}");
+    }
+}
+
+/// Number that a document writes as `65,536` or `64 KiB`.
+fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    let number: u64 = number.replace(',', "").parse().ok()?;
+    [("", 0), ("KiB", 10), ("MiB", 20)].iter().find(|(name, _)| *name == unit).map(|(_, bits)| number << bits)
+}
+
+#[test]
+fn pages_of_dialects_have_the_defaults() {
+    let defaults = serde_json::to_value(Limits::default()).unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects");
+    let mut numbers = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let page = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for mention in page.split("`limits.").skip(1) {
+            let (name, rest) = mention.split_once('`').unwrap();
+            let given = rest.strip_prefix(" (").and_then(|rest| rest.split_once(')'));
+            let Some(size) = given.and_then(|(text, _)| parse_size(text)) else { continue };
+            assert_eq!(defaults[name], size, "limits.{name}");
+            numbers += 1;
+        }
+    }
+    assert!(numbers > 3, "{numbers}");
+}
+
+#[test]
+fn the_page_of_imports_has_the_defaults() {
+    let limits = ImportLimits::default();
+    let page = include_str!("../../../../docs/from-sillytavern.md");
+    let line = page.lines().find(|line| line.starts_with("Limits: ")).unwrap();
+    let mut numbers = line.split(|c: char| !c.is_ascii_digit() && c != ',').filter_map(parse_size);
+    let mega = |bytes: usize| bytes as u64 >> 20;
+    for (name, number) in [
+        ("file", mega(limits.file)),
+        ("text", mega(limits.text)),
+        ("depth", limits.depth as u64),
+        ("values", limits.values as u64),
+        ("memory", mega(limits.memory)),
+        ("entries", limits.entries as u64),
+        ("files", limits.files as u64),
+        ("unpacked", limits.unpacked >> 20),
+    ] {
+        assert_eq!(numbers.next(), Some(number), "{name}: {line}");
     }
 }
 

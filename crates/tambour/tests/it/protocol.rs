@@ -3,6 +3,7 @@
 use serde_json::json;
 use tambour::options::Language;
 use tambour::protocol::{CORE_PROTOCOL, ProtocolRegistry};
+use tambour::state::{OPS, Op};
 use tambour::structure::{ElementBody, ElementMisfit, ExpectedStructure};
 
 #[test]
@@ -167,5 +168,27 @@ fn a_structure_is_written_as_it_is_read() {
     ] {
         let error = ExpectedStructure::from_json(&wrong).expect_err("none").to_string();
         assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn texts_name_every_operation_of_the_state() {
+    // F-111
+    let names = OPS.map(Op::name);
+    let quoted = names.map(|name| format!("\"{name}\"")).join(", ");
+    let (last, others) = names.split_last().unwrap();
+    let alternatives = format!("{} or {last}", others.join(", "));
+    let registry = ProtocolRegistry::builtin();
+    let protocol = registry.iter().find(|protocol| protocol.id == "variable_update_v2").unwrap();
+    let [chinese, english] = &protocol.instruction;
+    let rule = tambour::catalogue::all().find(|entry| entry.rule.code == "operation_unknown").unwrap().rule;
+    for (text, list) in [
+        (chinese.as_str(), names.join("、")),
+        (english.as_str(), alternatives.clone()),
+        (rule.title, alternatives),
+        (include_str!("../../../../docs/dialects/filament.md"), names.join(" ")),
+        (include_str!("../../../../studio/src/pages/conversations/operations.ts"), format!("[{quoted}]")),
+    ] {
+        assert!(text.contains(&list), "{list} is not in {text}");
     }
 }

@@ -478,11 +478,9 @@ impl Conversations for MemoryStore {
     ) -> Result<RowPage<ConversationRow>, StoreError> {
         let data = self.data();
         let own_rows = data.conversations.values().filter(|row| row.owner == owner);
-        let mut rows: Vec<ConversationRow> =
+        let rows: Vec<ConversationRow> =
             own_rows.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
-        let has_more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        Ok(RowPage { rows, has_more })
+        Ok(RowPage::from_rows(rows, limit))
     }
 
     async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {

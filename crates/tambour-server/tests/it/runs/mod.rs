@@ -22,6 +22,7 @@ use tambour_server::store::{
     Retention, RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
 };
 
+use crate::child_process::{run_async, run_passing_child};
 use crate::server::with_timeout;
 use dialogues::{
     a_deleted_dialogue_takes_its_turns_along, a_dialogue_is_closed_only_when_nothing_runs_in_it,
@@ -125,8 +126,7 @@ suite! {
 #[ignore = "the test below runs it"]
 fn child() {
     sqlite::slow_syncs_down();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    run_async(async {
         sqlite::names_are_on_the_disk().await;
         all_on_a_slow_disk().await;
     });
@@ -134,12 +134,7 @@ fn child() {
 
 #[test]
 fn the_same_holds_on_a_slow_disk() {
-    let ran = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["runs::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .output()
-        .unwrap();
-    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+    run_passing_child("runs::child", &Value::Null);
 }
 
 const CONVERSATION: &str = "conv";

@@ -55,11 +55,9 @@ impl Dialogues for MemoryStore {
                 && matches(filter.session, &row.session)
                 && matches(filter.status, &row.status)
         });
-        let mut rows: Vec<DialogueRow> =
+        let rows: Vec<DialogueRow> =
             own_rows.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
-        let has_more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        Ok(RowPage { rows, has_more })
+        Ok(RowPage::from_rows(rows, limit))
     }
 
     async fn take_input(
