@@ -39,8 +39,6 @@ pub(super) enum PhaseId {
 #[derive(Debug, Default)]
 pub(super) struct OrderChecker {
     allow_missing_thinking: bool,
-    /// True if any contract event was seen.
-    has_events: bool,
     /// True if any contract event other than `serp_summary` was seen.
     has_body: bool,
     has_summary: bool,
@@ -55,10 +53,19 @@ pub(super) struct OrderChecker {
     started_phases: HashSet<u64>,
     has_thinking_end: bool,
     has_final_delta: bool,
-    has_queries: bool,
-    /// A `serp_queries` that only `final_end` may follow.
-    open_queries: Option<Extent>,
+    queries: QueriesStage,
     final_end: Option<Extent>,
+}
+
+/// `serp_queries` so far.
+#[derive(Clone, Copy, Debug, Default)]
+enum QueriesStage {
+    #[default]
+    Absent,
+    /// Only `final_end` may follow.
+    Open(Extent),
+    /// Another event followed.
+    Past,
 }
 
 impl OrderChecker {
@@ -74,8 +81,9 @@ impl OrderChecker {
         out: &mut Vec<FindingReport>,
     ) {
         if !matches!(part, ContractEvent::SerpQueries | ContractEvent::FinalEnd)
-            && let Some(queries) = self.open_queries.take()
+            && let QueriesStage::Open(queries) = self.queries
         {
+            self.queries = QueriesStage::Past;
             out.push(misplaced_queries(queries, "serp_queries is followed by an event other than final_end"));
         }
         let is_after_final = self.final_end.is_some() && part != ContractEvent::FinalEnd;
@@ -97,10 +105,11 @@ impl OrderChecker {
                 } else {
                     self.final_end = Some(at);
                 }
-                self.open_queries = None;
+                if let QueriesStage::Open(_) = self.queries {
+                    self.queries = QueriesStage::Past;
+                }
             }
         }
-        self.has_events = true;
         self.has_body |= part != ContractEvent::SerpSummary;
     }
 
@@ -116,7 +125,7 @@ impl OrderChecker {
 
     /// Checks the end of the stream; `is_failed` is whether its terminal event was `error`.
     pub(super) fn finish(&mut self, is_failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
-        if !self.has_events && is_failed {
+        if !self.has_events() && is_failed {
             return; // failed before its first contract event.
         }
         let close = self.final_end.unwrap_or(end);
@@ -145,6 +154,11 @@ impl OrderChecker {
         if let (1, Some(phase)) = (self.phase_count, self.first_phase) {
             out.push(fault_report(rules::SINGLE_PHASE, phase, "only one phase"));
         }
+    }
+
+    /// Returns true if any contract event was seen.
+    fn has_events(&self) -> bool {
+        self.has_summary || self.has_body
     }
 
     fn check_serp_summary(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
@@ -283,15 +297,17 @@ impl OrderChecker {
     }
 
     fn check_serp_queries(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
-        if self.has_queries {
+        if !matches!(self.queries, QueriesStage::Absent) {
             out.push(fault_report(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
         }
         if is_after_final {
             out.push(misplaced_queries(at, "serp_queries after final_end"));
-        } else {
-            self.open_queries.get_or_insert(at);
         }
-        self.has_queries = true;
+        self.queries = match self.queries {
+            QueriesStage::Open(first) => QueriesStage::Open(first),
+            QueriesStage::Absent | QueriesStage::Past if is_after_final => QueriesStage::Past,
+            QueriesStage::Absent | QueriesStage::Past => QueriesStage::Open(at),
+        };
     }
 }
 

@@ -13,26 +13,30 @@
 /// Evidence against code at a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeTrust {
+    level: TrustLevel,
     line: TrustLine,
     link: LinkState,
-    /// Progress within `://` (1, 2) or `www.` (3 to 5) at the end of the current word, and whether the word
-    /// contains a URL.
-    address_progress: u8,
-    is_in_address: bool,
-    /// Flags: backticks may be open; a `|` came since the first of them.
-    has_open_ticks: bool,
-    has_pipe: bool,
+    address: AddressState,
+    ticks: TickState,
     /// True if this paragraph has a `$`: text up to the next one may be a formula.
     has_dollar: bool,
-    /// Flags: the line before left backticks open; this one began inside a fence.
+    /// True if the line before left backticks open.
     has_unclosed_ticks: bool,
+    /// True if the current line began inside a fence.
     is_in_fence: bool,
+}
+
+/// Trust in apparent code, from most to least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum TrustLevel {
+    #[default]
+    Full,
     /// Backticks up to the next blank line may belong to other syntax.
-    is_doubtful: bool,
+    FencesOnly,
     /// Text up to the next blank line may be an HTML block.
-    is_html_block: bool,
+    HtmlBlock,
     /// An HTML block may have contained a fence; never reset.
-    has_lost_fences: bool,
+    FenceLost,
 }
 
 /// Content of the current line so far.
@@ -61,32 +65,67 @@ enum LinkState {
     Wiki,
 }
 
+/// Part of a URL at the end of the current word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum AddressState {
+    #[default]
+    None,
+    /// After `:`.
+    Colon,
+    /// After `:/`.
+    Slash,
+    /// After this many `w`, at most three.
+    Www(u8),
+    /// After `://` or `www.` in the word.
+    Inside,
+}
+
+/// Backticks on the current line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TickState {
+    /// None are open.
+    #[default]
+    Closed,
+    /// Some may be open.
+    Open,
+    /// Some may be open, and the border of a cell or the end of a formula came since the first of them.
+    Interrupted,
+}
+
 impl CodeTrust {
     /// Returns whether a fence can be trusted.
     pub(super) fn trusts_fences(&self) -> bool {
-        !self.is_html_block && !self.has_lost_fences
+        self.level < TrustLevel::HtmlBlock
     }
 
     /// Returns whether backticks may begin code.
     pub(super) fn trusts_spans(&self) -> bool {
-        self.trusts_fences() && !self.is_doubtful
+        self.level == TrustLevel::Full
     }
 
     /// Returns whether backticks that have just closed were code.
     pub(super) fn trusts_closed_span(&self) -> bool {
-        self.trusts_spans() && !self.has_pipe
+        self.trusts_spans() && self.ticks != TickState::Interrupted
     }
 
     /// Records that no backticks are open any more.
     pub(super) fn close_ticks(&mut self) {
-        self.has_open_ticks = false;
+        self.ticks = TickState::Closed;
+    }
+
+    fn lower_to(&mut self, level: TrustLevel) {
+        self.level = self.level.max(level);
     }
 
     /// Ends a line; `fence` is whether a fence is open. Backticks left open outside of fences may close on
     /// the next line for other readers.
     pub(super) fn observe_line_end(&mut self, fence: bool) {
-        self.is_doubtful |= self.has_unclosed_ticks && !fence && !self.is_in_fence;
-        self.has_lost_fences |= fence && self.is_html_block;
+        if self.has_unclosed_ticks && !fence && !self.is_in_fence {
+            self.lower_to(TrustLevel::FencesOnly);
+        }
+        if fence && self.level == TrustLevel::HtmlBlock {
+            self.level = TrustLevel::FenceLost;
+        }
         self.is_in_fence = fence;
     }
 
@@ -97,7 +136,7 @@ impl CodeTrust {
         } else {
             TrustLine::Text
         };
-        (self.link, self.address_progress, self.is_in_address) = (LinkState::None, 0, false);
+        (self.link, self.address) = (LinkState::None, AddressState::None);
     }
 
     /// Observes emitted text.
@@ -115,17 +154,21 @@ impl CodeTrust {
     fn observe_byte(&mut self, byte: u8) {
         match byte {
             b'\n' => return self.end_line(),
-            b'|' => self.has_pipe = true,
+            b'|' => self.interrupt_ticks(),
             b'$' => {
-                self.has_pipe |= self.has_open_ticks && self.has_dollar;
+                if self.has_dollar {
+                    self.interrupt_ticks();
+                }
                 self.has_dollar = true;
             }
             b'`' => {
-                self.has_pipe &= self.has_open_ticks;
-                self.has_open_ticks = true;
-                self.is_doubtful |= self.is_in_address;
+                if self.ticks == TickState::Closed {
+                    self.ticks = TickState::Open;
+                }
+                if self.address == AddressState::Inside {
+                    self.lower_to(TrustLevel::FencesOnly);
+                }
             }
-            b' ' | b'\t' | b'<' => self.is_in_address = false,
             _ => {}
         }
         self.line = match (self.line, byte) {
@@ -139,7 +182,7 @@ impl CodeTrust {
         };
         self.link = match (self.link, byte) {
             (LinkState::Wiki, b'`') | (LinkState::Inside(_), b'"' | b'\'' | b'<' | b'&' | b'\\' | b'`') => {
-                self.is_doubtful = true;
+                self.lower_to(TrustLevel::FencesOnly);
                 LinkState::None
             }
             (LinkState::Inside(depth), b'(') => LinkState::Inside(depth.saturating_add(1)),
@@ -153,32 +196,42 @@ impl CodeTrust {
             (LinkState::Bracket, b'(') => LinkState::Inside(0),
             _ => LinkState::None,
         };
-        self.address_progress = match (self.address_progress, byte) {
-            (1, b'/') => 2,
-            (2, b'/') | (5, b'.') => self.begin_address(),
-            (3 | 4, b'w' | b'W') => self.address_progress + 1,
-            (_, b'w' | b'W') => 3,
-            (_, b':') => 1,
-            _ => 0,
+        self.address = match (self.address, byte) {
+            (_, b' ' | b'\t' | b'<') => AddressState::None,
+            (AddressState::Inside, _) | (AddressState::Slash, b'/') | (AddressState::Www(3), b'.') => {
+                AddressState::Inside
+            }
+            (AddressState::Colon, b'/') => AddressState::Slash,
+            (AddressState::Www(count @ 1..=2), b'w' | b'W') => AddressState::Www(count + 1),
+            (_, b'w' | b'W') => AddressState::Www(1),
+            (_, b':') => AddressState::Colon,
+            _ => AddressState::None,
         };
     }
 
-    fn begin_address(&mut self) -> u8 {
-        self.is_in_address = true;
-        0
+    /// Records a `|`, or a `$` that may end a formula.
+    fn interrupt_ticks(&mut self) {
+        if self.ticks == TickState::Open {
+            self.ticks = TickState::Interrupted;
+        }
     }
 
     fn end_line(&mut self) {
         if self.line == TrustLine::Blank {
-            (self.is_doubtful, self.is_html_block, self.has_dollar) = (false, false, false);
+            if self.level < TrustLevel::FenceLost {
+                self.level = TrustLevel::Full;
+            }
+            self.has_dollar = false;
         }
-        self.is_html_block |= self.line == TrustLine::Tag;
+        if self.line == TrustLine::Tag {
+            self.lower_to(TrustLevel::HtmlBlock);
+        }
         // The destination of a link may continue on the next line, which is not analysed.
-        self.is_doubtful |=
-            self.line != TrustLine::Blank && matches!(self.link, LinkState::Inside(_) | LinkState::Wiki);
+        if self.line != TrustLine::Blank && matches!(self.link, LinkState::Inside(_) | LinkState::Wiki) {
+            self.lower_to(TrustLevel::FencesOnly);
+        }
+        self.has_unclosed_ticks = self.ticks != TickState::Closed;
         (self.line, self.link) = (TrustLine::Blank, LinkState::None);
-        self.has_unclosed_ticks = self.has_open_ticks;
-        (self.address_progress, self.is_in_address, self.has_open_ticks, self.has_pipe) =
-            (0, false, false, false);
+        (self.address, self.ticks) = (AddressState::None, TickState::Closed);
     }
 }

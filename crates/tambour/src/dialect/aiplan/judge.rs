@@ -2,7 +2,7 @@
 //! P-027).
 
 use super::check::{CheckedPlan, Extent, check_plan};
-use super::object::PlanObject;
+use super::object::{PlanAnswer, PlanObject};
 use super::rules;
 use super::wrapper::{PlanWrapper, unwrap_plan};
 use crate::finding::{Doubt, FindingReport, clip};
@@ -25,9 +25,10 @@ pub(super) fn too_large_report(start: Place, end: usize, options: &Options) -> F
 pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, options: &Options) -> CheckedPlan {
     let end = built_value.end;
     let (value, wrapper) = unwrap_plan(built_value.value);
-    let PlanObject { context, reports, has_sent_answer, is_answer_replaced, allows_answer, .. } = object;
-    let (frame, is_retracted) = (&*context, *has_sent_answer && *allows_answer != Some(true));
-    let is_sent = *has_sent_answer && !is_retracted;
+    let has_sent_answer = object.has_sent_answer();
+    let PlanObject { context, reports, answer, allows_answer, .. } = object;
+    let (frame, is_retracted) = (&*context, has_sent_answer && !*allows_answer);
+    let is_sent_twice = *answer == PlanAnswer::SentBeforeKey && !is_retracted;
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner_places } else { &object.places };
     let has_two_lists = places.list_count > 1;
@@ -49,12 +50,10 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
             () if wrapper.is_none() && is_plan_member("thought") => {
                 duplicate.report(duplicate.second).with_repair("both are sent as thinking, the last value is kept")
             }
-            () if is_sent && !*is_answer_replaced && is_plan_member("direct_response") => {
+            () if is_sent_twice && is_plan_member("direct_response") => {
                 duplicate.report(duplicate.second).with_repair("both are sent, the last value is kept")
             }
-            () if object.has_sent_answer && !is_sent && is_plan_member("direct_response") => {
-                duplicate.report_first_kept()
-            }
+            () if is_retracted && is_plan_member("direct_response") => duplicate.report_first_kept(),
             () => duplicate.report_last_kept(),
         });
     }
@@ -93,7 +92,7 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     if !checked_plan.is_valid {
         let answer =
             checked_plan.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
-        let answer = (answer && !object.has_sent_answer).then(|| places.member_extent("direct_response"));
+        let answer = (answer && !has_sent_answer).then(|| places.member_extent("direct_response"));
         checked_plan.has_lost_answer = has_unreported(answer.into_iter().collect(), &checked_plan.reports);
         // Dropped calls have a finding each.
         checked_plan.has_lost_calls = has_unreported(

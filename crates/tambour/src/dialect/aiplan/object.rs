@@ -25,25 +25,32 @@ pub(super) struct PlanObject {
     pub(super) has_rounded: bool,
     /// Set if it has a field of plans, or an object in it has several.
     pub(super) is_likely: bool,
-    /// Set if another object is the plan, so that nothing of this one is used.
-    pub(super) is_idle: bool,
-    /// Set if prose precedes it, so that a single plan field does not make it a plan.
-    follows_prose: bool,
+    /// Number of plan fields that make it likely: more than one after prose.
+    min_fields: usize,
     /// Its thought, held back until it looks like a plan.
     held_thought: String,
     /// Destination of the current string.
     current_string: PlanString,
     mode: String,
-    /// True if the mode allows an answer; `None` until the mode is known.
-    pub(super) allows_answer: Option<bool>,
+    /// Set once the mode is known to allow an answer.
+    pub(super) allows_answer: bool,
     /// Set once a thought has been read, or can no longer follow.
     pub(super) has_thought: bool,
     /// The answer, while it is held back.
     pub(super) held_answer: String,
-    pub(super) has_sent_answer: bool,
-    /// Set if nothing of an answer had been emitted at the last key of the answer.
-    pub(super) is_answer_replaced: bool,
+    pub(super) answer: PlanAnswer,
     pub(super) is_too_large: bool,
+}
+
+/// Emission of the answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlanAnswer {
+    /// Nothing of it was emitted.
+    Unsent,
+    /// Text of its last key was emitted, and of no earlier one.
+    Sent,
+    /// Text was emitted before its last key, so that a second value came.
+    SentBeforeKey,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,8 +65,9 @@ enum PlanString {
 const MAX_MODE: usize = 64;
 
 impl PlanObject {
-    /// Creates the state of an object that begins at `start`; if `idle`, nothing of it is used.
-    pub(super) fn new(context: PlanContext, start: Place, is_idle: bool, follows_prose: bool) -> PlanObject {
+    /// Creates the state of an object that begins at `start`. After prose, a single plan field does not make
+    /// it a plan.
+    pub(super) fn new(context: PlanContext, start: Place, follows_prose: bool) -> PlanObject {
         PlanObject {
             context,
             places: PlanPlaces::new(start),
@@ -67,18 +75,21 @@ impl PlanObject {
             reports: Vec::new(),
             has_rounded: false,
             is_likely: false,
-            is_idle,
-            follows_prose,
+            min_fields: if follows_prose { MIN_NESTED_FIELDS } else { 1 },
             held_thought: String::new(),
             current_string: PlanString::Other,
             mode: String::new(),
-            allows_answer: None,
+            allows_answer: false,
             has_thought: false,
             held_answer: String::new(),
-            has_sent_answer: false,
-            is_answer_replaced: true,
+            answer: PlanAnswer::Unsent,
             is_too_large: false,
         }
+    }
+
+    /// Returns true once text of its answer was emitted.
+    pub(super) fn has_sent_answer(&self) -> bool {
+        self.answer != PlanAnswer::Unsent
     }
 
     /// Follows the JSON of the object and emits text that may be emitted.
@@ -104,11 +115,11 @@ impl PlanObject {
                         }
                     }
                 }
-                PlanString::Answer if self.has_sent_answer && self.held_answer.is_empty() => {
+                PlanString::Answer if self.has_sent_answer() && self.held_answer.is_empty() => {
                     out.emit_intent(Intent::FinalText(text))
                 }
                 // The object is too large, so the answer will never be emitted.
-                PlanString::Answer if self.is_too_large && !self.has_sent_answer => {}
+                PlanString::Answer if self.is_too_large && !self.has_sent_answer() => {}
                 PlanString::Answer => {
                     self.hold_answer(text);
                     self.emit_answer(options, has_answered, out);
@@ -117,8 +128,7 @@ impl PlanObject {
             JsonEvent::Key { text, place, depth } => match *depth {
                 1 => {
                     self.push_top_key(text, place.place());
-                    let min_fields = if self.follows_prose { MIN_NESTED_FIELDS } else { 1 };
-                    self.is_likely |= self.places.field_count() >= min_fields;
+                    self.is_likely |= self.places.field_count() >= self.min_fields;
                     if self.is_likely {
                         self.emit_held_thought((has_thought, *has_answered), out);
                     }
@@ -155,7 +165,7 @@ impl PlanObject {
                     Some("direct_response") => {
                         // The last of several answers counts; emitted text is not retracted.
                         self.held_answer.clear();
-                        if self.has_sent_answer {
+                        if self.has_sent_answer() {
                             self.held_answer.push('\n');
                         }
                         PlanString::Answer
@@ -169,10 +179,8 @@ impl PlanObject {
                     PlanString::Mode => {
                         let found = find_mode(options::plan_variant(options), &self.mode);
                         let found = found.filter(|_| self.mode.len() <= MAX_MODE);
-                        self.allows_answer = Some(
-                            !self.is_too_large
-                                && found.is_some_and(|mode| mode.text != AnswerRequirement::Null),
-                        );
+                        self.allows_answer = !self.is_too_large
+                            && found.is_some_and(|mode| mode.text != AnswerRequirement::Null);
                     }
                     PlanString::Answer | PlanString::Other => return,
                 }
@@ -186,13 +194,9 @@ impl PlanObject {
     fn push_top_key(&mut self, text: &str, place: Place) {
         self.places.push_key(text, place);
         match text {
-            "response_mode" => self.allows_answer = None,
-            "direct_response" => {
-                self.is_answer_replaced = !self.has_sent_answer;
-                if self.is_answer_replaced {
-                    self.held_answer.clear();
-                }
-            }
+            "response_mode" => self.allows_answer = false,
+            "direct_response" if self.has_sent_answer() => self.answer = PlanAnswer::SentBeforeKey,
+            "direct_response" => self.held_answer.clear(),
             _ => {}
         }
     }
@@ -204,7 +208,7 @@ impl PlanObject {
 
     /// Buffers the answer of a valid plan that was converted to text.
     pub(super) fn hold_converted_answer(&mut self, checked_plan: &CheckedPlan) {
-        if checked_plan.is_valid && checked_plan.is_converted_answer && !self.has_sent_answer {
+        if checked_plan.is_valid && checked_plan.is_converted_answer && !self.has_sent_answer() {
             self.held_answer.clear();
             self.hold_answer(checked_plan.plan["direct_response"].as_str().unwrap_or_default());
         }
@@ -242,7 +246,7 @@ impl PlanObject {
 
     /// Buffers text of the answer; leading white space is dropped.
     pub(super) fn hold_answer(&mut self, text: &str) {
-        let text = if self.held_answer.is_empty() && !self.has_sent_answer {
+        let text = if self.held_answer.is_empty() && !self.has_sent_answer() {
             text.trim_start_matches(is_space)
         } else {
             text
@@ -254,9 +258,7 @@ impl PlanObject {
     pub(super) fn mark_too_large(&mut self) {
         if !std::mem::replace(&mut self.is_too_large, true) {
             self.held_answer = String::new();
-            if !self.has_sent_answer {
-                self.allows_answer = Some(false);
-            }
+            self.allows_answer &= self.has_sent_answer();
         }
     }
 
@@ -280,12 +282,14 @@ impl PlanObject {
         out: &mut dyn IntentSink,
     ) {
         let must_wait = !self.has_thought && self.held_answer.len() <= options.limits.hold;
-        if self.allows_answer != Some(true) || must_wait || self.held_answer.is_empty() {
+        if !self.allows_answer || must_wait || self.held_answer.is_empty() {
             return;
         }
         let held_answer = std::mem::take(&mut self.held_answer);
         out.emit_intent(Intent::FinalText(&held_answer));
-        self.has_sent_answer = true;
+        if self.answer == PlanAnswer::Unsent {
+            self.answer = PlanAnswer::Sent;
+        }
         *has_answered = true;
     }
 }

@@ -193,13 +193,13 @@ impl PlanReader {
             JsonEvent::Comment(text) => return self.surroundings.push_comment(text),
             JsonEvent::ValueStart(start) => {
                 let frame = self.surroundings.begin_value(start);
-                let (is_idle, follows_prose) = (self.chosen_plan.is_some(), self.surroundings.is_prose());
-                self.object = Some(PlanObject::new(frame, start.place, is_idle, follows_prose));
+                self.object = Some(PlanObject::new(frame, start.place, self.surroundings.is_prose()));
             }
             _ => {}
         }
         let Some(object) = &mut self.object else { return };
-        if !object.is_idle {
+        // Once an object is the plan, nothing of later ones is used.
+        if self.chosen_plan.is_none() {
             let built_value = self.builder.push_event(event);
             if self.builder.is_over_limit() {
                 object.mark_too_large();
@@ -327,19 +327,20 @@ impl PlanReader {
         object.hold_converted_answer(&checked_plan);
         // If this object is not the plan, a later one may be.
         if checked_plan.is_valid {
-            object.allows_answer = Some(true);
+            object.allows_answer = true;
         }
-        if checked_plan.is_valid || object.has_sent_answer {
+        if checked_plan.is_valid || object.has_sent_answer() {
             object.emit_answer(&self.options, &mut self.has_answer, out);
         }
-        let unsent_answer = match object.allows_answer {
-            Some(true) if !object.has_sent_answer && !object.held_answer.is_empty() => {
-                std::mem::take(&mut object.held_answer)
-            }
-            _ if checked_plan.is_valid || object.has_sent_answer => String::new(),
-            _ => checked_plan.answer(),
+        let has_sent_answer = object.has_sent_answer();
+        let unsent_answer = if object.allows_answer && !has_sent_answer && !object.held_answer.is_empty() {
+            std::mem::take(&mut object.held_answer)
+        } else if checked_plan.is_valid || has_sent_answer {
+            String::new()
+        } else {
+            checked_plan.answer()
         };
-        let PlanObject { context, mut reports, is_likely, has_sent_answer, .. } = object;
+        let PlanObject { context, mut reports, is_likely, .. } = object;
         reports.append(&mut checked_plan.reports);
         checked_plan.reports = reports;
         let mut read = PlanCandidate {
@@ -384,7 +385,7 @@ impl PlanReader {
         }
         object.emit_thought(text("thought"), (&mut self.has_thought, self.has_answer), out);
         let mode = find_mode(options::plan_variant(&self.options), text("response_mode"));
-        object.allows_answer = Some(mode.is_some_and(|mode| mode.text != AnswerRequirement::Null));
+        object.allows_answer = mode.is_some_and(|mode| mode.text != AnswerRequirement::Null);
         object.hold_answer(text("direct_response"));
     }
 }

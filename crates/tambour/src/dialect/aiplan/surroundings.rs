@@ -55,16 +55,23 @@ pub(super) struct PlanSurroundings {
     is_code: bool,
     /// Set by a comment on the current line in the open fence.
     is_remark: bool,
-    /// Set inside a comment from `/*` at the start of a line to `*/`.
-    is_in_comment: bool,
-    /// Set if a comment may begin here.
-    may_begin_comment: bool,
+    comment: CodeComment,
     /// The character before.
     previous_char: char,
     /// Line of the last value and the text after it, while a sentence may continue there.
     line_after: Option<(ProseLine, String)>,
     /// Set if a sentence continues after the likely plan.
     is_continued: bool,
+}
+
+/// Comment in code, from `/*` at the start of a line to `*/`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CodeComment {
+    #[default]
+    Absent,
+    /// One may begin here.
+    MayBegin,
+    Open,
 }
 
 /// Position of a plan in its reply.
@@ -100,7 +107,7 @@ impl PlanSurroundings {
         PlanSurroundings {
             place,
             is_line_start: true,
-            may_begin_comment: true,
+            comment: CodeComment::MayBegin,
             ..PlanSurroundings::default()
         }
     }
@@ -229,14 +236,15 @@ impl PlanSurroundings {
     /// Tracks comments in code, and the line after a value.
     fn track_context(&mut self, text: &str) {
         for c in text.chars() {
-            match (self.previous_char, c) {
-                ('/', '*') if self.may_begin_comment => self.is_in_comment = true,
-                ('*', '/') => self.is_in_comment = false,
-                _ => {}
-            }
-            // A slash at the start of a line may be followed by the rest of a comment mark.
-            self.may_begin_comment = c == '\n'
-                || self.may_begin_comment && (c.is_whitespace() || c == '/' && self.previous_char != '/');
+            self.comment = match (self.comment, self.previous_char, c) {
+                (CodeComment::Open, '*', '/') => CodeComment::Absent,
+                (CodeComment::Open, ..) | (CodeComment::MayBegin, '/', '*') => CodeComment::Open,
+                (_, _, '\n') => CodeComment::MayBegin,
+                (CodeComment::MayBegin, _, c) if c.is_whitespace() => CodeComment::MayBegin,
+                // A slash at the start of a line may be followed by the rest of a comment mark.
+                (CodeComment::MayBegin, previous, '/') if previous != '/' => CodeComment::MayBegin,
+                _ => CodeComment::Absent,
+            };
             self.previous_char = c;
         }
         if let Some((line, text_after)) = &mut self.line_after {
@@ -313,8 +321,11 @@ impl PlanSurroundings {
         } else {
             self.is_code || self.is_remark
         };
-        let is_quoted = line.is_quoted() || sentence || self.is_in_comment;
-        (self.line_after, self.previous_char, self.may_begin_comment) = (None, ' ', false);
+        let is_quoted = line.is_quoted() || sentence || self.comment == CodeComment::Open;
+        (self.line_after, self.previous_char) = (None, ' ');
+        if self.comment == CodeComment::MayBegin {
+            self.comment = CodeComment::Absent;
+        }
         PlanContext {
             value_start,
             origin,

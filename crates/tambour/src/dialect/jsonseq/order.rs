@@ -36,6 +36,16 @@ enum ThinkingStage {
     Ended,
 }
 
+/// Pieces of the answer seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum AnswerStage {
+    #[default]
+    Absent,
+    Begun,
+    /// Begun before `thinking_end`, which has been reported.
+    BegunEarly,
+}
+
 /// Order state of one reply.
 pub(super) struct EventOrder {
     thinking: ThinkingStage,
@@ -46,7 +56,7 @@ pub(super) struct EventOrder {
     /// Set once a phase has received text.
     has_phase_text: bool,
     has_summary: bool,
-    has_answer: bool,
+    answer: AnswerStage,
     held_answer: String,
     /// Texts that become the answer if there is no other, and the keys that hold them.
     spare_answer: String,
@@ -56,7 +66,6 @@ pub(super) struct EventOrder {
     /// Extent of the queries used last.
     last_queries: Option<(Place, usize)>,
     pub(super) has_final_end: bool,
-    has_early_answer: bool,
     hold_limit: usize,
     pub(super) reports: EventReports,
 }
@@ -70,14 +79,13 @@ impl EventOrder {
             phases: PhaseNumbering::default(),
             has_phase_text: false,
             has_summary: false,
-            has_answer: false,
+            answer: AnswerStage::Absent,
             held_answer: String::new(),
             spare_answer: String::new(),
             spare_keys: Vec::new(),
             pending_queries: None,
             last_queries: None,
             has_final_end: false,
-            has_early_answer: false,
             hold_limit: options.limits.hold,
             reports: EventReports::default(),
         }
@@ -94,7 +102,7 @@ impl EventOrder {
         match name {
             "phase_start" => thinking,
             "thinking_end" => thinking && !self.has_phase_text && self.phases.is_open(),
-            "final_end" => !self.has_answer && !self.has_final_end,
+            "final_end" => !self.is_answered() && !self.has_final_end,
             _ => false,
         }
     }
@@ -139,7 +147,7 @@ impl EventOrder {
     }
 
     fn push_summary(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn IntentSink) {
-        if self.thinking > ThinkingStage::NotStarted || self.has_answer {
+        if self.thinking > ThinkingStage::NotStarted || self.is_answered() {
             return self.reports.add(
                 rules::SUMMARY_LATE,
                 at,
@@ -254,11 +262,12 @@ impl EventOrder {
                 FindingReport::new(rules::QUERIES_MISPLACED, place, end, "`serp_queries` before answer text");
             out.report(report.with_repair("held until the end"));
         }
-        self.has_answer = true;
         if self.thinking == ThinkingStage::Ended {
+            self.record_answer();
             return DeltaTarget::Answer;
         }
-        if !std::mem::replace(&mut self.has_early_answer, true) {
+        if self.answer != AnswerStage::BegunEarly {
+            self.answer = AnswerStage::BegunEarly;
             let message = "`final_delta` before `thinking_end`";
             let repair =
                 if self.thinking == ThinkingStage::Open { "held until then" } else { "thinking closed" };
@@ -376,7 +385,7 @@ impl EventOrder {
     pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
         let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;
-        let is_kept = !self.has_answer && !self.has_final_end && has_room;
+        let is_kept = !self.is_answered() && !self.has_final_end && has_room;
         if is_kept {
             self.spare_answer.push_str(text);
             self.spare_keys.extend(keys);
@@ -386,7 +395,7 @@ impl EventOrder {
 
     /// Emits the kept texts as the answer, or reports that they are lost.
     fn finish_spare(&mut self, out: &mut dyn IntentSink) {
-        let is_used = !self.has_answer && !self.spare_keys.is_empty();
+        let is_used = !self.is_answered() && !self.spare_keys.is_empty();
         for (key, (at, end)) in self.spare_keys.drain(..) {
             let (rule, row, message, repair) = match is_used {
                 true => (
@@ -407,13 +416,19 @@ impl EventOrder {
         let spare_answer = std::mem::take(&mut self.spare_answer);
         if is_used {
             out.emit_intent(Intent::FinalText(&spare_answer));
-            self.has_answer = true;
+            self.record_answer();
         }
     }
 
     /// Returns true once a piece of the answer has been seen.
     pub(super) fn is_answered(&self) -> bool {
-        self.has_answer
+        self.answer != AnswerStage::Absent
+    }
+
+    fn record_answer(&mut self) {
+        if self.answer == AnswerStage::Absent {
+            self.answer = AnswerStage::Begun;
+        }
     }
 
     /// Ends the input.
@@ -426,7 +441,7 @@ impl EventOrder {
             (!self.has_thinking_start, rules::THINKING_START_MISSING, "there is no `thinking_start`"),
             (self.phases.count() == 0, rules::PHASE_MISSING, "there is no `phase_start`"),
             (!self.has_thinking_end, rules::THINKING_END_MISSING, "there is no `thinking_end`"),
-            (!self.has_answer, rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
+            (!self.is_answered(), rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
             (!self.has_final_end, rules::FINAL_END_MISSING, "there is no `final_end`"),
         ];
         for (_, rule, message) in missing.into_iter().filter(|(missing, ..)| *missing) {

@@ -12,21 +12,16 @@ use crate::lex::tag_sentence;
 /// Decides from the tags of a text.
 pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
-    let mut tags = TagScan {
-        text,
-        is_whole_reply: extent == PrefixExtent::All,
-        is_only_reasoning: true,
-        is_line_start: true,
-        ..TagScan::default()
-    };
+    let mut tags = TagScan { text, is_whole_reply: extent == PrefixExtent::All, ..TagScan::default() };
     lexer.push(text, &mut |token, at| tags.push_token(token, at.resolve().offset));
     if extent != PrefixExtent::Part {
         lexer.finish(&mut |token, at| tags.push_token(token, at.resolve().offset));
     }
     let mut needs_more = tags.needs_more;
     // Between prose it is a template in a text about it: the text after its end decides.
-    let is_quoted = tags.has_prose_before && tags.has_prose_after;
-    let is_doubtful = tags.has_prose_before && extent != PrefixExtent::All;
+    let is_below_prose = tags.thinking_lead >= ThinkingLead::Prose;
+    let is_quoted = is_below_prose && tags.answer == AnswerEnd::BeforeProse;
+    let is_doubtful = is_below_prose && extent != PrefixExtent::All;
     if tags.verdict.is_none() {
         for candidate in &tags.candidates {
             let is_thinking = thinking_dialect() == Some(candidate.dialect);
@@ -44,12 +39,10 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     }
     needs_more |= is_doubtful && extent == PrefixExtent::Window;
     if extent != PrefixExtent::Part && tags.verdict.is_none() && !needs_more && !is_quoted {
-        let has_answer =
-            tags.has_thinking_tag && tags.open_reasoning.is_some() && tags.is_inline_final_closed;
-        if tags.has_thinking_tag
-            && !tags.is_fenced_example
+        let has_answer = tags.open_reasoning.is_some() && tags.inline_final == InlineFinal::Closed;
+        if tags.thinking_lead < ThinkingLead::FenceBelowProse
             && tags.has_thinking_text
-            && !tags.is_only_reasoning
+            && tags.reasoning == ReasoningStage::Absent
             || has_answer
         {
             tags.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
@@ -59,7 +52,8 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
         tags.verdict = Some(OpeningVerdict::Plain);
     }
     let verdict = tags.verdict.unwrap_or(OpeningVerdict::Unknown);
-    Examination { verdict, next_char_decides: tags.is_close_last || needs_more, needs_more }
+    let is_close_last = matches!(tags.reasoning, ReasoningStage::ClosedLast | ReasoningStage::ClosedInline);
+    Examination { verdict, next_char_decides: is_close_last || needs_more, needs_more }
 }
 
 /// Finds the dialect that a tag identifies, and the position it needs. Names are all lower case or, from
@@ -113,17 +107,9 @@ struct TagScan<'a> {
     has_prose: bool,
     /// Open reasoning.
     open_reasoning: Option<OpenReasoning>,
-    /// Set once a `<thinking>` was read that stands alone on its line and may begin a structure.
-    has_thinking_tag: bool,
-    /// Set if a `<thinking>` is in a fence with prose before it.
-    is_fenced_example: bool,
-    /// Set if prose precedes the `<thinking>`.
-    has_prose_before: bool,
-    /// Set once an answer has ended, and once prose was read after its end.
-    is_answer_closed: bool,
-    has_prose_after: bool,
-    /// Set once a `</thinking>` was read after the `<thinking>`.
-    is_thinking_closed: bool,
+    reasoning: ReasoningStage,
+    thinking: ThinkingTag,
+    thinking_lead: ThinkingLead,
     /// Set if only reasoning precedes the `<thinking>`.
     is_thinking_leading: bool,
     /// Set once text was read after the `<thinking>`.
@@ -131,26 +117,81 @@ struct TagScan<'a> {
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
     is_nested_thinking: bool,
-    /// Set once a `<final>` was read in a sentence of thinking, and once it has ended: it is the answer if no
-    /// other one follows (R-06).
-    has_inline_final: bool,
-    is_inline_final_closed: bool,
-    /// Set as long as only reasoning was read.
-    is_only_reasoning: bool,
-    /// Set once reasoning has closed, and while that is the last token.
-    is_reasoning_closed: bool,
-    is_close_last: bool,
-    /// Set if a `</thinking>` in the middle of a line closed it: text on the same line makes that a mention
-    /// (R-75).
-    is_close_inline: bool,
-    /// Set if no text precedes the current offset on its line: a tag in a sentence is a mention (R-74).
-    is_line_start: bool,
-    /// Set if a code span opens right before the current offset: a quoted tag begins nothing.
-    is_in_code_span: bool,
+    inline_final: InlineFinal,
+    answer: AnswerEnd,
+    position: LinePosition,
     /// The open fence.
     fence: Option<OpenFence>,
     /// Open elements of another vocabulary (R-91).
     foreign_elements: Vec<String>,
+}
+
+/// Reasoning so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum ReasoningStage {
+    /// Only reasoning was read, and none has closed.
+    #[default]
+    Unclosed,
+    /// Text came before any reasoning: from here on, marks open none.
+    Absent,
+    /// Closed, with text after it.
+    Closed,
+    /// Closed, without text after it so far.
+    ClosedLast,
+    /// Closed by a `</thinking>` in the middle of a line, without text after it so far: text on the same line
+    /// makes that a mention (R-75).
+    ClosedInline,
+}
+
+/// `<thinking>` that stands alone on its line and may begin a structure.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum ThinkingTag {
+    #[default]
+    Absent,
+    Open,
+    Closed,
+}
+
+/// Text before `<thinking>`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum ThinkingLead {
+    #[default]
+    NoProse,
+    Prose,
+    /// Prose, and a fence around the tag.
+    FenceBelowProse,
+}
+
+/// `<final>` in a sentence of thinking: it is the answer if no other one follows (R-06).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum InlineFinal {
+    #[default]
+    Absent,
+    Open,
+    Closed,
+}
+
+/// End of an answer.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum AnswerEnd {
+    /// None was read, or an element has begun after it.
+    #[default]
+    Absent,
+    Read,
+    /// Prose was read after it.
+    BeforeProse,
+}
+
+/// Position of the current offset on its line.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum LinePosition {
+    /// No text precedes it.
+    #[default]
+    Start,
+    /// Text precedes it: a tag in a sentence is a mention (R-74).
+    Text,
+    /// A code span opens right before it: a quoted tag begins nothing.
+    CodeSpan,
 }
 
 /// A code fence.
@@ -173,14 +214,19 @@ impl TagScan<'_> {
     }
 
     fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
-        let quotes =
-            matches!(token, MarkupToken::Text(text) if text.ends_with('`') && !text.ends_with("```"));
-        let is_in_code = std::mem::replace(&mut self.is_in_code_span, quotes);
+        let is_in_code = self.position == LinePosition::CodeSpan;
+        if is_in_code {
+            self.position = LinePosition::Text;
+        }
         match token {
             MarkupToken::Tag(tag) if is_in_code || tag.kind == TagKind::SelfClosing => {}
             MarkupToken::Tag(tag) => self.handle_tag(&tag, at + token.raw().len()),
             MarkupToken::Reasoning(_, mark) => self.handle_mark(mark),
-            MarkupToken::Text(text) if is_blank(text) => self.is_line_start |= text.contains('\n'),
+            MarkupToken::Text(text) if is_blank(text) => {
+                if text.contains('\n') {
+                    self.position = LinePosition::Start;
+                }
+            }
             MarkupToken::Mark(_) => {}
             MarkupToken::Text(text) => self.handle_text(text),
             // An unclosed comment hides nothing.
@@ -188,6 +234,10 @@ impl TagScan<'_> {
                 self.handle_text(token.raw())
             }
         }
+    }
+
+    fn is_line_start(&self) -> bool {
+        self.position == LinePosition::Start
     }
 
     /// Returns whether a structure may begin here: not in code of another language, within other elements, or
@@ -215,11 +265,14 @@ impl TagScan<'_> {
         let name = tag.name.to_ascii_lowercase();
         let opening = tag.kind == TagKind::Open;
         let is_in_draft = self.open_reasoning.is_some_and(|open| !open.mark().is_thinking());
+        let has_thinking_tag = self.thinking != ThinkingTag::Absent;
         let opening_tag = find_opening_tag(tag.name);
         if let Some((_, begin_tag)) = opening_tag {
-            self.is_answer_closed =
-                !opening && (begin_tag.position == TagPosition::EndsThinking || self.is_answer_closed);
-            self.has_prose_after &= self.is_answer_closed;
+            if opening {
+                self.answer = AnswerEnd::Absent;
+            } else if begin_tag.position == TagPosition::EndsThinking && self.answer == AnswerEnd::Absent {
+                self.answer = AnswerEnd::Read;
+            }
         }
         if let Some((dialect, begin_tag)) = opening_tag
             && opening
@@ -227,15 +280,15 @@ impl TagScan<'_> {
             && self.may_begin_structure()
         {
             let is_evidence = match begin_tag.position {
-                TagPosition::InThinking => self.has_thinking_tag || self.is_nested_thinking,
+                TagPosition::InThinking => has_thinking_tag || self.is_nested_thinking,
                 TagPosition::Alone | TagPosition::Before | TagPosition::First => {
-                    self.open_reasoning.is_none() && self.is_line_start
+                    self.open_reasoning.is_none() && self.is_line_start()
                 }
-                TagPosition::EndsThinking => !is_in_draft && self.is_line_start,
+                TagPosition::EndsThinking => !is_in_draft && self.is_line_start(),
             };
             if is_evidence
                 && self.candidates.len() < MAX_CANDIDATES
-                && (self.has_thinking_tag || !self.is_code(end - tag.raw.len()))
+                && (has_thinking_tag || !self.is_code(end - tag.raw.len()))
             {
                 self.candidates.push(TagCandidate {
                     dialect,
@@ -248,31 +301,37 @@ impl TagScan<'_> {
                     is_block: matches!(begin_tag.position, TagPosition::Alone | TagPosition::Before),
                     has_prose_before: self.has_prose,
                     follows_structure: begin_tag.position == TagPosition::InThinking
-                        || self.has_thinking_tag && (self.is_thinking_closed || !self.has_prose),
+                        || self.thinking == ThinkingTag::Closed
+                        || has_thinking_tag && !self.has_prose,
                     fence: self.fence.map(|open_fence| (open_fence.fence, open_fence.is_foreign)),
                 });
             }
         }
-        self.is_thinking_closed |= self.has_thinking_tag && !opening && name == "thinking";
+        if has_thinking_tag && !opening && name == "thinking" {
+            self.thinking = ThinkingTag::Closed;
+        }
         let is_bare = tag.attributes().next().is_none();
         match (name.as_str(), opening) {
             _ if opening_tag
                 .is_some_and(|(_, begin_tag)| begin_tag.position == TagPosition::EndsThinking)
                 && !is_in_draft =>
             {
-                self.is_inline_final_closed |= self.has_inline_final && !opening;
-                self.has_inline_final |= self.has_thinking_tag && opening;
+                self.inline_final = match self.inline_final {
+                    InlineFinal::Absent if opening && has_thinking_tag => InlineFinal::Open,
+                    InlineFinal::Open if !opening => InlineFinal::Closed,
+                    inline_final => inline_final,
+                };
             }
             _ if opening && self.is_word(&name, end) => {}
-            ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start && is_bare => {
+            ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start() && is_bare => {
                 if self.has_prose && self.is_code(end - tag.raw.len()) {
                     return;
                 }
                 self.record_thinking();
-                self.is_thinking_leading |= self.is_only_reasoning;
+                self.is_thinking_leading |= self.reasoning != ReasoningStage::Absent;
             }
             // It ends an unclosed draft, if a phase follows (T-016).
-            ("thinking", true) if is_in_draft && self.is_line_start && is_bare => {
+            ("thinking", true) if is_in_draft && self.is_line_start() && is_bare => {
                 self.record_thinking();
                 self.is_thinking_leading = true;
                 self.handle_mark(marks::THINKING_MARK);
@@ -289,9 +348,15 @@ impl TagScan<'_> {
 
     /// Records a `<thinking>`.
     fn record_thinking(&mut self) {
-        self.has_thinking_tag |= self.may_begin_structure();
-        self.has_prose_before |= self.has_prose;
-        self.is_fenced_example |= self.fence.is_some() && self.has_prose;
+        if self.thinking == ThinkingTag::Absent && self.may_begin_structure() {
+            self.thinking = ThinkingTag::Open;
+        }
+        let lead = match self.fence {
+            _ if !self.has_prose => ThinkingLead::NoProse,
+            None => ThinkingLead::Prose,
+            Some(_) => ThinkingLead::FenceBelowProse,
+        };
+        self.thinking_lead = self.thinking_lead.max(lead);
     }
 
     /// Returns whether a tag that opens reasoning is a word of a sentence, or of a text about it that
@@ -305,7 +370,9 @@ impl TagScan<'_> {
         self.needs_more |= is_sentence.is_none() && !self.is_whole_reply;
         let is_below_prose = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
         let word = is_sentence == Some(true) || is_below_prose;
-        self.is_line_start &= !word;
+        if word {
+            self.position = LinePosition::Text;
+        }
         word
     }
 
@@ -315,7 +382,7 @@ impl TagScan<'_> {
             if let Some(at) = self.foreign_elements.iter().rposition(|open| *open == name) {
                 self.foreign_elements.truncate(at);
             }
-        } else if self.is_line_start
+        } else if self.is_line_start()
             && self.open_reasoning.is_none()
             && !VOID_ELEMENTS.contains(&name.as_str())
             && find_opening_tag(&name).is_none()
@@ -327,52 +394,66 @@ impl TagScan<'_> {
     /// Handles a reasoning mark.
     fn handle_mark(&mut self, mark: ReasoningMark) {
         let Some(open) = &mut self.open_reasoning else {
-            if mark.kind == MarkKind::Open && self.is_only_reasoning && !self.is_thinking_leading {
+            if mark.kind == MarkKind::Open
+                && self.reasoning != ReasoningStage::Absent
+                && !self.is_thinking_leading
+            {
                 self.open_reasoning = Some(OpenReasoning::new(mark));
             }
             return;
         };
         if open.apply(mark) != MarkEffect::Text {
-            self.is_close_inline = mark.is_thinking() && !self.is_line_start;
-            self.open_reasoning = None;
-            (self.is_reasoning_closed, self.is_close_last, self.is_line_start) = (true, true, true);
+            let is_inline = mark.is_thinking() && !self.is_line_start();
+            self.reasoning =
+                if is_inline { ReasoningStage::ClosedInline } else { ReasoningStage::ClosedLast };
+            (self.open_reasoning, self.position) = (None, LinePosition::Start);
         }
     }
 
     fn handle_text(&mut self, text: &str) {
         let is_in_reasoning = self.open_reasoning.is_some()
-            || self.is_thinking_leading && self.is_only_reasoning && !self.is_reasoning_closed;
+            || self.is_thinking_leading && self.reasoning == ReasoningStage::Unclosed;
         self.track_fences(text, is_in_reasoning);
         let continues_line = !text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
-        if std::mem::take(&mut self.is_close_inline)
-            && self.is_thinking_leading
-            && self.open_reasoning.is_none()
-            && continues_line
-        {
-            (self.open_reasoning, self.is_reasoning_closed) =
-                (Some(OpenReasoning::new(marks::THINKING_MARK)), false);
+        match self.reasoning {
+            ReasoningStage::ClosedInline
+                if self.is_thinking_leading && self.open_reasoning.is_none() && continues_line =>
+            {
+                self.open_reasoning = Some(OpenReasoning::new(marks::THINKING_MARK));
+                self.reasoning = ReasoningStage::Unclosed;
+            }
+            ReasoningStage::ClosedLast | ReasoningStage::ClosedInline => {
+                self.reasoning = ReasoningStage::Closed;
+            }
+            ReasoningStage::Unclosed | ReasoningStage::Absent | ReasoningStage::Closed => {}
         }
-        self.is_line_start = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
-        (self.is_close_last, self.is_nested_thinking) = (false, false);
-        self.has_thinking_text |= self.has_thinking_tag;
-        // Something other than a phase after a leading `<thinking>`: the text after its end decides whether
-        // it is plain reasoning or ThinkingML without phases.
-        if self.is_thinking_leading
-            && self.is_only_reasoning
-            && self.open_reasoning.is_none()
-            && !self.is_reasoning_closed
-        {
-            self.open_reasoning = Some(OpenReasoning::new(marks::THINKING_MARK));
-        } else if self.is_reasoning_closed && self.open_reasoning.is_none() && !may_begin_value(text) {
-            self.is_plain = true;
-        } else if self.open_reasoning.is_none() && !self.is_reasoning_closed {
-            self.is_only_reasoning = false;
+        self.position = if text.rfind('\n').is_some_and(|at| is_blank(&text[at..])) {
+            LinePosition::Start
+        } else if text.ends_with('`') && !text.ends_with("```") {
+            LinePosition::CodeSpan
+        } else {
+            LinePosition::Text
+        };
+        self.is_nested_thinking = false;
+        self.has_thinking_text |= self.thinking != ThinkingTag::Absent;
+        match self.reasoning {
+            _ if self.open_reasoning.is_some() => {}
+            // Something other than a phase after a leading `<thinking>`: the text after its end decides
+            // whether it is plain reasoning or ThinkingML without phases.
+            ReasoningStage::Unclosed if self.is_thinking_leading => {
+                self.open_reasoning = Some(OpenReasoning::new(marks::THINKING_MARK));
+            }
+            ReasoningStage::Unclosed => self.reasoning = ReasoningStage::Absent,
+            ReasoningStage::Absent => {}
+            ReasoningStage::Closed | ReasoningStage::ClosedLast | ReasoningStage::ClosedInline => {
+                self.is_plain |= !may_begin_value(text);
+            }
         }
     }
 
     /// Tracks fences that open and close in a text, and whether it contains prose.
     fn track_fences(&mut self, text: &str, is_in_reasoning: bool) {
-        let start = usize::from(!self.is_line_start);
+        let start = usize::from(!self.is_line_start());
         for (at, line) in text.split('\n').enumerate() {
             let line = line.trim();
             if at >= start {
@@ -399,7 +480,9 @@ impl TagScan<'_> {
             }
             let prose = !line.is_empty() && !plain::is_role_word(line);
             self.has_prose |= !is_in_reasoning && prose;
-            self.has_prose_after |= self.is_answer_closed && prose;
+            if prose && self.answer == AnswerEnd::Read {
+                self.answer = AnswerEnd::BeforeProse;
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `</thinking>` in the middle of a line, followed by text: thinking may only mention it.
 
 use super::super::structure::{self, ThinkingMlElement};
+use super::super::thinking::ThinkingReplay;
 use super::{FramePart, ReplyFrame};
 use crate::dialect::IntentSink;
 use crate::dialect::thinkingml::context::LineContent;
@@ -86,18 +87,18 @@ impl ReplyFrame {
     /// Ends thinking at the held tag.
     pub(super) fn end_at_mention(&mut self, out: &mut dyn IntentSink) {
         let Some(ThinkingMention { tag, start, text, .. }) = self.mention.take() else { return };
-        self.thinking.set_mentions(Some(false));
+        self.thinking.set_replay(ThinkingReplay::MentionAsEnd);
         self.replay(&tag, start, out);
-        self.thinking.set_mentions(None);
+        self.thinking.set_replay(ThinkingReplay::None);
         self.replay(&text, start.end_of(&tag), out);
     }
 
     /// Reads the held tag as text of thinking, and tags of the answer after it too.
     fn read_mention_as_text(&mut self, out: &mut dyn IntentSink) {
         let Some(ThinkingMention { tag, start, text, .. }) = self.mention.take() else { return };
-        self.thinking.set_mentions(Some(true));
+        self.thinking.set_replay(ThinkingReplay::MentionAsText);
         self.replay(&(tag + &text), start, out);
-        self.thinking.set_mentions(None);
+        self.thinking.set_replay(ThinkingReplay::None);
     }
 }
 

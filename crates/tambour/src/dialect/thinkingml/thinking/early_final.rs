@@ -3,11 +3,38 @@
 use super::super::context::{self, LineContent, QuotedFinal, ReaderContext};
 use super::super::rules;
 use super::super::structure::{self, ThinkingMlElement};
-use super::{ThinkingOutcome, ThinkingPosition, ThinkingReader};
+use super::{LateClose, ThinkingOutcome, ThinkingPosition, ThinkingReader, ThinkingReplay};
 use crate::dialect::{FAILURE_MARKER, IntentSink};
 use crate::finding::Profile;
 use crate::lex::markup::{MarkupLexer, MarkupTag, MarkupToken, TagKind};
 use crate::span::Place;
+
+/// A `<final>` before `</thinking>` that may be text.
+#[derive(Default)]
+pub(super) enum HeldFinal {
+    #[default]
+    None,
+    /// At the start of a line, with the blanks after it, under `thinkingml.lone_final=close`.
+    LineStart { raw: String, at: Place },
+    /// With everything after it.
+    Early(EarlyFinal),
+}
+
+impl HeldFinal {
+    #[inline]
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, HeldFinal::None)
+    }
+
+    /// Returns the bytes held.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            HeldFinal::None => 0,
+            HeldFinal::LineStart { raw, .. } => raw.len(),
+            HeldFinal::Early(early_final) => early_final.len(),
+        }
+    }
+}
 
 /// A `<final>` inside `<thinking>`, and everything after it.
 pub(in super::super) struct EarlyFinal {
@@ -16,13 +43,26 @@ pub(in super::super) struct EarlyFinal {
     is_mention: bool,
     /// Set if it is directly in `<thinking>`.
     is_direct: bool,
-    is_phase_closed: bool,
-    is_thinking_closed: bool,
+    open_elements: OpenElements,
+}
+
+/// Elements around a held `<final>` that are still open.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum OpenElements {
+    None,
+    Thinking,
+    ThinkingAndPhase,
 }
 
 impl EarlyFinal {
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.quote.raw.len()
+    }
+
+    /// Returns whether the element that it is in has closed.
+    fn is_parent_closed(&self) -> bool {
+        let parent = if self.is_direct { OpenElements::Thinking } else { OpenElements::ThinkingAndPhase };
+        self.open_elements < parent
     }
 
     /// Returns the held text and its place.
@@ -42,7 +82,7 @@ impl ThinkingReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> ThinkingOutcome<'a> {
-        if self.is_rereading {
+        if self.keeps_finals_as_text() {
             self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
             return ThinkingOutcome::Open;
         }
@@ -52,7 +92,7 @@ impl ThinkingReader {
         }
         let len = tag.raw.len();
         self.close_at_final(at, len, out);
-        self.is_close_missing = true;
+        self.late_close = LateClose::Thinking;
         context::check_tag(ThinkingMlElement::Final, is_exact, tag, at, out);
         ThinkingOutcome::Final { at, len, rest: None }
     }
@@ -74,12 +114,12 @@ impl ThinkingReader {
         out: &mut dyn IntentSink,
     ) {
         let is_mention = context.line == LineContent::Text;
-        if self.is_rereading || self.is_mention_text && is_mention {
+        if self.keeps_finals_as_text() || self.is_mention_text && is_mention {
             return self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
         }
         let is_lenient = context.options.profile == Profile::Lenient;
         if context.dialect_options.closes_at_lone_final && is_lenient && context.is_line_blank() {
-            self.lone_final = Some((tag.raw.to_owned(), at));
+            self.held_final = HeldFinal::LineStart { raw: tag.raw.to_owned(), at };
             return;
         }
         self.hold_final(tag.raw, at, is_mention);
@@ -87,33 +127,29 @@ impl ThinkingReader {
 
     fn hold_final(&mut self, raw: &str, start: Place, is_mention: bool) {
         let is_direct = self.position == ThinkingPosition::Direct;
+        let open_elements = if is_direct { OpenElements::Thinking } else { OpenElements::ThinkingAndPhase };
         let quote = QuotedFinal { raw: raw.to_owned(), tag_len: raw.len(), start };
-        self.early_final = Some(EarlyFinal {
-            quote,
-            is_mention,
-            is_direct,
-            is_phase_closed: is_direct,
-            is_thinking_closed: false,
-        });
+        self.held_final = HeldFinal::Early(EarlyFinal { quote, is_mention, is_direct, open_elements });
         self.in_comment = false;
     }
 
     /// Decides after `<final>` at the start of a line whether it is alone on the line.
-    pub(super) fn resolve_lone_final<'a>(
+    pub(super) fn resolve_line_start<'a>(
         &mut self,
-        mut raw: String,
-        start: Place,
         (token, at): (MarkupToken<'a>, Place),
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> ThinkingOutcome<'a> {
+        let HeldFinal::LineStart { mut raw, at: start } = std::mem::take(&mut self.held_final) else {
+            return ThinkingOutcome::Open;
+        };
         if let MarkupToken::Text(text) = token {
             let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
             // Blanks at the end of the line are held up to a limit only.
             let blanks = blanks.min(context.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blanks]);
             if blanks == text.len() {
-                self.lone_final = Some((raw, start));
+                self.held_final = HeldFinal::LineStart { raw, at: start };
                 return ThinkingOutcome::Open;
             }
             if text[blanks..].starts_with('\n') {
@@ -121,7 +157,9 @@ impl ThinkingReader {
                 context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, start.offset, out);
                 self.end_phase(start, out);
                 self.close_at_final(start, len, out);
-                self.is_close_missing = self.is_open;
+                if self.is_open() {
+                    self.late_close = LateClose::Thinking;
+                }
                 let rest = (MarkupToken::Text(&text[blanks..]), at.end_of(&text[..blanks]));
                 return ThinkingOutcome::Final { at: start, len, rest: Some(rest) };
             }
@@ -141,29 +179,27 @@ impl ThinkingReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> ThinkingOutcome<'a> {
-        let Some(early_final) = &mut self.early_final else { return ThinkingOutcome::Open };
+        let HeldFinal::Early(early_final) = &mut self.held_final else { return ThinkingOutcome::Open };
         match token {
             MarkupToken::CommentOpen => self.in_comment = true,
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
             MarkupToken::Tag(tag) => {
                 let close = tag.kind == TagKind::Close;
                 match structure::find_element(tag.name) {
-                    Some((ThinkingMlElement::Phase, _)) if close => early_final.is_phase_closed = true,
+                    Some((ThinkingMlElement::Phase, _)) if close => {
+                        early_final.open_elements = early_final.open_elements.min(OpenElements::Thinking);
+                    }
                     Some((ThinkingMlElement::Thinking, _)) if close => {
-                        early_final.is_phase_closed = true;
-                        early_final.is_thinking_closed = true;
+                        early_final.open_elements = OpenElements::None;
                     }
                     // Thinking continues, or the real answer begins: the held tag was text.
                     Some((ThinkingMlElement::Phase, _)) if !self.in_comment => {
                         return self.release_as_text((token, at));
                     }
                     Some((ThinkingMlElement::Final, _)) if !close && !self.in_comment => {
-                        let is_closed = if early_final.is_direct {
-                            early_final.is_thinking_closed
-                        } else {
-                            early_final.is_phase_closed
-                        };
-                        if is_closed || early_final.is_mention && context.line != LineContent::Text {
+                        if early_final.is_parent_closed()
+                            || early_final.is_mention && context.line != LineContent::Text
+                        {
                             return self.release_as_text((token, at));
                         }
                     }
@@ -201,15 +237,15 @@ impl ThinkingReader {
 
     /// Releases the held text as text of the phase.
     fn release_as_text<'a>(&mut self, rest: (MarkupToken<'a>, Place)) -> ThinkingOutcome<'a> {
-        let Some(early_final) = self.early_final.take() else { return ThinkingOutcome::Open };
-        self.is_rereading = true;
+        let Some(early_final) = self.take_early_final() else { return ThinkingOutcome::Open };
+        self.replay = ThinkingReplay::ReleasedFinal;
         self.in_comment = false;
         ThinkingOutcome::Release { early_final, rest }
     }
 
     /// Records that the held text was read again as text.
     pub(in super::super) fn finish_release(&mut self, early_final: EarlyFinal) {
-        self.is_rereading = false;
+        self.replay = ThinkingReplay::None;
         // Once thinking continued, a mention in the rest of the phase is text.
         self.is_mention_text = self.position != ThinkingPosition::Direct;
         let QuotedFinal { raw, tag_len, start } = early_final.quote;
@@ -226,16 +262,26 @@ impl ThinkingReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> Option<QuotedFinal> {
-        if let Some((raw, at)) = self.lone_final.take() {
+        if let HeldFinal::LineStart { raw, at } = &mut self.held_final {
+            let (raw, at) = (std::mem::take(raw), *at);
             self.hold_final(raw.trim_end(), at, false);
         }
         self.take_answer(context, out)
     }
 
+    fn take_early_final(&mut self) -> Option<EarlyFinal> {
+        match std::mem::take(&mut self.held_final) {
+            HeldFinal::Early(early_final) => Some(early_final),
+            held_final => {
+                self.held_final = held_final;
+                None
+            }
+        }
+    }
+
     /// Takes a held `<final>` as the answer, and closes open elements.
     fn take_answer(&mut self, context: &ReaderContext, out: &mut dyn IntentSink) -> Option<QuotedFinal> {
-        let EarlyFinal { quote, is_direct, is_phase_closed, is_thinking_closed, .. } =
-            self.early_final.take()?;
+        let EarlyFinal { quote, is_direct, open_elements, .. } = self.take_early_final()?;
         let place = if is_direct { "`<thinking>`" } else { "a phase" };
         let message = format!("`<final>` begins inside {place}");
         let at = quote.start;
@@ -250,8 +296,10 @@ impl ThinkingReader {
         check_final_tag(&quote, context, out);
         self.end_phase(at, out);
         self.end_thinking(out);
-        self.is_phase_interrupted = !is_phase_closed;
-        self.is_thinking_interrupted = !is_thinking_closed && self.is_open;
+        self.late_close = LateClose::Interrupted {
+            is_phase_open: open_elements == OpenElements::ThinkingAndPhase,
+            is_thinking_open: open_elements != OpenElements::None && self.is_open(),
+        };
         Some(quote)
     }
 

@@ -12,6 +12,7 @@ use crate::lex::entity::EntityDecoder;
 use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::span::Place;
 pub(super) use early_final::EarlyFinal;
+use early_final::HeldFinal;
 
 /// Effect of a token on `<thinking>`.
 pub(super) enum ThinkingOutcome<'a> {
@@ -38,19 +39,13 @@ pub(super) struct ThinkingReader {
     /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     entities: EntityDecoder,
-    /// Set while its tag is open.
-    is_open: bool,
-    /// Set if phases are outside of it.
-    is_loose: bool,
+    state: ThinkingState,
     /// Set if it has no tag.
     is_tagless: bool,
     position: ThinkingPosition,
     /// Start of the current phase.
     phase_start: Place,
-    /// Set once a real `<phase>` has begun.
-    has_phase: bool,
-    /// Extent of the text before the first phase.
-    text_before_phases: Option<(Place, usize)>,
+    first_phase: FirstPhase,
     /// Set if the current run of text directly in `<thinking>` was reported.
     is_stray_reported: bool,
     last_id: u64,
@@ -59,24 +54,62 @@ pub(super) struct ThinkingReader {
     title_attribute: Option<(String, Place, usize)>,
     /// Number of phases closed by another one inside them: each may still have its closing tag.
     nested_count: u32,
-    /// Set if `<final>` closed it; a later closing tag belongs to it.
-    is_close_missing: bool,
-    /// A `<final>` in a phase, and the text after it.
-    early_final: Option<EarlyFinal>,
+    /// A `<final>` that may be text.
+    held_final: HeldFinal,
     /// Set if a `<final>` in the middle of a line of the current phase is known to be text.
     is_mention_text: bool,
-    /// Set if every `<final>` is text, since it is read a second time.
-    is_rereading: bool,
-    /// Decision on tags that end thinking in the middle of a line: text, or not; `None` while undecided.
-    mentions_are_text: Option<bool>,
-    /// `<final>` at the start of a line and the blanks after it, under `thinkingml.lone_final=close`.
-    lone_final: Option<(String, Place)>,
+    replay: ThinkingReplay,
     /// The last `<final>...</final>` inside a phase after which thinking continued: the answer if no other
     /// one follows.
     quoted_final: Option<QuotedFinal>,
-    /// Set if a phase, and `<thinking>`, is still open after the answer that interrupted it.
-    is_phase_interrupted: bool,
-    is_thinking_interrupted: bool,
+    late_close: LateClose,
+}
+
+/// `<thinking>` around its phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ThinkingState {
+    #[default]
+    NotBegun,
+    Open,
+    Closed,
+    /// Phases are outside of it: it has no tag, or has closed.
+    Loose,
+}
+
+/// First phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FirstPhase {
+    #[default]
+    Absent,
+    /// Text before any `<phase>`, and its extent.
+    Untagged { start: Place, end: usize },
+    /// A `<phase>`.
+    Tagged,
+}
+
+/// Text that is read a second time, now that its role is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ThinkingReplay {
+    /// None: text is read for the first time.
+    #[default]
+    None,
+    /// A `<final>` that is text, and the text after it; every `<final>` in it is text too.
+    ReleasedFinal,
+    /// `</thinking>` in the middle of a line, which ends thinking.
+    MentionAsEnd,
+    /// Such a tag and the text after it; it is text, and so is every `<final>`.
+    MentionAsText,
+}
+
+/// Closing tags that may still come after the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LateClose {
+    #[default]
+    None,
+    /// `</thinking>`, because `<final>` closed thinking.
+    Thinking,
+    /// Those of open elements that the answer interrupted.
+    Interrupted { is_phase_open: bool, is_thinking_open: bool },
 }
 
 /// Position of the reader in `<thinking>`.
@@ -96,45 +129,52 @@ enum ThinkingPosition {
 impl ThinkingReader {
     /// Begins `<thinking>`.
     pub(super) fn begin(&mut self, start: Place) {
-        *self = ThinkingReader { start, is_open: true, ..ThinkingReader::default() };
+        *self = ThinkingReader { start, state: ThinkingState::Open, ..ThinkingReader::default() };
     }
 
     /// Begins thinking with its first phase, without a tag.
     pub(super) fn begin_tagless(&mut self) {
-        (self.is_open, self.is_loose, self.is_tagless) = (false, true, true);
+        (self.state, self.is_tagless) = (ThinkingState::Loose, true);
     }
 
     /// Records a further phase outside of it.
     pub(super) fn set_loose(&mut self) {
-        self.is_loose = true;
+        self.state = ThinkingState::Loose;
     }
 
     /// Handles a tag that comes after phases without it: `<thinking>` at a place, or `</thinking>`.
     pub(super) fn handle_late_tag(&mut self, opening: Option<Place>) {
-        self.is_loose = false;
-        if let Some(at) = opening {
-            (self.start, self.is_open, self.is_tagless) = (at, true, false);
+        match opening {
+            Some(at) => (self.start, self.state, self.is_tagless) = (at, ThinkingState::Open, false),
+            None => self.state = ThinkingState::Closed,
         }
     }
 
     /// Returns whether phases are outside of it.
     pub(super) fn is_loose(&self) -> bool {
-        self.is_loose
+        self.state == ThinkingState::Loose
+    }
+
+    fn is_open(&self) -> bool {
+        self.state == ThinkingState::Open
     }
 
     /// Returns whether `</thinking>` may be a mere mention here.
     pub(super) fn can_be_mentioned(&self) -> bool {
-        self.is_open
-            && self.mentions_are_text.is_none()
+        self.is_open()
+            && matches!(self.replay, ThinkingReplay::None | ThinkingReplay::ReleasedFinal)
             && !self.in_comment
-            && self.early_final.is_none()
-            && self.lone_final.is_none()
+            && self.held_final.is_none()
     }
 
-    /// Sets whether tags that end thinking in the middle of a line are text.
-    pub(super) fn set_mentions(&mut self, text: Option<bool>) {
-        self.mentions_are_text = text;
-        self.is_rereading = text == Some(true);
+    /// Sets the text that is read a second time from here on.
+    pub(super) fn set_replay(&mut self, replay: ThinkingReplay) {
+        self.replay = replay;
+    }
+
+    /// Returns whether every `<final>` is text here.
+    fn keeps_finals_as_text(&self) -> bool {
+        matches!(self.replay, ThinkingReplay::ReleasedFinal | ThinkingReplay::MentionAsText)
     }
 
     /// Returns whether it has no tag.
@@ -144,27 +184,33 @@ impl ThinkingReader {
 
     /// Returns whether later text is at the top level: after a phase without `<thinking>` around it.
     pub(super) fn is_at_top_level(&self) -> bool {
-        !self.is_open && self.position == ThinkingPosition::Direct
+        !self.is_open() && self.position == ThinkingPosition::Direct
     }
 
     /// Consumes the closing tag of a phase without `<thinking>` that another phase closed; returns whether
     /// one was due.
     pub(super) fn take_nested_close(&mut self) -> bool {
-        let is_nested = self.is_loose && self.nested_count > 0;
+        let is_nested = self.is_loose() && self.nested_count > 0;
         self.nested_count -= u32::from(is_nested);
         is_nested
     }
 
     /// Consumes the closing tag after a `<final>` that closed thinking; returns whether it was due.
     pub(super) fn take_missing_close(&mut self) -> bool {
-        std::mem::take(&mut self.is_close_missing)
+        let is_due = self.late_close == LateClose::Thinking;
+        if is_due {
+            self.late_close = LateClose::None;
+        }
+        is_due
     }
 
     /// Handles a closing tag, after the answer, of an element that the answer interrupted.
     pub(super) fn handle_late_close(&mut self, name: ThinkingMlElement) {
-        match name {
-            ThinkingMlElement::Phase => self.is_phase_interrupted = false,
-            _ => self.is_thinking_interrupted = false,
+        if let LateClose::Interrupted { is_phase_open, is_thinking_open } = &mut self.late_close {
+            match name {
+                ThinkingMlElement::Phase => *is_phase_open = false,
+                _ => *is_thinking_open = false,
+            }
         }
     }
 
@@ -174,16 +220,13 @@ impl ThinkingReader {
             ThinkingPosition::Title { before, .. } => before.len(),
             ThinkingPosition::Direct | ThinkingPosition::Text => 0,
         };
-        let lone_bytes = self.lone_final.as_ref().map_or(0, |(raw, _)| raw.len());
-        self.entities.held_bytes() + part + lone_bytes + self.early_final.as_ref().map_or(0, EarlyFinal::len)
+        self.entities.held_bytes() + part + self.held_final.len()
     }
 
     /// Returns whether text continues a phase.
     #[inline]
     pub(super) fn can_pass(&self) -> bool {
-        matches!(self.position, ThinkingPosition::Text)
-            && self.early_final.is_none()
-            && self.lone_final.is_none()
+        matches!(self.position, ThinkingPosition::Text) && self.held_final.is_none()
     }
 
     /// Emits text of the phase.
@@ -208,11 +251,10 @@ impl ThinkingReader {
         if !matches!(token, MarkupToken::Text(_)) {
             self.flush(out);
         }
-        if self.early_final.is_some() {
-            return self.push_held_token(token, at, context, out);
-        }
-        if let Some((raw, start)) = self.lone_final.take() {
-            return self.resolve_lone_final(raw, start, (token, at), context, out);
+        match self.held_final {
+            HeldFinal::None => {}
+            HeldFinal::LineStart { .. } => return self.resolve_line_start((token, at), context, out),
+            HeldFinal::Early(_) => return self.push_held_token(token, at, context, out),
         }
         match token {
             MarkupToken::Text(_) | MarkupToken::Reasoning(..) => {}
@@ -249,7 +291,7 @@ impl ThinkingReader {
             context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, end.offset, out);
             self.end_phase(end, out);
         }
-        if self.is_open {
+        if self.is_open() {
             context::report_unclosed(ThinkingMlElement::Thinking, self.start, end.offset, out);
         }
         self.end_thinking(out);
@@ -257,10 +299,11 @@ impl ThinkingReader {
 
     /// Reports elements that the answer interrupted and nothing closed after it.
     pub(super) fn report_interrupted(&self, end: Place, out: &mut dyn IntentSink) {
-        if self.is_phase_interrupted {
+        let LateClose::Interrupted { is_phase_open, is_thinking_open } = self.late_close else { return };
+        if is_phase_open {
             context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, end.offset, out);
         }
-        if self.is_thinking_interrupted {
+        if is_thinking_open {
             context::report_unclosed(ThinkingMlElement::Thinking, self.start, end.offset, out);
         }
     }
@@ -309,7 +352,7 @@ impl ThinkingReader {
         let is_in_phase = self.position != ThinkingPosition::Direct;
         let mut outcome = ThinkingOutcome::Open;
         match (name, close) {
-            (ThinkingMlElement::Thinking, true) if self.mentions_are_text == Some(true) => {
+            (ThinkingMlElement::Thinking, true) if self.replay == ThinkingReplay::MentionAsText => {
                 self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out);
             }
             (ThinkingMlElement::Thinking, true) => {
@@ -319,7 +362,9 @@ impl ThinkingReader {
                     self.end_phase(at, out);
                 }
                 self.end_thinking(out);
-                self.is_open = false;
+                if self.is_open() {
+                    self.state = ThinkingState::Closed;
+                }
                 outcome = ThinkingOutcome::TopLevel;
             }
             (ThinkingMlElement::Phase, false) => {
@@ -365,7 +410,7 @@ impl ThinkingReader {
                 outcome = ThinkingOutcome::Summary;
             }
             (ThinkingMlElement::Thinking, false)
-                if !is_in_phase && !self.has_phase && self.text_before_phases.is_none() =>
+                if !is_in_phase && self.first_phase == FirstPhase::Absent =>
             {
                 context::report_at(
                     rules::THINKING_DUPLICATE,

@@ -3,7 +3,7 @@
 use super::super::context;
 use super::super::rules;
 use super::super::structure::ThinkingMlElement;
-use super::{ThinkingPosition, ThinkingReader};
+use super::{FirstPhase, ThinkingPosition, ThinkingReader};
 use crate::dialect::{Intent, IntentSink};
 use crate::finding::FindingReport;
 use crate::lex::entity;
@@ -52,7 +52,7 @@ impl ThinkingReader {
     /// T-038).
     pub(super) fn push_stray_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         if is_blank(text) {
-            if self.has_phase || self.text_before_phases.is_some() {
+            if self.first_phase != FirstPhase::Absent {
                 self.pass(text, out);
             }
             return;
@@ -61,23 +61,24 @@ impl ThinkingReader {
         let inner = trim_leading(text, &mut start, at);
         // The first character stands for the run, whose end is not known yet.
         let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
-        if self.has_phase {
-            if !std::mem::replace(&mut self.is_stray_reported, true) {
+        match self.first_phase {
+            FirstPhase::Absent => {
+                self.first_phase = FirstPhase::Untagged { start, end };
+                out.emit_intent(Intent::Phase("".into(), start));
+            }
+            FirstPhase::Tagged if !self.is_stray_reported => {
+                self.is_stray_reported = true;
                 let report =
                     FindingReport::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
                 out.report(report.with_repair("read as text of the previous phase"));
             }
-        } else if self.text_before_phases.is_none() {
-            self.text_before_phases = Some((start, end));
-            out.emit_intent(Intent::Phase("".into(), start));
+            FirstPhase::Untagged { .. } | FirstPhase::Tagged => {}
         }
         self.pass(text, out);
     }
 
     pub(super) fn begin_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
-        if let Some((start, end)) = self.text_before_phases.take()
-            && !self.has_phase
-        {
+        if let FirstPhase::Untagged { start, end } = self.first_phase {
             let report =
                 FindingReport::new(rules::TEXT_BETWEEN_PHASES, start, end, "text before the first phase");
             out.report(report.with_repair("read as a phase with the fallback title"));
@@ -88,7 +89,7 @@ impl ThinkingReader {
         self.title_attribute = title.map(|title| (title, at, tag.raw.len()));
         let id = self.check_phase_id(tag, at, out);
         self.last_id = id.unwrap_or(self.last_id.saturating_add(1));
-        self.has_phase = true;
+        self.first_phase = FirstPhase::Tagged;
         self.phase_start = at;
         self.position = ThinkingPosition::Untitled { text: String::new(), at };
         self.is_mention_text = false;
@@ -263,16 +264,18 @@ impl ThinkingReader {
 
     pub(super) fn end_thinking(&mut self, out: &mut dyn IntentSink) {
         self.in_comment = false;
-        if !self.has_phase {
-            let (at, end) = self.text_before_phases.unwrap_or((self.start, self.start.offset));
-            let report = FindingReport::new(rules::PHASE_MISSING, at, end, "`<thinking>` has no phase");
-            out.report(report.with_repair("a phase with the fallback title"));
-        }
+        let (at, end) = match self.first_phase {
+            FirstPhase::Absent => (self.start, self.start.offset),
+            FirstPhase::Untagged { start, end } => (start, end),
+            FirstPhase::Tagged => return,
+        };
+        let report = FindingReport::new(rules::PHASE_MISSING, at, end, "`<thinking>` has no phase");
+        out.report(report.with_repair("a phase with the fallback title"));
     }
 
     /// Emits text that was reported already.
     pub(super) fn push_reported_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
-        if self.position == ThinkingPosition::Direct && self.has_phase {
+        if self.position == ThinkingPosition::Direct && self.first_phase == FirstPhase::Tagged {
             self.is_stray_reported = true;
         }
         self.push_text(text, at, out);
