@@ -40,7 +40,7 @@ const PASSES: [WorkPass; 3] = [
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
 /// Chunk size in bytes, as models send.
-const SENT_CHUNK: usize = 4;
+const SENT_CHUNK: usize = 8;
 
 /// Cases of one process; starting one under valgrind takes a second.
 const CASES_PER_PROCESS: usize = 128;

@@ -70,7 +70,8 @@ impl ExitRound {
             .get(name)
             .filter(|value| !value.is_null())
         {
-            None => default.ok_or_else(|| Error::invalid(format!("a round must have `{name}`, a whole number from 1"))),
+            None => default
+                .ok_or_else(|| Error::invalid(format!("a round must have `{name}`, a whole number from 1"))),
             Some(value) => {
                 let number =
                     value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
@@ -127,7 +128,9 @@ impl ExitCriteria {
                 "understanding_threshold" => criteria.understanding_threshold = parse_level(name, value)?,
                 "has_questions" => {
                     criteria.allows_questions = value.as_bool().ok_or_else(|| {
-                        Error::invalid(format!("`{name}` of the exit criteria must be true or false, not {value}"))
+                        Error::invalid(format!(
+                            "`{name}` of the exit criteria must be true or false, not {value}"
+                        ))
                     })?;
                 }
                 "expressed_threshold" if value.is_null() => criteria.expressed_threshold = None,

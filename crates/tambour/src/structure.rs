@@ -250,7 +250,8 @@ impl ExpectedStructure {
         let mut elements: Vec<ExpectedElement> = Vec::new();
         for (key, is_mandatory) in [("mandatory", true), ("optional", false)] {
             for item in as_list(fields.get(key)) {
-                let invalid_item = || Error::invalid(format!("`{key}` must contain names of tags, not {item}"));
+                let invalid_item =
+                    || Error::invalid(format!("`{key}` must contain names of tags, not {item}"));
                 let element = match item {
                     Value::Object(_) => ExpectedElement::from_json(item)?,
                     item => {
@@ -270,7 +271,9 @@ impl ExpectedStructure {
                 .map(|(name, first)| Ok((name.as_str(), parse_tag_names(Some(first), "dependency")?)))
                 .collect::<Result<BTreeMap<_, _>>>()?,
             Some(_) => {
-                return Err(Error::invalid("`dependency` must be an object that maps a tag to the tag it must follow"));
+                return Err(Error::invalid(
+                    "`dependency` must be an object that maps a tag to the tag it must follow",
+                ));
             }
         };
         let spelling_of = |name: &str| find_spelling(name, &elements).to_owned();

@@ -182,7 +182,9 @@ impl ToolRegistry {
     /// The value is not such an object, or a schema is invalid.
     pub fn from_json(value: &Value) -> Result<ToolRegistry> {
         let Value::Object(schemas) = value else {
-            return Err(Error::invalid("a tool registry must be a JSON object that maps tool names to JSON Schemas"));
+            return Err(Error::invalid(
+                "a tool registry must be a JSON object that maps tool names to JSON Schemas",
+            ));
         };
         let tools: Result<Vec<RegisteredTool>> =
             schemas.iter().map(|(name, schema)| RegisteredTool::new(name, schema.clone())).collect();

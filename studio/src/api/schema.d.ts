@@ -61,7 +61,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Vercel AI SDK: stop the message that runs */
+        /** Vercel AI SDK: stop the running message */
         post: operations["stopChat"];
         delete?: never;
         options?: never;
@@ -76,7 +76,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Vercel AI SDK: the stream of the message that runs */
+        /** Vercel AI SDK: the stream of the running message */
         get: operations["resumeChat"];
         put?: never;
         post?: never;
@@ -127,7 +127,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A card: what was read, or with `?format=v3` and `?format=original` as a file */
+        /** A card as it was read, or as a file with `?format=v3` or `?format=original` */
         get: operations["getCard"];
         put?: never;
         post?: never;
@@ -147,7 +147,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hold one reply against its contract */
+        /** Check one reply against its contract */
         post: operations["checkReply"];
         delete?: never;
         options?: never;
@@ -269,7 +269,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take the state back to a message */
+        /** Roll the state back to a message */
         post: operations["rollStateBack"];
         delete?: never;
         options?: never;
@@ -303,7 +303,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Events of one reply */
+        /** Decode one reply to events */
         post: operations["decodeReply"];
         delete?: never;
         options?: never;
@@ -356,7 +356,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop the turn that runs, and the call of its model */
+        /** Stop the running turn and its model call */
         post: operations["cancelDialogue"];
         delete?: never;
         options?: never;
@@ -371,7 +371,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Parts of its session that a dialogue has reached */
+        /** Parts of the session that a dialogue has reached */
         get: operations["getCoverage"];
         put?: never;
         post?: never;
@@ -390,7 +390,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Go back to before a turn, in another dialogue */
+        /** Start another dialogue from the state before a turn */
         post: operations["createFork"];
         delete?: never;
         options?: never;
@@ -407,7 +407,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Input of the user, or answer of the client */
+        /** Send input of the user, or the answer of the client */
         post: operations["inputDialogue"];
         delete?: never;
         options?: never;
@@ -439,7 +439,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A run as a test of its script */
+        /** Export a dialogue as a test of its script */
         get: operations["getTest"];
         put?: never;
         post?: never;
@@ -456,7 +456,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Each call of a model, oldest first */
+        /** Model calls, oldest first */
         get: operations["traceDialogue"];
         put?: never;
         post?: never;
@@ -473,7 +473,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Inputs and what they came to, oldest first */
+        /** Inputs and their results, oldest first */
         get: operations["listTurns"];
         put?: never;
         post?: never;
@@ -544,7 +544,7 @@ export interface paths {
         /** Keys, without secrets */
         get: operations["listKeys"];
         put?: never;
-        /** Make a key; its secret is in the answer and nowhere else */
+        /** Make a key; its secret is only in this response */
         post: operations["createKey"];
         delete?: never;
         options?: never;
@@ -594,7 +594,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A lorebook: what was read, or with `?format=v3` and `?format=original` as a file */
+        /** A lorebook as it was read, or as a file with `?format=v3` or `?format=original` */
         get: operations["getLorebook"];
         put?: never;
         post?: never;
@@ -614,7 +614,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Macros of other programs as a template */
+        /** Convert macros of other programs to a template */
         post: operations["migrateMacros"];
         delete?: never;
         options?: never;
@@ -717,7 +717,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Another message in its place */
+        /** Regenerate a message: another one takes its place */
         post: operations["regenerateMessage"];
         delete?: never;
         options?: never;
@@ -734,7 +734,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A token for `?token=` of the event stream */
+        /** Get a token for `?token=` of the event stream */
         post: operations["createStreamToken"];
         delete?: never;
         options?: never;
@@ -751,7 +751,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Yes or no to calls that wait for it */
+        /** Allow or deny calls that wait for a confirmation */
         post: operations["postToolConfirmations"];
         delete?: never;
         options?: never;
@@ -768,7 +768,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Results of calls that the client runs */
+        /** Send results of calls that the client runs */
         post: operations["postToolResults"];
         delete?: never;
         options?: never;
@@ -837,7 +837,7 @@ export interface paths {
         /** Scripts, by id */
         get: operations["listScripts"];
         put?: never;
-        /** Store a script and publish it, or with `?draft=true` only keep it */
+        /** Store a script and publish it, or only store it with `?draft=true` */
         post: operations["createScript"];
         delete?: never;
         options?: never;
@@ -854,7 +854,7 @@ export interface paths {
         };
         /** A script: its published version, or `?version=` */
         get: operations["getScript"];
-        /** The next version of a script */
+        /** Store the next version of a script */
         put: operations["putScript"];
         post?: never;
         /** Remove a script with its versions */
@@ -890,7 +890,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take a version into use */
+        /** Publish a version */
         post: operations["publishScript"];
         delete?: never;
         options?: never;
@@ -922,7 +922,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Versions of a script, the last one first */
+        /** Versions of a script, newest first */
         get: operations["listScriptVersions"];
         put?: never;
         post?: never;
@@ -991,9 +991,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A template, as it is used */
+        /** A template in the version that is used */
         get: operations["getTemplate"];
-        /** The next version of a template */
+        /** Store the next version of a template */
         put: operations["putTemplate"];
         post?: never;
         /** Delete a stored template with its versions */
@@ -1029,7 +1029,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take a version into use */
+        /** Publish a version */
         post: operations["publishTemplate"];
         delete?: never;
         options?: never;
@@ -1044,7 +1044,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Versions of a template, the last one first */
+        /** Versions of a template, newest first */
         get: operations["listTemplateVersions"];
         put?: never;
         post?: never;
@@ -1114,7 +1114,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Upstreams and aliases as they are configured, without secrets */
+        /** Configured upstreams and aliases, without secrets */
         get: operations["listUpstreams"];
         put?: never;
         post?: never;
@@ -1165,7 +1165,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description to read */
+        /** This description as a readable page */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -1182,7 +1182,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The script of that page */
+        /** The script of the readable page */
         get: operations["getDocsScript"];
         put?: never;
         post?: never;
@@ -1303,7 +1303,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Anthropic: how many tokens a request has, estimated */
+        /** Anthropic: estimated number of tokens of a request */
         post: operations["countTokens"];
         delete?: never;
         options?: never;
@@ -1404,7 +1404,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** OpenAI: what the model was told for a response */
+        /** OpenAI: input items of a response */
         get: operations["listInputItems"];
         put?: never;
         post?: never;
@@ -1510,7 +1510,7 @@ export interface components {
                  * @enum {string}
                  */
                 "aiplan.variant": "v1" | "v2";
-                /** @description who calls tools; a tool may be limited to callers (P-033) */
+                /** @description the caller of the tools; a tool may be limited to certain callers (P-033) */
                 caller?: string;
                 /**
                  * @description a stream without thinking passes the check (R-24)
@@ -1562,10 +1562,10 @@ export interface components {
                  * @enum {string}
                  */
                 hold: "none" | "until_final" | "all";
-                /** @description the JSON Schema of the value; any object where it is absent */
+                /** @description the JSON Schema of the value; if absent, any object is valid */
                 "json_value.schema"?: unknown;
                 /**
-                 * @description reasoning stands in a leading mark, the reply starts inside it, or marks are text (X-012)
+                 * @description reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012)
                  * @default auto
                  * @enum {string}
                  */
@@ -1582,7 +1582,7 @@ export interface components {
                  * @enum {string}
                  */
                 profile: "strict" | "lenient";
-                /** @description the round that is answered (S-060): an object of `round`, `max_rounds` (5) and `exit_criteria` */
+                /** @description the round that the reply answers (S-060): an object of `round`, `max_rounds` (5) and `exit_criteria` */
                 round?: unknown;
                 /**
                  * @description a query with sensitive data is left out, or the data is replaced by its kind (R-11)
@@ -1603,13 +1603,13 @@ export interface components {
                  */
                 "thinkingml.lone_final": "literal" | "close";
                 /**
-                 * @description whether the queries block must be there (T-040)
+                 * @description whether the queries block is required (T-040)
                  * @default required
                  * @enum {string}
                  */
                 "thinkingml.serp_block": "required" | "optional";
                 /**
-                 * @description the form that calls are written in; `auto`: the first call tells it
+                 * @description the form that calls are written in; `auto`: the form of the first call
                  * @default auto
                  * @enum {string}
                  */
@@ -1635,7 +1635,7 @@ export interface components {
         Conversations: {
             data: components["schemas"]["Conversation"][];
             has_more: boolean;
-            /** @description with `q`: the `after` of the next request */
+            /** @description with `q`: `after` for the next request */
             next?: string | null;
         };
         Coverage: {
@@ -1676,7 +1676,7 @@ export interface components {
             dialect: string;
             events: components["schemas"]["Event"][];
             findings: components["schemas"]["Finding"][];
-            /** @description the reply as it should have been written, where it was asked for; `null` where nothing of it can be used */
+            /** @description the reply as it should have been written, if requested; `null` if nothing of it can be used */
             repaired?: string | null;
         };
         /** @description Body of `PUT /api/v1/tools/{name}`. */
@@ -2132,7 +2132,7 @@ export interface components {
             data: {
                 /** @description replies that were cancelled */
                 cancelled: number;
-                /** @description replies that came to their end */
+                /** @description replies that were completed */
                 completed: number;
                 /** @description in units of `currency` */
                 cost: number;
@@ -2140,21 +2140,21 @@ export interface components {
                 failed: number;
                 /** @description median milliseconds to the first text, within a tenth */
                 first_text_ms: number | null;
-                /** @description milliseconds that nineteen of twenty do not exceed */
+                /** @description 95th percentile of the milliseconds to the first text */
                 first_text_p95_ms: number | null;
                 /** @description tokens of prompts */
                 input_tokens: number;
                 /** @description tokens of replies */
                 output_tokens: number;
-                /** @description completed replies that were repaired, and are used */
+                /** @description completed replies that were repaired and used */
                 repaired: number;
-                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                /** @description completed replies that were replaced by another text or kept as prose */
                 replaced: number;
                 /** @description a day, or the RFC 3339 time at which an hour begins */
                 time: string;
-                /** @description tokens among them for which no price is configured */
+                /** @description tokens without a configured price */
                 unpriced_tokens: number;
-                /** @description `null` where nobody knows any more who was asked */
+                /** @description `null` if the upstream is no longer known */
                 upstream: string | null;
             }[];
             from: string;
@@ -2166,7 +2166,7 @@ export interface components {
             times: {
                 /** @description replies that were cancelled */
                 cancelled: number;
-                /** @description replies that came to their end */
+                /** @description replies that were completed */
                 completed: number;
                 /** @description in units of `currency` */
                 cost: number;
@@ -2174,31 +2174,31 @@ export interface components {
                 failed: number;
                 /** @description median milliseconds to the first text, within a tenth */
                 first_text_ms: number | null;
-                /** @description milliseconds that nineteen of twenty do not exceed */
+                /** @description 95th percentile of the milliseconds to the first text */
                 first_text_p95_ms: number | null;
                 /** @description tokens of prompts */
                 input_tokens: number;
                 /** @description tokens of replies */
                 output_tokens: number;
-                /** @description completed replies that were repaired, and are used */
+                /** @description completed replies that were repaired and used */
                 repaired: number;
                 repairs: {
                     code: string;
                     count: number;
                     rule: string;
                 }[];
-                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                /** @description completed replies that were replaced by another text or kept as prose */
                 replaced: number;
                 /** @description a day, or the RFC 3339 time at which an hour begins */
                 time: string;
-                /** @description tokens among them for which no price is configured */
+                /** @description tokens without a configured price */
                 unpriced_tokens: number;
             }[];
             to: string;
             total: {
                 /** @description replies that were cancelled */
                 cancelled: number;
-                /** @description replies that came to their end */
+                /** @description replies that were completed */
                 completed: number;
                 /** @description in units of `currency` */
                 cost: number;
@@ -2206,23 +2206,23 @@ export interface components {
                 failed: number;
                 /** @description median milliseconds to the first text, within a tenth */
                 first_text_ms: number | null;
-                /** @description milliseconds that nineteen of twenty do not exceed */
+                /** @description 95th percentile of the milliseconds to the first text */
                 first_text_p95_ms: number | null;
                 /** @description tokens of prompts */
                 input_tokens: number;
                 /** @description tokens of replies */
                 output_tokens: number;
-                /** @description completed replies that were repaired, and are used */
+                /** @description completed replies that were repaired and used */
                 repaired: number;
-                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                /** @description completed replies that were replaced by another text or kept as prose */
                 replaced: number;
-                /** @description tokens among them for which no price is configured */
+                /** @description tokens without a configured price */
                 unpriced_tokens: number;
             };
             upstreams: {
                 /** @description replies that were cancelled */
                 cancelled: number;
-                /** @description replies that came to their end */
+                /** @description replies that were completed */
                 completed: number;
                 /** @description in units of `currency` */
                 cost: number;
@@ -2230,19 +2230,19 @@ export interface components {
                 failed: number;
                 /** @description median milliseconds to the first text, within a tenth */
                 first_text_ms: number | null;
-                /** @description milliseconds that nineteen of twenty do not exceed */
+                /** @description 95th percentile of the milliseconds to the first text */
                 first_text_p95_ms: number | null;
                 /** @description tokens of prompts */
                 input_tokens: number;
                 /** @description tokens of replies */
                 output_tokens: number;
-                /** @description completed replies that were repaired, and are used */
+                /** @description completed replies that were repaired and used */
                 repaired: number;
-                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                /** @description completed replies that were replaced by another text or kept as prose */
                 replaced: number;
-                /** @description tokens among them for which no price is configured */
+                /** @description tokens without a configured price */
                 unpriced_tokens: number;
-                /** @description `null` where nobody knows any more who was asked */
+                /** @description `null` if the upstream is no longer known */
                 upstream: string | null;
             }[];
         };
@@ -2288,7 +2288,7 @@ export interface components {
                 kind: "card" | "lorebook" | "preset";
                 lorebook_id?: string;
                 name: string;
-                /** @description what a preset becomes; it is not kept */
+                /** @description the Skein made from a preset; it is not stored */
                 skein?: {
                     [key: string]: unknown;
                 };
@@ -2409,7 +2409,7 @@ export interface components {
             reasks: number;
             repairs: number;
             truncated: boolean;
-            /** @description why a reply whose text was kept could not be read as asked */
+            /** @description why a reply kept as text could not be read in the requested format */
             unused_reason?: string;
             warnings: number;
         };
@@ -2750,7 +2750,7 @@ export interface components {
             events?: components["schemas"]["Event"][];
             findings?: components["schemas"]["Finding"][];
             finish_reason?: string;
-            /** @description what stands for the reply in its conversation, where it is not the reply itself */
+            /** @description text that stands for the reply in its conversation, if that is not the reply itself */
             history?: string | null;
             in_place_of?: string;
             message_id: string;
@@ -2768,7 +2768,7 @@ export interface components {
                 [key: string]: unknown;
             };
             turns?: {
-                /** @description what stands for the reply in its conversation, where it is not the reply itself */
+                /** @description text that stands for the reply in its conversation, if that is not the reply itself */
                 history?: string | null;
                 reply: string;
                 told?: string;
@@ -3097,7 +3097,7 @@ export interface components {
                 message: string;
             };
             ok: boolean;
-            /** @description what the tool gave */
+            /** @description result of the tool */
             result?: unknown;
         };
         /** @description Tool of a message: the name of a registered one, or an inline tool that the client runs. */
@@ -3157,14 +3157,14 @@ export interface components {
             data: {
                 aliases: string[];
                 default: boolean;
-                /** @description `***` where there is one */
+                /** @description `***` if there is a key */
                 key: string | null;
                 key_env: string | null;
                 key_file: string | null;
                 kind: string;
                 model: string | null;
                 name: string;
-                /** @description of a million tokens, by model; `*` is for all others */
+                /** @description prices of a million tokens, by model; `*` applies to all others */
                 prices: {
                     [key: string]: {
                         cached_input?: number;
@@ -3277,7 +3277,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -3307,9 +3307,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -3327,7 +3327,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -3343,7 +3343,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3357,7 +3357,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3372,8 +3372,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -3389,19 +3389,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -3417,10 +3417,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -3437,7 +3437,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -3454,10 +3454,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -3498,7 +3498,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -3528,9 +3528,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -3548,7 +3548,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -3564,7 +3564,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3578,7 +3578,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3593,8 +3593,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -3610,19 +3610,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -3638,10 +3638,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -3658,7 +3658,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -3675,10 +3675,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -3760,7 +3760,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3774,7 +3774,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3789,8 +3789,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -3805,7 +3805,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_field`: a field does not take this value */
+            /** @description `invalid_field`: the value of a field is not allowed */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3835,7 +3835,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -3872,7 +3872,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description no message runs */
+            /** @description no message is running */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -3910,7 +3910,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3924,7 +3924,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_field`: a field does not take this value */
+            /** @description `invalid_field`: the value of a field is not allowed */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3938,7 +3938,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_streams`: as many event streams of the owner are open as may be */
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3954,7 +3954,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -3971,7 +3971,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `server_full`: as many event streams are open as the server takes
+             *     `server_full`: the server has reached its limit of open event streams
              */
             503: {
                 headers: {
@@ -4037,7 +4037,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -4054,7 +4054,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4068,7 +4068,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4083,8 +4083,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -4114,8 +4114,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -4146,7 +4146,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -4166,7 +4166,7 @@ export interface operations {
     listCards: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -4186,7 +4186,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cards"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4232,8 +4232,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -4281,7 +4281,7 @@ export interface operations {
     getCard: {
         parameters: {
             query?: {
-                /** @description `v3`: V3 JSON with all that the file had; `original`: the file as it came */
+                /** @description `v3`: V3 JSON with everything in the file; `original`: the file as it was imported */
                 format?: "read" | "v3" | "original";
             };
             header?: never;
@@ -4333,7 +4333,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4348,8 +4348,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -4364,7 +4364,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4380,7 +4380,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -4460,7 +4460,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4528,7 +4528,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -4574,7 +4574,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4589,8 +4589,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -4606,13 +4606,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_contract`: there is no such contract
              */
             422: {
@@ -4628,7 +4628,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4658,7 +4658,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -4678,11 +4678,11 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
-                /** @description id of the row before the page; `next` of the answer before, with `q` */
+                /** @description id of the last row of the previous page; with `q`, `next` of the previous response */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
-                /** @description those that have this text in their title or in a message, whatever its letter case */
+                /** @description only those with this text in their title or in a message, ignoring case */
                 q?: string;
             };
             header?: never;
@@ -4700,7 +4700,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversations"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4746,8 +4746,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -4796,7 +4796,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -4819,7 +4819,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -4865,7 +4865,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4894,8 +4894,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -4911,9 +4911,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -4946,7 +4946,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -4966,7 +4966,7 @@ export interface operations {
     getConversation: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -4988,7 +4988,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5033,7 +5033,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5048,8 +5048,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -5143,7 +5143,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5213,7 +5213,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -5259,7 +5259,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5273,7 +5273,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5288,8 +5288,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -5305,9 +5305,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -5338,7 +5338,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -5406,7 +5406,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5464,7 +5464,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5503,7 +5503,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5517,7 +5517,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `state_gone`: the state of that time is gone, since a message was deleted or too much came after it */
+            /** @description `state_gone`: the state at that point is gone, because a message was deleted or too many changes followed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5532,8 +5532,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -5548,7 +5548,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5643,7 +5643,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5657,7 +5657,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `state_gone`: the state of that time is gone, since a message was deleted or too much came after it */
+            /** @description `state_gone`: the state at that point is gone, because a message was deleted or too many changes followed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5672,8 +5672,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -5688,7 +5688,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5736,9 +5736,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -5755,7 +5755,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5765,7 +5765,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -5811,7 +5811,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5825,7 +5825,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5841,7 +5841,7 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `conversation_busy`: another message of the conversation runs, and this does not wait for its end
+             *     `conversation_busy`: another message of the conversation is running, and this request does not wait for its end
              */
             409: {
                 headers: {
@@ -5856,7 +5856,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -5871,8 +5871,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -5888,12 +5888,12 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -5910,7 +5910,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5940,7 +5940,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -5961,7 +5961,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -5978,7 +5978,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5988,7 +5988,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -6034,7 +6034,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6048,7 +6048,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6063,8 +6063,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end
-             *     `state_gone`: the state of that time is gone, since a message was deleted or too much came after it
+             * @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end
+             *     `state_gone`: the state at that point is gone, because a message was deleted or too many changes followed
              */
             409: {
                 headers: {
@@ -6079,7 +6079,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -6094,8 +6094,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -6111,9 +6111,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -6144,7 +6144,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -6165,7 +6165,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -6182,7 +6182,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6192,7 +6192,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -6238,7 +6238,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6252,7 +6252,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6266,7 +6266,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6280,7 +6280,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -6295,8 +6295,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -6312,12 +6312,12 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              */
             422: {
                 headers: {
@@ -6332,7 +6332,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6362,7 +6362,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -6403,7 +6403,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -6449,7 +6449,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6464,8 +6464,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -6481,13 +6481,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              */
             422: {
@@ -6503,7 +6503,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6533,7 +6533,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -6553,15 +6553,15 @@ export interface operations {
     listDialogues: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
-                /** @description those that run this script */
+                /** @description only those that run this script */
                 script_id?: string;
-                /** @description those that run a session of this name */
+                /** @description only those that run a session of this name */
                 session?: string;
-                /** @description those that stand there, such as `awaiting_answer` */
+                /** @description only those with this status, such as `awaiting_answer` */
                 status?: string;
             };
             header?: never;
@@ -6579,7 +6579,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dialogues"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6625,8 +6625,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -6675,7 +6675,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6698,7 +6698,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -6744,7 +6744,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6758,7 +6758,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6790,8 +6790,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -6807,12 +6807,12 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_script`: the script cannot run; `errors` has the faults with their places
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_script`: the script cannot run; `errors` lists the faults with their places
              *     `unknown_session`: the script has no such session
-             *     `unknown_start`: the session has no step or action at this path; the known ones are named
+             *     `unknown_start`: the session has no step or action at this path; the known ones are listed
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -6845,7 +6845,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -6913,7 +6913,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7006,7 +7006,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7061,7 +7061,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description no turn runs */
+            /** @description no turn is running */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7124,7 +7124,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7138,7 +7138,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -7153,8 +7153,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -7185,7 +7185,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -7253,7 +7253,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7301,7 +7301,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7326,7 +7326,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -7372,7 +7372,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7386,7 +7386,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -7415,8 +7415,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -7432,9 +7432,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -7467,7 +7467,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -7488,7 +7488,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7513,7 +7513,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -7543,7 +7543,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -7560,7 +7560,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7574,7 +7574,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -7590,7 +7590,7 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `not_waiting`: the call does not wait for this
+             *     `not_waiting`: the call is not waiting for this
              *     `answer_expected`: the dialogue waits for the answer to a request; `call_id` names it
              */
             409: {
@@ -7607,8 +7607,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -7624,9 +7624,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
@@ -7645,10 +7645,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -7665,7 +7665,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -7682,8 +7682,8 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
              */
             503: {
@@ -7727,7 +7727,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -7757,7 +7757,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -7774,7 +7774,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7788,7 +7788,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -7803,8 +7803,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -7820,9 +7820,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              */
             422: {
@@ -7839,9 +7839,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -7872,7 +7872,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              *     `closing`: the server is stopping
              */
             503: {
@@ -7941,7 +7941,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8050,7 +8050,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8065,8 +8065,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -8114,7 +8114,7 @@ export interface operations {
     listTurns: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -8136,7 +8136,7 @@ export interface operations {
                     "application/json": components["schemas"]["DialogueTurns"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8181,7 +8181,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8196,8 +8196,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -8245,11 +8245,11 @@ export interface operations {
     followTurn: {
         parameters: {
             query?: {
-                /** @description number of the last event that was seen */
+                /** @description number of the last event received */
                 after?: string;
             };
             header?: {
-                /** @description number of the last event that was seen */
+                /** @description number of the last event received */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -8269,14 +8269,14 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description nothing comes after the cursor */
+            /** @description nothing follows the cursor */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is no number of an event */
+            /** @description `malformed_cursor`: the cursor is not the number of an event */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8321,7 +8321,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8336,8 +8336,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -8352,7 +8352,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_streams`: as many event streams of the owner are open as may be */
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8368,7 +8368,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -8385,7 +8385,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `server_full`: as many event streams are open as the server takes
+             *     `server_full`: the server has reached its limit of open event streams
              */
             503: {
                 headers: {
@@ -8405,7 +8405,7 @@ export interface operations {
     getFigures: {
         parameters: {
             query?: {
-                /** @description length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour */
+                /** @description length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour` */
                 by?: "hour" | "day";
                 /** @description first day in UTC; six days before the last one if absent */
                 from?: string;
@@ -8459,8 +8459,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -8509,7 +8509,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8535,7 +8535,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -8581,7 +8581,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8610,8 +8610,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -8627,11 +8627,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `broken_file`: a file cannot be imported; `errors` names each, and nothing is imported
-             *     `too_many_imports`: the owner has as many cards and books as there may be
+             *     `too_many_imports`: the owner has reached the limit of cards and books
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -8648,7 +8648,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8678,7 +8678,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -8698,7 +8698,7 @@ export interface operations {
     listKeys: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -8718,7 +8718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Keys"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8747,7 +8747,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -8765,8 +8765,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -8815,7 +8815,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for 86400 s, as long as the server runs */
+                /** @description a key chosen by the client: the same request with it has the same response for 86400 s, as long as the server runs */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8838,7 +8838,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -8868,7 +8868,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -8885,7 +8885,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -8914,8 +8914,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -8931,9 +8931,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_alias`: the configuration has no such alias; `close` has similar ones
              *     `first_key_admin`: the first key needs the `admin` right
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
@@ -8968,7 +8968,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -9018,7 +9018,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -9035,7 +9035,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9119,7 +9119,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -9149,7 +9149,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -9166,7 +9166,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9180,7 +9180,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9195,8 +9195,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -9212,9 +9212,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_alias`: the configuration has no such alias; `close` has similar ones
              */
             422: {
@@ -9232,7 +9232,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -9249,7 +9249,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -9269,7 +9269,7 @@ export interface operations {
     listLorebooks: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -9289,7 +9289,7 @@ export interface operations {
                     "application/json": components["schemas"]["Lorebooks"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9335,8 +9335,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -9384,7 +9384,7 @@ export interface operations {
     getLorebook: {
         parameters: {
             query?: {
-                /** @description `v3`: V3 JSON with all that the file had; `original`: the file as it came */
+                /** @description `v3`: V3 JSON with everything in the file; `original`: the file as it was imported */
                 format?: "read" | "v3" | "original";
             };
             header?: never;
@@ -9436,7 +9436,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9451,8 +9451,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -9467,7 +9467,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9483,7 +9483,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -9563,7 +9563,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9631,7 +9631,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -9677,7 +9677,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9692,8 +9692,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -9709,9 +9709,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -9726,7 +9726,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9756,7 +9756,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -9806,7 +9806,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -9857,7 +9857,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9890,7 +9890,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -9920,9 +9920,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -9939,7 +9939,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9953,7 +9953,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -9969,7 +9969,7 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `conversation_busy`: another message of the conversation runs, and this does not wait for its end
+             *     `conversation_busy`: another message of the conversation is running, and this request does not wait for its end
              */
             409: {
                 headers: {
@@ -9985,8 +9985,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -10002,19 +10002,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -10032,10 +10032,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -10052,7 +10052,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -10069,10 +10069,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -10140,7 +10140,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10233,7 +10233,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10288,7 +10288,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it has ended before */
+            /** @description it had already ended */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10351,7 +10351,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10365,7 +10365,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10380,8 +10380,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -10412,7 +10412,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -10432,11 +10432,11 @@ export interface operations {
     followMessage: {
         parameters: {
             query?: {
-                /** @description number of the last event that was seen */
+                /** @description number of the last event received */
                 after?: string;
             };
             header?: {
-                /** @description number of the last event that was seen */
+                /** @description number of the last event received */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -10455,14 +10455,14 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description nothing comes after the cursor */
+            /** @description nothing follows the cursor */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is no number of an event */
+            /** @description `malformed_cursor`: the cursor is not the number of an event */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10507,7 +10507,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10522,8 +10522,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -10538,7 +10538,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_streams`: as many event streams of the owner are open as may be */
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10554,7 +10554,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -10571,7 +10571,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `server_full`: as many event streams are open as the server takes
+             *     `server_full`: the server has reached its limit of open event streams
              */
             503: {
                 headers: {
@@ -10592,7 +10592,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10640,9 +10640,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -10659,7 +10659,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10673,7 +10673,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10689,8 +10689,8 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `conversation_busy`: another message of the conversation runs, and this does not wait for its end
-             *     `state_gone`: the state of that time is gone, since a message was deleted or too much came after it
+             *     `conversation_busy`: another message of the conversation is running, and this request does not wait for its end
+             *     `state_gone`: the state at that point is gone, because a message was deleted or too many changes followed
              */
             409: {
                 headers: {
@@ -10706,8 +10706,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -10723,16 +10723,16 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -10750,9 +10750,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -10769,7 +10769,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -10786,9 +10786,9 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -10809,7 +10809,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for 300 s, as long as the server runs */
+                /** @description a key chosen by the client: the same request with it has the same response for 300 s, as long as the server runs */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10873,7 +10873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10887,7 +10887,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -10916,8 +10916,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -10965,7 +10965,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -11008,7 +11008,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -11054,7 +11054,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11068,7 +11068,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11083,9 +11083,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `message_ended`: nothing waits for this any more
-             *     `already_answered`: the call has been answered, or its time is over
-             *     `not_waiting`: the call does not wait for this
+             * @description `message_ended`: the message has ended and no longer waits for this
+             *     `already_answered`: the call has been answered or has timed out
+             *     `not_waiting`: the call is not waiting for this
              */
             409: {
                 headers: {
@@ -11101,8 +11101,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -11118,9 +11118,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_call`: the message has no such call
              */
             422: {
@@ -11152,7 +11152,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -11195,7 +11195,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -11241,7 +11241,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11255,7 +11255,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11270,9 +11270,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `message_ended`: nothing waits for this any more
-             *     `already_answered`: the call has been answered, or its time is over
-             *     `not_waiting`: the call does not wait for this
+             * @description `message_ended`: the message has ended and no longer waits for this
+             *     `already_answered`: the call has been answered or has timed out
+             *     `not_waiting`: the call is not waiting for this
              */
             409: {
                 headers: {
@@ -11288,8 +11288,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -11305,9 +11305,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `unknown_call`: the message has no such call
              */
             422: {
@@ -11339,7 +11339,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -11380,7 +11380,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -11426,7 +11426,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11440,7 +11440,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11455,8 +11455,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -11472,11 +11472,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -11491,7 +11491,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11507,7 +11507,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -11524,7 +11524,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -11671,7 +11671,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11733,7 +11733,7 @@ export interface operations {
                     "application/json": components["schemas"]["Scripts"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11779,8 +11779,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -11829,7 +11829,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -11852,7 +11852,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -11898,7 +11898,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -11927,8 +11927,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -11944,11 +11944,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_script`: the script cannot run; `errors` has the faults with their places
-             *     `too_many`: the owner has as many of these as there may be
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_script`: the script cannot run; `errors` lists the faults with their places
+             *     `too_many`: the owner has reached the limit for objects of this kind
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -11965,7 +11965,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11995,7 +11995,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -12029,7 +12029,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12068,7 +12068,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12082,7 +12082,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `method_not_allowed`: the page does not take this method */
+            /** @description `method_not_allowed`: the route does not support this method */
             405: {
                 headers: {
                     [name: string]: unknown;
@@ -12097,8 +12097,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -12146,13 +12146,13 @@ export interface operations {
     putScript: {
         parameters: {
             query?: {
-                /** @description with `draft` and `If-Match`: takes the place of the autosave before it */
+                /** @description with `draft` and `If-Match`: replaces the previous autosave */
                 autosave?: boolean;
-                /** @description keeps the version without publishing it */
+                /** @description stores the version without publishing it */
                 draft?: boolean;
             };
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -12169,7 +12169,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12179,7 +12179,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -12225,7 +12225,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12239,7 +12239,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `method_not_allowed`: the page does not take this method */
+            /** @description `method_not_allowed`: the route does not support this method */
             405: {
                 headers: {
                     [name: string]: unknown;
@@ -12253,7 +12253,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12267,7 +12267,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -12282,8 +12282,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -12299,11 +12299,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_script`: the script cannot run; `errors` has the faults with their places
-             *     `too_many`: the owner has as many of these as there may be
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_script`: the script cannot run; `errors` lists the faults with their places
+             *     `too_many`: the owner has reached the limit for objects of this kind
              */
             422: {
                 headers: {
@@ -12318,7 +12318,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12348,7 +12348,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -12369,7 +12369,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -12431,7 +12431,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12445,7 +12445,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `method_not_allowed`: the page does not take this method */
+            /** @description `method_not_allowed`: the route does not support this method */
             405: {
                 headers: {
                     [name: string]: unknown;
@@ -12459,7 +12459,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -12554,7 +12554,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12569,9 +12569,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -12620,7 +12620,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -12637,7 +12637,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12647,7 +12647,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -12693,7 +12693,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12707,7 +12707,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12721,7 +12721,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -12736,8 +12736,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -12753,9 +12753,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -12786,7 +12786,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -12829,7 +12829,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -12875,7 +12875,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12889,7 +12889,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -12904,8 +12904,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -12921,11 +12921,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_script`: the script cannot run; `errors` has the faults with their places
-             *     `invalid_test`: the test cannot be read, or begins where the script has nothing
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_script`: the script cannot run; `errors` lists the faults with their places
+             *     `invalid_test`: the test cannot be read, or begins at a place that the script does not have
              */
             422: {
                 headers: {
@@ -12940,7 +12940,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12970,7 +12970,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -13007,7 +13007,7 @@ export interface operations {
                     "application/json": components["schemas"]["Versions"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13052,7 +13052,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13067,8 +13067,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -13137,7 +13137,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -13183,7 +13183,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -13198,8 +13198,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -13215,9 +13215,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -13232,7 +13232,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -13262,7 +13262,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -13291,7 +13291,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13364,7 +13364,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path?: never;
@@ -13379,7 +13379,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13389,7 +13389,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -13419,7 +13419,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -13436,7 +13436,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -13450,7 +13450,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `settings_changed`: the settings are not those of `version` any more; `version` of the answer is the present one */
+            /** @description `settings_changed`: the settings have changed since `version`; `version` of the response is the current one */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -13464,7 +13464,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -13479,8 +13479,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -13496,9 +13496,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -13529,7 +13529,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -13564,7 +13564,7 @@ export interface operations {
                     "application/json": components["schemas"]["Templates"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13610,8 +13610,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -13673,7 +13673,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13713,8 +13713,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
+             * @description `not_found`: the owner has no such object
+             *     `template_not_found`: there is no such template; the known ones are listed
              */
             404: {
                 headers: {
@@ -13730,8 +13730,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -13779,13 +13779,13 @@ export interface operations {
     putTemplate: {
         parameters: {
             query?: {
-                /** @description with `draft` and `If-Match`: takes the place of the autosave before it */
+                /** @description with `draft` and `If-Match`: replaces the previous autosave */
                 autosave?: boolean;
-                /** @description keeps the version without publishing it */
+                /** @description stores the version without publishing it */
                 draft?: boolean;
             };
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -13802,7 +13802,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13812,7 +13812,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -13858,7 +13858,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13872,7 +13872,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -13886,7 +13886,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -13901,8 +13901,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -13918,10 +13918,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `too_many`: the owner has as many of these as there may be
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `too_many`: the owner has reached the limit for objects of this kind
              */
             422: {
                 headers: {
@@ -13952,7 +13952,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -13973,7 +13973,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -14036,8 +14036,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
+             * @description `not_found`: the owner has no such object
+             *     `template_not_found`: there is no such template; the known ones are listed
              */
             404: {
                 headers: {
@@ -14052,7 +14052,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -14148,8 +14148,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
+             * @description `not_found`: the owner has no such object
+             *     `template_not_found`: there is no such template; the known ones are listed
              */
             404: {
                 headers: {
@@ -14165,9 +14165,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -14216,7 +14216,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -14233,7 +14233,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    /** @description the stored version, for `If-Match`; for a script or template its last version, `"0"` if there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14243,7 +14243,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -14290,8 +14290,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
+             * @description `not_found`: the owner has no such object
+             *     `template_not_found`: there is no such template; the known ones are listed
              */
             404: {
                 headers: {
@@ -14306,7 +14306,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -14320,7 +14320,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            /** @description `changed_meanwhile`: `If-Match` does not name the last version; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -14335,8 +14335,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -14352,9 +14352,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -14385,7 +14385,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -14422,7 +14422,7 @@ export interface operations {
                     "application/json": components["schemas"]["Versions"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14468,8 +14468,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
+             * @description `not_found`: the owner has no such object
+             *     `template_not_found`: there is no such template; the known ones are listed
              */
             404: {
                 headers: {
@@ -14485,8 +14485,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -14534,7 +14534,7 @@ export interface operations {
     listTools: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the last row of the previous page */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
@@ -14554,7 +14554,7 @@ export interface operations {
                     "application/json": components["schemas"]["Tools"];
                 };
             };
-            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14600,8 +14600,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -14697,7 +14697,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14767,7 +14767,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -14797,7 +14797,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -14814,7 +14814,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14828,7 +14828,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -14842,7 +14842,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `tool_of_server`: the tool is one of an MCP server in the configuration, which no key changes */
+            /** @description `tool_of_server`: the tool belongs to an MCP server of the configuration, which no key can change */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -14857,8 +14857,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -14874,14 +14874,14 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
-             *     `webhook_not_allowed`: webhooks may not go there
-             *     `too_many_tools`: the owner has as many tools as there may be
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `webhook_not_allowed`: webhooks may not call this address
+             *     `too_many_tools`: the owner has reached the limit of tools
              */
             422: {
                 headers: {
@@ -14896,7 +14896,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -14926,7 +14926,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -14992,7 +14992,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15006,7 +15006,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `tool_of_server`: the tool is one of an MCP server in the configuration, which no key changes */
+            /** @description `tool_of_server`: the tool belongs to an MCP server of the configuration, which no key can change */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -15054,7 +15054,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                /** @description a key chosen by the client: the same request with it has the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -15079,7 +15079,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -15109,8 +15109,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
-             *     `forbidden`: it needs a key with the `admin` right
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -15127,7 +15127,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15141,7 +15141,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -15157,7 +15157,7 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `confirmation_required`: the tool runs only when a person has agreed to the call
+             *     `confirmation_required`: the tool runs only after a person has agreed to the call
              */
             409: {
                 headers: {
@@ -15173,8 +15173,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -15190,12 +15190,12 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `tool_of_client`: the tool is run by the client that offers it to a model
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
@@ -15214,9 +15214,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -15233,7 +15233,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -15250,8 +15250,8 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -15301,7 +15301,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -15397,7 +15397,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `forbidden`: it needs a key with the `admin` right
+             * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -15414,7 +15414,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15428,7 +15428,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -15443,8 +15443,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -15460,8 +15460,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -15492,7 +15492,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -15559,8 +15559,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -15750,7 +15750,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -15770,9 +15770,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -15785,7 +15785,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -15796,7 +15796,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -15805,7 +15805,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -15815,8 +15815,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -15827,19 +15827,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -15850,10 +15850,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -15865,7 +15865,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -15877,10 +15877,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -15917,7 +15917,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -15937,9 +15937,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -15952,7 +15952,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -15963,7 +15963,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -15972,7 +15972,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -15982,8 +15982,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -15994,19 +15994,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -16017,10 +16017,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -16032,7 +16032,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -16044,10 +16044,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -16083,7 +16083,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -16103,9 +16103,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -16118,7 +16118,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -16129,7 +16129,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -16138,7 +16138,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -16148,8 +16148,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -16160,19 +16160,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -16183,9 +16183,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
              */
             429: {
                 headers: {
@@ -16197,7 +16197,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -16209,9 +16209,9 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -16324,7 +16324,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -16380,7 +16380,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
+             *     `malformed_json`: the body is not JSON
              */
             400: {
                 headers: {
@@ -16400,9 +16400,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
+             * @description `model_forbidden`: the key may not ask this model, or not by this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
+             *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
              *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
              */
@@ -16415,7 +16415,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `not_found`: there is no such thing of this owner
+             * @description `not_found`: the owner has no such object
              *     `model_not_found`: there is no such alias or upstream
              */
             404: {
@@ -16426,7 +16426,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -16435,7 +16435,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            /** @description `conversation_busy`: another message of the conversation is running, and this request does not wait for its end */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -16445,8 +16445,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -16457,19 +16457,19 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
              *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
                 headers: {
@@ -16480,10 +16480,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             *     `too_many_streams`: as many event streams of the owner are open as may be
+             * @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait
+             *     `rate_limited`: the key has sent more requests than allowed in a minute
+             *     `tokens_used_up`: the key has used up its tokens for the day
+             *     `too_many_streams`: the owner has reached the limit of open event streams
              */
             429: {
                 headers: {
@@ -16495,7 +16495,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -16507,10 +16507,10 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
-             *     `server_full`: as many event streams are open as the server takes
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `server_full`: the server has reached its limit of open event streams
              *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
                 headers: {
@@ -16564,7 +16564,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16574,8 +16574,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {
@@ -16585,7 +16585,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_many_streams`: as many event streams of the owner are open as may be */
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -16596,7 +16596,7 @@ export interface operations {
             };
             /**
              * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
+             *     `damaged`: stored data cannot be read
              */
             500: {
                 headers: {
@@ -16608,7 +16608,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `server_full`: as many event streams are open as the server takes
+             *     `server_full`: the server has reached its limit of open event streams
              */
             503: {
                 headers: {
@@ -16661,7 +16661,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16740,7 +16740,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16749,7 +16749,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `slow_body`: the body did not come in time */
+            /** @description `slow_body`: the body did not arrive in time */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -16759,8 +16759,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `too_large`: the body is longer than it may be
-             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
              */
             413: {
                 headers: {
@@ -16781,7 +16781,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `overloaded`: other requests take the memory that this one needs
+             *     `overloaded`: other requests are using the memory that this one needs
              */
             503: {
                 headers: {
@@ -16796,7 +16796,7 @@ export interface operations {
     listInputItems: {
         parameters: {
             query?: {
-                /** @description id of the item before the page */
+                /** @description id of the last item of the previous page */
                 after?: string;
                 /** @description items, 1 to 100; 20 if absent */
                 limit?: number;
@@ -16841,7 +16841,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `not_found`: there is no such thing of this owner */
+            /** @description `not_found`: the owner has no such object */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16851,8 +16851,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
              */
             422: {
                 headers: {

@@ -156,7 +156,7 @@ fn a_baseline_that_is_none_is_wrong_use() {
     write_file(&folder, "empty.jsonl", "");
     for (file, expected_text) in [
         ("missing.jsonl", "cannot open missing.jsonl"),
-        ("pretty.txt", "pretty.txt:1: no line of a report of `check --format json`"),
+        ("pretty.txt", "pretty.txt:1: not a line of a `check --format json` report"),
         ("empty.jsonl", "the report has no text"),
     ] {
         let ran = run_in(&folder, &["check", "--contract", "thinkingml", "--baseline", file, "a.txt"], "");

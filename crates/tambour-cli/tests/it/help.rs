@@ -126,7 +126,8 @@ fn texts_have_the_rounds_of_the_library() {
     let most = (1_u32..).take_while(|rounds| read(json!({"round": 1, "max_rounds": rounds})).is_ok()).last();
     let most = most.expect("one is allowed");
     for (rounds, is_usage_error) in [(most, false), (most + 1, true)] {
-        let ran = run(&["decode", "--round", "1", "--max-rounds", &rounds.to_string()], "x");
+        let ran =
+            run(&["decode", "--from", "ai_say", "--round", "1", "--max-rounds", &rounds.to_string()], "x");
         assert_eq!(ran.code == Some(2), is_usage_error, "{rounds}: {ran:?}");
     }
     let (most, default) = (most.to_string(), format!("default: {default}"));

@@ -29,9 +29,9 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
 /// it is silenced unless the filter names it; the relevant facts are logged here. The store is a part of the
 /// server to those who filter.
 fn filter(directives: &str) -> String {
-    let levels = directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
-    let with_store =
-        levels.fold(directives.to_owned(), |all, level| format!("{all},tambour_store={level}"));
+    let levels =
+        directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
+    let with_store = levels.fold(directives.to_owned(), |all, level| format!("{all},tambour_store={level}"));
     if directives.contains("rmcp") { with_store } else { format!("{with_store},rmcp=off") }
 }
 

@@ -402,7 +402,7 @@ async fn a_kind_is_configured_by_its_name() {
             (format!("[upstreams.a]\nkind = \"{name}\"\n"), "FILE:1:12: `upstreams.a.url` is missing"),
             (
                 format!("[upstreams.a]\nkind = \"{name}\"\nurl = \"x\"\n"),
-                "FILE:3:1: `upstreams.a.url` begins with",
+                "FILE:3:1: `upstreams.a.url` must begin with",
             ),
             (
                 format!(

@@ -77,7 +77,7 @@ async fn a_service_that_wants_a_model_is_not_asked_without_one() {
     for kind in OTHER_KINDS {
         let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
         let url = format!("{}=http://{}", kind.name(), mock.address);
-        let tambour = TestServer::start(&mock, |config| config.add_upstream(&url, None).unwrap()).await;
+        let tambour = TestServer::start(&mock, |config| drop(config.add_upstream(&url, None).unwrap())).await;
         let events = tambour.open_stream(&request_body()).await.read_checked().await;
         assert_eq!(
             (end_event(&events).0, &end_event(&events).1["code"]),

@@ -80,9 +80,10 @@ fn names_in_the_page_of_operations_exist() {
         }
     }
     assert!(names > 8, "{names}");
-    let source: String = tambour_fixtures::list_files(&root.join("src"), "rs")
-        .unwrap()
+    let folders = ["src", "../tambour-store/src"].map(|folder| root.join(folder));
+    let source: String = folders
         .iter()
+        .flat_map(|folder| tambour_fixtures::list_files(folder, "rs").unwrap())
         .map(|file| std::fs::read_to_string(file).unwrap())
         .collect();
     let table = page.split("| text | level | fields |").nth(1).unwrap();

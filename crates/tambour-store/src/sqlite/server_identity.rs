@@ -2,8 +2,8 @@
 
 use sqlx::SqlitePool;
 
-use crate::{fail, ids};
 use crate::ServerIdentity;
+use crate::{fail, ids};
 
 /// Returns `true` if the database has no server yet.
 pub(super) async fn is_new_database(pool: &SqlitePool) -> sqlx::Result<bool> {

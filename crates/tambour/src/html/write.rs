@@ -154,7 +154,9 @@ impl HtmlSanitizer {
             }
             _ if !ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => self.reject_tag(raw, &tag, at, "", out),
             _ if tag.is_closing => self.close_element(raw, &tag, at, out),
-            _ if self.open_elements.len() >= MAX_DEPTH => self.reject_tag(raw, &tag, at, "nested too deep", out),
+            _ if self.open_elements.len() >= MAX_DEPTH => {
+                self.reject_tag(raw, &tag, at, "nested too deep", out)
+            }
             _ => self.open_element(raw, &tag, at, out),
         }
     }

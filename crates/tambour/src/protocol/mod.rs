@@ -208,10 +208,10 @@ fn add_dependency(
     first: &ElementName,
     warnings: &mut Vec<ProtocolWarning>,
 ) {
-    let is_circle = name == first || expected.must_follow(first, name);
-    if is_circle || expected.get(first).is_none() {
+    let is_cycle = name == first || expected.must_follow(first, name);
+    if is_cycle || expected.get(first).is_none() {
         let reason =
-            if is_circle { "forms a cycle with other protocols" } else { "names a tag that is not active" };
+            if is_cycle { "forms a cycle with other protocols" } else { "names a tag that is not active" };
         let message = format!("the dependency of `{name}` on `{first}` {reason}; it is left out");
         warnings.push(ProtocolWarning { protocol: protocol.id.clone(), message });
     } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
@@ -294,7 +294,9 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(after)) => after,
         Some(_) => {
-            return Err(Error::invalid("`dependency` must be an object that maps a tag to the tag it must follow"));
+            return Err(Error::invalid(
+                "`dependency` must be an object that maps a tag to the tag it must follow",
+            ));
         }
     };
     for (name, first) in after {
@@ -311,8 +313,9 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
 /// Reads texts for both languages: a text or list for both, or an object of `zh` and `en`. A missing language
 /// copies the other.
 fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
-    let shape_error =
-        || Error::invalid(format!("`{key}` must be a string, a list of strings, or an object of `zh` and `en`"));
+    let shape_error = || {
+        Error::invalid(format!("`{key}` must be a string, a list of strings, or an object of `zh` and `en`"))
+    };
     let texts = |value: &Value| -> Result<Vec<String>> {
         match value {
             Value::Null => Ok(Vec::new()),

@@ -209,7 +209,9 @@ impl Operation {
     pub fn parse_list(block: &Value) -> Result<Vec<Operation>> {
         match block {
             Value::Array(items) => Ok(items.iter().map(Operation::from_value).collect()),
-            other => Err(Error::invalid(format!("operations must be a JSON array, not {}", type_name(other)))),
+            other => {
+                Err(Error::invalid(format!("operations must be a JSON array, not {}", type_name(other))))
+            }
         }
     }
 
@@ -245,11 +247,8 @@ impl Operation {
                 OperationRefusal::new(RefusalReason::OperationMalformed, message)
             } else {
                 let known_names: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
-                let message = format!(
-                    "unknown operation {}; known: {}",
-                    format_shown(&name),
-                    known_names.join(", ")
-                );
+                let message =
+                    format!("unknown operation {}; known: {}", format_shown(&name), known_names.join(", "));
                 OperationRefusal::new(RefusalReason::OperationUnknown, message)
             };
             return Operation {

@@ -135,7 +135,10 @@ impl BlockRun<'_> {
             )));
         }
         if self.stop_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(OperationRefusal::new(RefusalReason::NotApplied, "no caller waits for the result any more"));
+            return Err(OperationRefusal::new(
+                RefusalReason::NotApplied,
+                "no caller waits for the result any more",
+            ));
         }
         self.check_path(operation.path(), path)?;
         let size = self.size;

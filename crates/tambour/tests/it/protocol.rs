@@ -106,8 +106,8 @@ fn an_entry_that_is_none_says_why() {
         (json!("a"), "a protocol must be an object of id, version"),
         (json!({"id": " "}), "a protocol must have an `id`"),
         (json!({"id": "a", "tag": []}), "protocol `a`: unknown key of a protocol `tag`"),
-        (json!({"id": "a", "tags": "b"}), "protocol `a`: `tags` is a list"),
-        (json!({"id": "a", "tags": ["b c"]}), "protocol `a`: `a tag` holds names of tags"),
+        (json!({"id": "a", "tags": "b"}), "protocol `a`: `tags` must be a list"),
+        (json!({"id": "a", "tags": ["b c"]}), "protocol `a`: `a tag` must contain names of tags"),
         (json!({"id": "a", "tags": ["b", "b"]}), "protocol `a`: `b` is listed twice"),
         (
             json!({"id": "a", "tags": [{"name": "b", "body": "xml"}]}),
@@ -119,8 +119,8 @@ fn an_entry_that_is_none_says_why() {
             json!({"id": "a", "tags": ["b"], "dependency": {"c": "b"}}),
             "protocol `a`: unknown tag in `dependency` `c`",
         ),
-        (json!({"id": "a", "instruction": 1}), "protocol `a`: `instruction` is a text"),
-        (json!({"id": "a", "examples": {"fr": "x"}}), "protocol `a`: `examples` is a text"),
+        (json!({"id": "a", "instruction": 1}), "protocol `a`: `instruction` must be"),
+        (json!({"id": "a", "examples": {"fr": "x"}}), "protocol `a`: `examples` must be"),
     ] {
         let mut registry = ProtocolRegistry::builtin();
         let error = registry.add(&value).expect_err("it is none").to_string();
@@ -141,7 +141,7 @@ fn dependencies_that_cannot_hold_are_left_out() {
         .expect("each is sound");
     let (expected, warnings) = registry.expected_structure(["a", "b"]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].message.contains("circle"));
+    assert!(warnings[0].message.contains("cycle"));
     assert!(!expected.must_follow("one", "one"));
     let (_, warnings) = registry.expected_structure(["a"]);
     assert!(warnings[0].message.contains("not active"), "{warnings:?}");
@@ -163,7 +163,7 @@ fn a_structure_is_written_as_it_is_read() {
     assert_eq!(second.to_json(), generated.to_json());
     for (wrong, message) in [
         (json!({"mandatory": [{"name": "a", "as": "b"}]}), "unknown key of a tag `as`; known: name, role"),
-        (json!({"mandatory": [{"name": "a", "role": "b c"}]}), "`role` holds names of tags"),
+        (json!({"mandatory": [{"name": "a", "role": "b c"}]}), "`role` must contain names of tags"),
         (json!({"mandatory": [{"role": "b"}]}), "`name` is missing"),
     ] {
         let error = ExpectedStructure::from_json(&wrong).expect_err("none").to_string();

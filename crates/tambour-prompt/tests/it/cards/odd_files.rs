@@ -18,7 +18,7 @@ fn half_a_character_is_replaced() {
     let imported = read_bytes(text.as_bytes()).expect("a card");
     // F-013
     assert_eq!(imported.card.expect("a card").description, "a \u{fffd} b \u{fffd} c 😀 d \\ud83d");
-    assert!(imported.warnings[0].starts_with("2 halves"), "{:?}", imported.warnings);
+    assert!(imported.warnings[0].starts_with("2 unpaired surrogates"), "{:?}", imported.warnings);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn protocols_that_there_are_not_are_not_asked_for() {
     let found = render_yaml(yaml, &json!({}));
     assert_eq!(found.text, "<a>\nx\n</a>");
     assert!(
-        found.warnings.iter().any(|warning| warning.contains("is `choice` meant?")),
+        found.warnings.iter().any(|warning| warning.contains("perhaps `choice` is meant")),
         "{:?}",
         found.warnings
     );

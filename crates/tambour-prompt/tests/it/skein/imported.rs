@@ -142,9 +142,10 @@ fn macros_that_nothing_is_known_of_are_told() {
         "character_book": {"entries": [{"keys": ["a"], "name": "Inn", "content": "{{/user}}", "enabled": true, "insertion_order": 1, "extensions": {}}]}}}));
     let warnings = card.warnings.join("\n");
     assert_eq!(card.warnings.len(), 3, "{warnings}");
-    assert!(warnings.contains("`description`, line 2, column 1: `foo`"), "{warnings}");
+    assert!(warnings.contains("`description`, line 2, column 1: unknown macro `foo`"), "{warnings}");
     assert!(
-        warnings.contains("`else`") && warnings.contains("entry `Inn`, line 1, column 1: `/user`"),
+        warnings.contains("`else`")
+            && warnings.contains("entry `Inn`, line 1, column 1: unknown macro `/user`"),
         "{warnings}"
     );
     // What a card brings itself stops no prompt.

@@ -34,10 +34,7 @@ pub(super) struct SegmentExtent {
 }
 
 impl ExtentMark<'_> {
-    pub(in crate::sqlite) async fn write(
-        &self,
-        connection: &mut SqliteConnection,
-    ) -> sqlx::Result<()> {
+    pub(in crate::sqlite) async fn write(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
         if let Some(old_through) = self.stored_through {
             let query = sqlx::query("delete from segments where number <= ?").bind(old_through.cast_signed());
             query.execute(&mut *connection).await?;

@@ -15,12 +15,10 @@ use super::loss::{DamagedFile, JournalReport, ShortFile};
 use super::record::{EntryRange, FoundRecord, RecordSubject};
 use super::scan::{self, DamagedRange, SegmentPart};
 use super::{SEGMENT_HEADER, list_segments};
-use crate::{data_folder, fail};
-use crate::sqlite::commit::{
-    begin_transaction, end_transaction, insert_message, insert_record, insert_rows,
-};
+use crate::sqlite::commit::{begin_transaction, end_transaction, insert_message, insert_record, insert_rows};
 use crate::sqlite::server_identity;
 use crate::{Batch, MessageRow, StoreError};
+use crate::{data_folder, fail};
 
 /// Bytes of entries per transaction.
 const TRANSACTION_BYTES: usize = 4 << 20;

@@ -368,10 +368,16 @@ impl AiSayReader {
             answer.should_exit = false;
         }
         if parsed.is_truncated || is_truncated && answer.should_exit {
-            let message =
-                if parsed.is_truncated { "the answer is cut off" } else { "the reply was cut after the answer" };
-            let repair =
-                if answer.should_exit { "it does not end the action" } else { "the part that arrived is kept" };
+            let message = if parsed.is_truncated {
+                "the answer is cut off"
+            } else {
+                "the reply was cut after the answer"
+            };
+            let repair = if answer.should_exit {
+                "it does not end the action"
+            } else {
+                "the part that arrived is kept"
+            };
             let report = FindingReport::new(rules::TRUNCATED, at, end_offset, message);
             reports.push(report.with_repair(repair));
             answer.should_exit = false;

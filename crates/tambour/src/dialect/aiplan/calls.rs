@@ -132,7 +132,8 @@ impl PlanCheck<'_> {
             && mode.calls == CallRequirement::ReadOnly
             && !tool.read_only
         {
-            let message = format!("`{at}`: `{}` is not read-only, as a {} plan requires", tool.name, mode.name);
+            let message =
+                format!("`{at}`: `{}` is not read-only, as a {} plan requires", tool.name, mode.name);
             return self.report_fault(
                 FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message).with_row("R-30"),
             );

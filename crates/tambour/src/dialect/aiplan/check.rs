@@ -187,7 +187,8 @@ pub(super) fn check_plan(
     options: &Options,
 ) -> CheckedPlan {
     let Value::Object(fields) = value else {
-        let found = FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "the plan is not an object");
+        let found =
+            FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "the plan is not an object");
         return CheckedPlan { plan: value, reports: vec![found], ..CheckedPlan::default() };
     };
     let budget = (options.limits.value, options.limits.items);

@@ -47,9 +47,9 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
             {
                 duplicate.report(duplicate.first)
             }
-            () if wrapper.is_none() && is_plan_member("thought") => {
-                duplicate.report(duplicate.second).with_repair("both are sent as thinking, the last value is kept")
-            }
+            () if wrapper.is_none() && is_plan_member("thought") => duplicate
+                .report(duplicate.second)
+                .with_repair("both are sent as thinking, the last value is kept"),
             () if is_sent_twice && is_plan_member("direct_response") => {
                 duplicate.report(duplicate.second).with_repair("both are sent, the last value is kept")
             }
@@ -78,8 +78,12 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     {
         checked_plan.is_valid = false;
         let message = match () {
-            () if has_guess => "the JSON of a plan that calls tools had to be guessed; none of its calls may run",
-            () if frame.is_in_thought => "the plan is inside a thought or a comment; none of its calls may run",
+            () if has_guess => {
+                "the JSON of a plan that calls tools had to be guessed; none of its calls may run"
+            }
+            () if frame.is_in_thought => {
+                "the plan is inside a thought or a comment; none of its calls may run"
+            }
             () => "an answer was sent before a second mode, which has no answer; no call of the plan may run",
         };
         checked_plan.reports.push(FindingReport::new(rules::REPAIR_UNSAFE, start, end.offset, message));

@@ -144,7 +144,8 @@ impl FilamentBlock {
     /// Reports an unreadable body, which becomes text of the content (F-210).
     pub(super) fn raw_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
         if !self.body.trim().is_empty() {
-            let report = self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
+            let report =
+                self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
             out.report(report.with_repair("shown as text of the content"));
         }
         BlockOutcome::Raw(self.body.clone())
@@ -152,7 +153,8 @@ impl FilamentBlock {
 
     /// Like [`raw_outcome`](FilamentBlock::raw_outcome), but without the tags of the body.
     pub(super) fn text_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
-        let report = self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
+        let report =
+            self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
         out.report(report.with_repair("shown as text of the content, its tags not used"));
         BlockOutcome::Text
     }

@@ -165,7 +165,10 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     let lowercase = kind.to_ascii_lowercase();
     let listed_kind = ["image", "audio", "video"].into_iter().find(|listed_kind| *listed_kind == lowercase);
     let Some(media_kind) = listed_kind.or_else(|| media_type_of_extension(&src)) else {
-        let message = format!("`{}` is not a media type: expected `image`, `audio` or `video`", clip(&without_controls(&kind), 60));
+        let message = format!(
+            "`{}` is not a media type: expected `image`, `audio` or `video`",
+            clip(&without_controls(&kind), 60)
+        );
         out.report(
             block.report(rules::MEDIA_TYPE, message).with_repair("not used, its description is shown"),
         );
@@ -173,7 +176,10 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         return BlockOutcome::Raw(alt);
     };
     if media_kind != kind {
-        let message = format!("`{}` is not a media type: expected `image`, `audio` or `video`", clip(&without_controls(&kind), 60));
+        let message = format!(
+            "`{}` is not a media type: expected `image`, `audio` or `video`",
+            clip(&without_controls(&kind), 60)
+        );
         let repair = match listed_kind {
             Some(_) => format!("read as `{media_kind}`"),
             None => format!("read as `{media_kind}`, what it said is not used"),

@@ -56,7 +56,10 @@ pub(super) fn read_call(
     {
         return refuse_call(
             block,
-            block.report(rules::ARGS_MISSING, "the arguments are in the tag: expected a JSON object in the body"),
+            block.report(
+                rules::ARGS_MISSING,
+                "the arguments are in the tag: expected a JSON object in the body",
+            ),
             tool_name,
             out,
         );

@@ -137,8 +137,12 @@ impl JsonValueDialect {
         let mut from = 0;
         if let Some(mark) = find_unopened(&rest[..found.span.start]) {
             let place = at.end_of(&rest[..mark.start]);
-            let report =
-                FindingReport::new(rules::THINK_UNOPENED, place, at.offset + mark.end, "a mark closes reasoning that was not opened");
+            let report = FindingReport::new(
+                rules::THINK_UNOPENED,
+                place,
+                at.offset + mark.end,
+                "a mark closes reasoning that was not opened",
+            );
             out.report(report.with_repair("the text before it is reasoning"));
             draft::report_attributes(rules::THINK_ATTRIBUTES, &rest[mark.clone()], place, out);
             let has_reasoning = &mut self.has_reasoning;

@@ -384,9 +384,7 @@ impl ToolcallReader {
             Ok(_) if is_foreign => {
                 Err((rules::CALL_ASIDE, "the call has a different format than the first".to_owned()))
             }
-            Ok(_) if is_in_final => {
-                Err((rules::CALL_ASIDE, "the call is in the final channel".to_owned()))
-            }
+            Ok(_) if is_in_final => Err((rules::CALL_ASIDE, "the call is in the final channel".to_owned())),
             Ok(_) if is_in_sentence => Err((rules::CALL_ASIDE, "the call is in a sentence".to_owned())),
             read => read,
         };

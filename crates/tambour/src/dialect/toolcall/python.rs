@@ -137,7 +137,8 @@ impl<'a> PythonReader<'a> {
     }
 
     fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        self.levels_left = self.levels_left.checked_sub(1).ok_or("the call is nested deeper than `limits.depth`")?;
+        self.levels_left =
+            self.levels_left.checked_sub(1).ok_or("the call is nested deeper than `limits.depth`")?;
         let value = read(self);
         self.levels_left += 1;
         value

@@ -181,7 +181,10 @@ impl CompleteForm<'_> {
             Some(args) => args,
         };
         if !args.is_object() {
-            return Err(invalid_call(&format!("the arguments of `{}` are not a JSON object", clip(&name, 60))));
+            return Err(invalid_call(&format!(
+                "the arguments of `{}` are not a JSON object",
+                clip(&name, 60)
+            )));
         }
         Ok(WrittenCall { call: CallIntent { name, args }, doubt, is_without_args })
     }

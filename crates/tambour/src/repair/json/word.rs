@@ -221,7 +221,13 @@ impl JsonReader {
     ) {
         self.begin_item(c, at, sink);
         let rule = RepairRule::doubtful(&rules::NUMBER, Doubt::InexactNumber);
-        self.report_repair(c, (at, end), rule, ("a number that does not fit a double", "kept as a text"), sink);
+        self.report_repair(
+            c,
+            (at, end),
+            rule,
+            ("a number that does not fit a double", "kept as a text"),
+            sink,
+        );
         sink.event(JsonEvent::StringStart);
         sink.event(JsonEvent::StringDelta(&c.text[at..end]));
         sink.event(JsonEvent::StringEnd);

@@ -191,8 +191,12 @@ impl FilamentFrame {
         }
         let thought = matches!(self.tags.kind(open.index), ElementKind::Thought);
         let repair = if thought { "read as a thought" } else { "read as text of the content" };
-        let found =
-            FindingReport::new(rules::TEXT_OUTSIDE_TAGS, open.text_start, end, "there is text outside of tags");
+        let found = FindingReport::new(
+            rules::TEXT_OUTSIDE_TAGS,
+            open.text_start,
+            end,
+            "there is text outside of tags",
+        );
         out.report(found.with_repair(repair));
     }
 

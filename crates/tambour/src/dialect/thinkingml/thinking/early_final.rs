@@ -196,12 +196,13 @@ impl ThinkingReader {
                     Some((ThinkingMlElement::Phase, _)) if !self.in_comment => {
                         return self.release_as_text((token, at));
                     }
-                    Some((ThinkingMlElement::Final, _)) if !close && !self.in_comment => {
-                        if early_final.is_parent_closed()
-                            || early_final.is_mention && context.line != LineContent::Text
-                        {
-                            return self.release_as_text((token, at));
-                        }
+                    Some((ThinkingMlElement::Final, _))
+                        if !close
+                            && !self.in_comment
+                            && (early_final.is_parent_closed()
+                                || early_final.is_mention && context.line != LineContent::Text) =>
+                    {
+                        return self.release_as_text((token, at));
                     }
                     _ => {}
                 }
