@@ -69,9 +69,9 @@ pub(crate) fn display_name(path: Option<&Path>) -> String {
 pub(crate) fn read_json(path: &Path) -> Result<Value> {
     let bytes = read_text(Some(path))?;
     serde_json::from_slice(&bytes).map_err(|fault| {
-        let (words, place) = describe_json_fault(&bytes, &fault);
-        let Location { line, column, excerpt, .. } = place;
-        anyhow!("{}: not JSON: {words} (line {line}, column {column}): {excerpt}", display_name(Some(path)))
+        let (message, location) = describe_json_fault(&bytes, &fault);
+        let Location { line, column, excerpt, .. } = location;
+        anyhow!("{}: not JSON: {message} (line {line}, column {column}): {excerpt}", display_name(Some(path)))
     })
 }
 

@@ -252,7 +252,7 @@ fn build_fixture(
     let keys = FixtureKeys(&fields);
     let mut options = Options::default();
     if let Some(option_values) = keys.value("options") {
-        let option_values = option_values.as_object().ok_or("`options` is no object")?;
+        let option_values = option_values.as_object().ok_or("`options` is not an object")?;
         for (name, value) in option_values {
             options.set(name, value.clone()).map_err(|error| error.to_string())?;
         }
@@ -303,7 +303,7 @@ fn build_fixture(
 fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
     let list = |value| match value {
         Value::Array(list) => Ok(list),
-        _ => Err("`events_any_of` is no list of lists".to_owned()),
+        _ => Err("`events_any_of` is not a list of lists".to_owned()),
     };
     alternatives.into_iter().map(list).collect()
 }

@@ -67,7 +67,8 @@ fn event_letter(event: &Event<'_>) -> char {
     }
 }
 
-/// Checks the content of one event on its own; `last_phase_id` is the id of the last phase.
+/// Checks the content of one event. `last_phase_id` is the id of the phase before it, and is advanced at each
+/// `phase_start`.
 fn check_content(event: &Event<'_>, last_phase_id: &mut u32) -> Result<(), String> {
     let fault = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),

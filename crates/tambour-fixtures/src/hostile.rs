@@ -54,24 +54,25 @@ impl fmt::Display for HostileShape {
 /// Lists every kind of input.
 #[must_use]
 pub fn all_shapes() -> Vec<HostileShape> {
-    let mut shapes = plain_shapes(PATTERNS, PLACES);
+    let mut shapes = plain_shapes(PATTERNS, BEGINNINGS);
     shapes.extend(paired_shapes(PREFIXES, REPEATED));
     shapes
 }
 
-/// Lists kinds that differ, for slow measurements.
+/// Lists a representative selection, for slow measurements.
 #[must_use]
 pub fn few_shapes() -> Vec<HostileShape> {
-    let places: Vec<&str> = FEW.1.iter().map(|&place| PLACES[place]).collect();
-    let mut shapes = plain_shapes(FEW.0, &places);
+    let beginnings: Vec<&str> = FEW_BEGINNINGS.iter().map(|&index| BEGINNINGS[index]).collect();
+    let mut shapes = plain_shapes(FEW_PATTERNS, &beginnings);
     shapes.extend(prefixed_shapes());
     shapes
 }
 
-/// Lists those of [`few_shapes`] in plain places and after long prefixes, for very slow measurements.
+/// Lists the patterns of [`few_shapes`] at only three beginnings (none, in `<final>`, in a `final_delta`) and
+/// all its prefixed shapes, for very slow measurements.
 #[must_use]
 pub fn fewest_shapes() -> Vec<HostileShape> {
-    let mut shapes = plain_shapes(FEW.0, &["", PLACES[8], PLACES[16]]);
+    let mut shapes = plain_shapes(FEW_PATTERNS, &["", BEGINNINGS[8], BEGINNINGS[16]]);
     shapes.extend(prefixed_shapes());
     shapes
 }
@@ -80,12 +81,11 @@ fn prefixed_shapes() -> Vec<HostileShape> {
     PAIRS.iter().flat_map(|&(prefix, patterns)| paired_shapes(&PREFIXES[prefix..=prefix], patterns)).collect()
 }
 
-fn plain_shapes(patterns: &[&'static str], places: &[&'static str]) -> Vec<HostileShape> {
-    let shapes_at = |place: &&'static str| {
-        let beginning = *place;
+fn plain_shapes(patterns: &[&'static str], beginnings: &[&'static str]) -> Vec<HostileShape> {
+    let shapes_at = |&beginning: &&'static str| {
         patterns.iter().map(move |pattern| HostileShape { beginning, prefix: None, pattern })
     };
-    places.iter().flat_map(shapes_at).collect()
+    beginnings.iter().flat_map(shapes_at).collect()
 }
 
 fn paired_shapes(prefixes: &[HostilePrefix], patterns: &[&'static str]) -> Vec<HostileShape> {
@@ -149,7 +149,7 @@ const REPEATED: &[&str] = &[
     " <<",
 ];
 
-/// Pairs that [`few_shapes`] uses: the number of a prefix, and pieces repeated after it.
+/// Pairs that [`few_shapes`] uses: the index of a prefix, and pieces repeated after it.
 const PAIRS: &[(usize, &[&str])] = &[
     (0, &["<think></think>", "`a` ", "{}"]),
     (1, &["<think></think>", "<!-- a -->", "a\n"]),
@@ -252,7 +252,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// Texts before the pattern.
-const PLACES: &[&str] = &[
+const BEGINNINGS: &[&str] = &[
     "",
     "text ",
     "<think>",
@@ -278,50 +278,50 @@ const PLACES: &[&str] = &[
     "{\"direct_response\":\"",
 ];
 
-/// Patterns of [`PATTERNS`] that differ in kind, and numbers of [`PLACES`].
-const FEW: (&[&str], &[usize]) = (
-    &[
-        "<",
-        "</",
-        "<a \"",
-        "<a b='x' ",
-        "<!",
-        "<!--",
-        "-->",
-        "&",
-        "[",
-        "{\"a\":",
-        "\"",
-        "\\",
-        "\\n",
-        "`",
-        "` `` ``` ",
-        "```\n",
-        "`<b>",
-        "<b>\n",
-        " ",
-        "\n",
-        "\u{3000}",
-        "> ",
-        "<think>",
-        "</thinking>",
-        "<thinking><phase id=\"1\"><title>",
-        "<title>t</title>",
-        "<final>",
-        "</final>",
-        "<!-- <serp_queries>\n[]\n</serp_queries> -->\n",
-        "<<ParsingError",
-        "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n",
-        "event: final_delta\n",
-        "中",
-        "a\n",
-        ",",
-    ],
-    &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21],
-);
+/// One pattern of each kind, from [`PATTERNS`].
+const FEW_PATTERNS: &[&str] = &[
+    "<",
+    "</",
+    "<a \"",
+    "<a b='x' ",
+    "<!",
+    "<!--",
+    "-->",
+    "&",
+    "[",
+    "{\"a\":",
+    "\"",
+    "\\",
+    "\\n",
+    "`",
+    "` `` ``` ",
+    "```\n",
+    "`<b>",
+    "<b>\n",
+    " ",
+    "\n",
+    "\u{3000}",
+    "> ",
+    "<think>",
+    "</thinking>",
+    "<thinking><phase id=\"1\"><title>",
+    "<title>t</title>",
+    "<final>",
+    "</final>",
+    "<!-- <serp_queries>\n[]\n</serp_queries> -->\n",
+    "<<ParsingError",
+    "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n",
+    "event: final_delta\n",
+    "中",
+    "a\n",
+    ",",
+];
 
-/// Reads an input in chunks and discards the events. `limits.hold` grows with the input, so that the cost of
-/// held text shows.
+/// Indexes of [`BEGINNINGS`] that [`few_shapes`] uses.
+const FEW_BEGINNINGS: &[usize] = &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21];
+
+/// Reads an input in chunks and discards the events. `limits.hold` is raised to 1 GiB so that it never caps
+/// the cost of held text.
 ///
 /// # Panics
 /// The dialect does not exist.

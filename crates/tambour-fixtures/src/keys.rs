@@ -53,7 +53,7 @@ impl FixtureKeys<'_> {
     }
 
     pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<Value>>, String> {
-        let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is no list"));
+        let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is not a list"));
         self.value(key).map(list).transpose()
     }
 
@@ -61,7 +61,7 @@ impl FixtureKeys<'_> {
         let Some(list) = self.list(key)? else { return Ok(None) };
         let line = |value: Value| value.as_str().map(str::to_owned);
         let lines: Option<Vec<String>> = list.into_iter().map(line).collect();
-        lines.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
+        lines.map(Some).ok_or_else(|| format!("`{key}` is not a list of strings"))
     }
 
     pub(crate) fn string_set(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
@@ -69,22 +69,23 @@ impl FixtureKeys<'_> {
     }
 
     pub(crate) fn string(&self, key: &str) -> Result<Option<String>, String> {
-        let word =
-            |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
+        let word = |value: &Value| {
+            value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is not a string"))
+        };
         self.value(key).map(word).transpose()
     }
 
     /// Round of the reply; 5 rounds and the default criteria when only the number is given.
     pub(crate) fn round(&self) -> Result<Option<ExitRound>, String> {
-        let number = |key: &str| -> Result<Option<u32>, String> {
-            let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-            let round_error = || format!("`{key}` is no number of a round");
-            self.value(key).map(|value| number(value).ok_or_else(round_error)).transpose()
+        let read_u32 = |key: &str| -> Result<Option<u32>, String> {
+            let to_u32 = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+            let type_error = || format!("`{key}` is not a 32-bit unsigned integer");
+            self.value(key).map(|value| to_u32(value).ok_or_else(type_error)).transpose()
         };
-        let Some(round) = number("round")? else { return Ok(None) };
+        let Some(round) = read_u32("round")? else { return Ok(None) };
         let criteria = self.value("criteria").map(ExitCriteria::from_value).transpose();
         let criteria = criteria.map_err(|error| error.to_string())?.unwrap_or_default();
-        Ok(Some(ExitRound { round, max_rounds: number("max_rounds")?.unwrap_or(5), criteria }))
+        Ok(Some(ExitRound { round, max_rounds: read_u32("max_rounds")?.unwrap_or(5), criteria }))
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, String> {

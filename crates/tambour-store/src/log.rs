@@ -1,10 +1,9 @@
 //! Runs and their logs: begin, append, read, follow, finish, claim. Implementations may live in other
 //! processes or on other machines.
 //!
-//!
-//! A run is a message of a conversation, or a turn of a dialogue, whose id then takes the place of the
-//! conversation's. It is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of the
-//! lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
+//! A run is a message of a conversation or a turn of a dialogue. For a turn, `conversation_id` holds the id
+//! of the dialogue. A run is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of
+//! the lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
 //! there, or none.
 
 use std::pin::Pin;
@@ -50,7 +49,8 @@ pub struct NewRun {
     pub opens_conversation: bool,
     /// True if it is refused while another message of the conversation runs.
     pub is_exclusive: bool,
-    /// RFC 3339 time: an older message with the same idempotency key (`row.repeat`) is another request.
+    /// RFC 3339 time. Messages begun before it do not count as repetitions, even with the same idempotency
+    /// key.
     pub repeat_since: String,
     /// Id of the message that it replaces. That one and all later ones become superseded, and their state
     /// updates are undone.
@@ -93,7 +93,7 @@ pub trait Lease: Send + Sync {
     fn next_number(&self) -> u64;
 
     /// Waits until the runs that began before it in the same conversation are over.
-    fn wait_turn(&self) -> BoxFuture<'static, ()>;
+    fn wait_earlier_runs(&self) -> BoxFuture<'static, ()>;
 
     /// Appends a batch, which begins with entry [`Lease::next_number`] and does not contain the end. Readers see it
     /// when it is durable as configured, in the order of appends. The write has started when this returns;
@@ -145,7 +145,7 @@ pub trait Log: Send + Sync {
     /// conversation, and supersedes the message that it replaces. A refusal changes nothing.
     ///
     /// # Errors
-    /// The store cannot write, or could not a moment ago.
+    /// The store is closed, or a recent write failed.
     async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError>;
 
     /// Takes over a run that has not ended; the former holder is fenced. `None` if it has ended or does not
@@ -155,8 +155,8 @@ pub trait Log: Send + Sync {
     /// The database failed.
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
 
-    /// Returns messages that were running when this server last stopped, and those of no server. Runs of
-    /// other servers are not included.
+    /// Returns messages that were running when this server last stopped, and those whose row names no server
+    /// (written by older versions). Runs of other servers are not included.
     ///
     /// # Errors
     /// The database failed.
@@ -175,7 +175,7 @@ pub trait Log: Send + Sync {
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>>;
 
     /// Follows the entries after number `after`, in batches of about `bytes`. The stream ends after the end
-    /// of the log, or when an unfinished log stops growing.
+    /// of the log or, for a run that has not ended, when its writer goes away.
     fn follow(
         &self,
         message: &str,

@@ -192,8 +192,8 @@ impl CheckPlan<'_> {
         contracts: &mut HashMap<String, Contract>,
     ) -> Result<CheckedRecord, String> {
         let record: Value = serde_json::from_slice(bytes).map_err(|fault| {
-            let (words, place) = input::describe_json_fault(bytes, &fault);
-            format!("not JSON: {words} (column {}): {}", place.column, place.excerpt)
+            let (message, location) = input::describe_json_fault(bytes, &fault);
+            format!("not JSON: {message} (column {}): {}", location.column, location.excerpt)
         })?;
         let reply = match record.get(field) {
             Some(Value::String(reply)) => reply.clone(),

@@ -12,8 +12,8 @@ pub(super) struct WrittenBlock {
     pub(super) needed_len: usize,
     /// [`BlockCondition::Plain`], or what is wrong with it.
     pub(super) fault: BlockCondition,
-    /// True if it is only shown and never acts: a reply that ends by itself inside it still shows what there
-    /// is of it (F-204).
+    /// True if the block only shows something and never acts. If the reply ends cleanly inside it, the part
+    /// written so far is still shown (F-204).
     pub(super) is_shown: bool,
     /// Name of the written form of a call, one of [`FORMS`]; empty for all else.
     pub(super) form: &'static str,
@@ -359,12 +359,12 @@ pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
 
 /// An answer that ends a round.
 pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
-    let number = words.word();
-    let number = find_words(number.as_bytes()).next().map_or(0, |(_, word)| word);
+    let marker_word = words.word();
+    let word_number = find_words(marker_word.as_bytes()).next().map_or(0, |(_, number)| number);
     let (line, reason, message) = (words.text_line(), words.text_line(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
     let assessment = [
-        ("understanding_level", level(number)),
+        ("understanding_level", level(word_number)),
         ("has_questions", "false".to_owned()),
         ("expressed_understanding", "true".to_owned()),
         ("reasoning", json.write_string(&line)),

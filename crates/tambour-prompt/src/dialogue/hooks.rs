@@ -40,7 +40,7 @@ pub enum HookProposal {
 /// Analysis and monitoring of a dialogue. A hook must return at once; slow work runs beside the round and is
 /// reported at a later one.
 pub trait Hooks {
-    /// Returns another template than `id` for a round: by group, by subtype, or for a share of dialogues.
+    /// Returns a template other than `id` for a round: by group, by subtype, or for a share of dialogues.
     fn choose_template(&self, context: &HookContext<'_>, id: &str) -> Option<String> {
         let _ = (context, id);
         None

@@ -305,9 +305,9 @@ impl StateDescription {
 
 impl Object for StateDescription {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        // Deeper paths and longer keys than any state has; beyond these limits there is no description.
         let key = key.as_str().map(str::to_owned).or_else(|| key.as_i64().map(|index| index.to_string()))?;
         let length = self.path.iter().map(String::len).sum::<usize>() + key.len();
+        // These limits exceed any real state; a path beyond them has no description.
         if self.path.len() >= 64 || length > 4 << 10 {
             return Some(missing_value());
         }

@@ -140,7 +140,7 @@ pub(super) async fn test(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let row = find_owned(&app, &caller, &id).await?;
-    let mut test = dialogues::build_test(&app, &row).await?;
+    let mut test = dialogues::build_script_test(&app, &row).await?;
     if test.turns.is_empty() {
         let detail = "the dialogue has no turn yet, and a test without a turn cannot fail";
         return Err(Problem::conflict("no_turns", detail));

@@ -465,16 +465,17 @@ async fn drive_turn(
     }
     // The client may be gone.
     let _ = start_sender.send((row, live_run.add_reader()));
-    let mut outlet = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
-    let turn = run_queued_turn(app, (&caller, &running_turn), &id, input, input_claim.as_ref(), &mut outlet);
+    let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
+    let turn =
+        run_queued_turn(app, (&caller, &running_turn), &id, input, input_claim.as_ref(), &mut turn_log);
     let result = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn panicked; the dialogue is as it was last stored");
         Err(Problem::internal())
     });
     fail::point("turn.over");
     let Err(problem) = result else { return result };
-    outlet.refuse(&problem);
-    match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
+    turn_log.refuse(&problem);
+    match AssertUnwindSafe(turn_log.finish("failed", None)).catch_unwind().await {
         // The turn was deleted, or has its end.
         Ok(Ok(()) | Err(WriteOutcome::Stored | WriteOutcome::Fenced)) => {}
         unfinished => {
@@ -484,7 +485,7 @@ async fn drive_turn(
                 "the end of a turn could not be written; trying again"
             );
             // No caller waits for it, so later turns may continue.
-            drop((outlet, claim, running_turn));
+            drop((turn_log, claim, running_turn));
             Box::pin(retry_close(app, &live_run.id)).await;
         }
     }
@@ -572,11 +573,11 @@ async fn run_queued_turn(
     id: &str,
     (input, admission): (TurnInput, TurnQuota),
     input_claim: Option<&InputClaim>,
-    outlet: &mut TurnLog,
+    turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let live_run = running_turn.live_run();
     let client = TurnClient { caller, live_run };
-    let mut before = outlet.wait_turn();
+    let mut before = turn_log.wait_earlier_turns();
     let place = async {
         if before.as_mut().now_or_never().is_none() {
             fail::point("turn.behind");
@@ -612,16 +613,23 @@ async fn run_queued_turn(
                     }
                     input => input,
                 };
-                return dialogues::run_turn(app, row, client, (Some(retry), admission), input_claim, outlet)
-                    .await;
+                return dialogues::run_turn(
+                    app,
+                    row,
+                    client,
+                    (Some(retry), admission),
+                    input_claim,
+                    turn_log,
+                )
+                .await;
             }
             // The stored text is written again at once.
             let requests = turn.request.clone().map(Into::into);
-            outlet.close(&turn, requests.as_slice(), &app.reading_defaults().options);
-            outlet.finish("completed", None).await.map_err(dialogues::log_problem)?;
+            turn_log.close(&turn, requests.as_slice(), &app.reading_defaults().options);
+            turn_log.finish("completed", None).await.map_err(dialogues::log_problem)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run_turn(app, row, client, (None, admission), input_claim, outlet).await,
-        None => dialogues::run_turn(app, row, client, (Some(input), admission), input_claim, outlet).await,
+        Some(_) => dialogues::run_turn(app, row, client, (None, admission), input_claim, turn_log).await,
+        None => dialogues::run_turn(app, row, client, (Some(input), admission), input_claim, turn_log).await,
     }
 }

@@ -27,7 +27,7 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) ->
         let relative = path.strip_prefix(root).unwrap_or(&path);
         if path.is_dir() && relative.components().count() < MAX_DEPTH {
             read_folder(root, &path, files)?;
-        } else if path.extension().is_some_and(|end| end == "md") {
+        } else if path.extension().is_some_and(|extension| extension == "md") {
             let text = std::fs::read_to_string(&path).map_err(|error| io_error(&path, &error))?;
             let parts: Vec<_> =
                 relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();

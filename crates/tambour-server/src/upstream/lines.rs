@@ -28,7 +28,8 @@ impl LineReader {
         self.push_part(rest);
     }
 
-    /// Ends the last line, which needs no line break.
+    /// Emits the line gathered so far, even if it is empty. At the end of the input this is a last line
+    /// without a line break.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8], bool)) {
         out(&self.line, std::mem::take(&mut self.is_truncated));
         self.line.clear();

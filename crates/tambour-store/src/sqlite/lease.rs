@@ -145,10 +145,13 @@ impl Lease for SqliteLease {
         self.next
     }
 
-    fn wait_turn(&self) -> BoxFuture<'static, ()> {
+    fn wait_earlier_runs(&self) -> BoxFuture<'static, ()> {
         let (shared, row) = (self.store.shared.clone(), self.row.clone());
-        async move { shared.run_queue.wait_turn(&row.conversation_id, row.number.unwrap_or_default()).await }
-            .boxed()
+        async move {
+            let number = row.number.unwrap_or_default();
+            shared.run_queue.wait_earlier_runs(&row.conversation_id, number).await;
+        }
+        .boxed()
     }
 
     fn append(&mut self, batch: Batch) -> PendingAppend<'_> {

@@ -37,7 +37,7 @@ impl Log for SqliteStore {
         let (shared, conversation) = (self.shared.clone(), conversation.to_owned());
         Box::pin(async move {
             let next = shared.run_queue.lock_order().next_number();
-            shared.run_queue.wait_turn(&conversation, next).await;
+            shared.run_queue.wait_earlier_runs(&conversation, next).await;
         })
     }
 

@@ -61,7 +61,7 @@ impl RunQueue {
     }
 
     /// Waits until the runs before a number are over.
-    pub(super) async fn wait_turn(&self, conversation: &str, number: i64) {
+    pub(super) async fn wait_earlier_runs(&self, conversation: &str, number: i64) {
         loop {
             let before = self.lock_order().last_before(conversation, number);
             match before {

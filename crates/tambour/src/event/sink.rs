@@ -103,7 +103,7 @@ impl Sink for JoinedEvents {
 pub enum ReplyWorth {
     /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
     Useless,
-    /// Text that answers, but in another format than requested or with a fault that could not be repaired.
+    /// Text that answers, but in a format other than requested or with a fault that could not be repaired.
     Text,
     /// The answer in the requested format, or calls.
     Usable,

@@ -217,7 +217,7 @@ pub enum MarkEffect {
     Text,
     /// The mark ends the reasoning.
     Close,
-    /// The mark ends the reasoning, but belongs to another family than the one that began it.
+    /// The mark ends the reasoning, but belongs to a family other than the one that began it.
     CloseForeign,
 }
 

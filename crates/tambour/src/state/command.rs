@@ -17,11 +17,23 @@ pub enum StateCommand {
     Number,
     /// The root becomes this object.
     Root(Map<String, Value>),
-    /// A value is inserted before an item of the list at a path, or under a key of the object there.
-    Insert(StatePath, Value, Value),
-    /// An item is removed from the list at a path, by index or as the first equal to a value, or a key from
-    /// the object there, by name or position.
-    Remove(StatePath, Value),
+    /// Inserts `value` into the list at `path` before index `key`, or into the object there under `key`.
+    Insert {
+        /// Path of the list or object.
+        path: StatePath,
+        /// Index in the list, or key of the object.
+        key: Value,
+        /// Value to insert.
+        value: Value,
+    },
+    /// Removes an item from the list at `path`: the one at index `key`, or the first one equal to `key`. From
+    /// the object there, removes the key with the name or position `key`.
+    Remove {
+        /// Path of the list or object.
+        path: StatePath,
+        /// Index or value of the item, or name or position of the key.
+        key: Value,
+    },
 }
 
 /// Bytes counted for each value of a list that is rewritten.
@@ -44,7 +56,7 @@ pub(super) fn resolve_command(
     match command {
         StateCommand::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
             (Ok((op, path)), Some(text))
-                if find_value(state, path).is_some_and(|place| place.is_number()) =>
+                if find_value(state, path).is_some_and(|found| found.is_number()) =>
             {
                 match serde_json::from_str(text.trim()) {
                     Ok(number @ Value::Number(_)) => single(op, Some(path.clone()), Some(number)),
@@ -55,15 +67,15 @@ pub(super) fn resolve_command(
         },
         StateCommand::Root(fields) => {
             let Value::Object(old_fields) = &*state else { return unchanged() };
-            let key = |key: &String| StatePath::new(vec![StateStep::Key(key.clone())]);
-            let deletions = old_fields.keys().filter(|name| !fields.contains_key(*name)).filter_map(key);
+            let path_of = |key: &String| StatePath::new(vec![StateStep::Key(key.clone())]);
+            let deletions = old_fields.keys().filter(|name| !fields.contains_key(*name)).filter_map(path_of);
             let deletions = deletions.map(|path| Operation::new(Op::Delete, path, None));
-            let settings = fields
-                .iter()
-                .filter_map(|(name, value)| Some(Operation::new(Op::Set, key(name)?, Some(value.clone()))));
-            deletions.chain(settings).take(limit).collect()
+            let assignments = fields.iter().filter_map(|(name, value)| {
+                Some(Operation::new(Op::Set, path_of(name)?, Some(value.clone())))
+            });
+            deletions.chain(assignments).take(limit).collect()
         }
-        StateCommand::Insert(path, key, value) => match (find_value(state, path), key) {
+        StateCommand::Insert { path, key, value } => match (find_value(state, path), key) {
             (Some(Value::Array(items)), Value::Number(index)) => {
                 let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
                 let Some(index) = index.filter(|index| *index <= items.len()) else {
@@ -100,7 +112,7 @@ pub(super) fn resolve_command(
             }
             _ => unchanged(),
         },
-        StateCommand::Remove(path, key) => {
+        StateCommand::Remove { path, key } => {
             let step = match find_value(state, path) {
                 Some(Value::Array(items)) => {
                     let index = key.as_u64().and_then(|index| usize::try_from(index).ok());

@@ -12,5 +12,5 @@ pub(crate) use turn::{TurnClient, TurnInput, interrupted_call, load_machine, log
 pub(crate) use turn_log::TurnLog;
 pub(crate) use turn_quota::TurnQuota;
 pub(crate) use turn_record::{
-    DialogueOrigin, ForkOrigin, TurnRecord, add_coverage, build_test, for_each_turn,
+    DialogueOrigin, ForkOrigin, TurnRecord, add_coverage, build_script_test, for_each_turn,
 };

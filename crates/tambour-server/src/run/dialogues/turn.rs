@@ -122,10 +122,10 @@ pub(crate) async fn run_turn(
     client: TurnClient<'_>,
     input: (Option<TurnInput>, TurnQuota),
     claim: Option<&InputClaim>,
-    outlet: &mut TurnLog,
+    turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let span = engine.traces.start_turn(&client.caller.span, &row.id);
-    let turn = drive_turn(engine, row, (client, &span), input, claim, outlet).await;
+    let turn = drive_turn(engine, row, (client, &span), input, claim, turn_log).await;
     let has_failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -143,7 +143,7 @@ async fn drive_turn(
     (client, span): (TurnClient<'_>, &TraceSpan),
     (input, admission): (Option<TurnInput>, TurnQuota),
     claim: Option<&InputClaim>,
-    outlet: &mut TurnLog,
+    turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let (script, dialogue) = load_machine(engine, &row)?;
     let prompts = OwnerTemplates::load(engine, &row.owner).await?;
@@ -183,7 +183,7 @@ async fn drive_turn(
         running_dialogue.record = turn_record::load_last_turn(engine, &running_dialogue.row.id).await?;
     }
     admission.spend().await;
-    let requests = match running_dialogue.run_until_waiting(outlet).await {
+    let requests = match running_dialogue.run_until_waiting(turn_log).await {
         Ok(requests) => requests,
         Err(problem) => {
             // Its models were asked, whatever becomes of the dialogue.
@@ -201,13 +201,13 @@ async fn drive_turn(
     let (DialogueRow { status, state, changed: changed_at, .. }, mut records) =
         (running_dialogue.row, running_dialogue.pending_records);
     records.push(CallRecord::Figures(running_dialogue.figures.clone()));
-    outlet.close(&turn, &requests, &running_dialogue.options);
+    turn_log.close(&turn, &requests, &running_dialogue.options);
     let outcome = match &turn.error {
         None => "completed",
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    let written = outlet
+    let written = turn_log
         .finish(outcome, Some(DialogueProgress { status, state, changed: changed_at, records, once: claim }))
         .await;
     if let Err(written) = written {
@@ -274,7 +274,7 @@ impl RunningDialogue<'_> {
     }
 
     /// Runs the dialogue until it waits; returns its requests to the client.
-    async fn run_until_waiting(&mut self, outlet: &mut TurnLog) -> Result<Vec<Extension>, Problem> {
+    async fn run_until_waiting(&mut self, turn_log: &mut TurnLog) -> Result<Vec<Extension>, Problem> {
         let mut requests = Vec::new();
         loop {
             match self.with_env(Dialogue::next) {
@@ -285,14 +285,14 @@ impl RunningDialogue<'_> {
                     let mut records = std::mem::take(&mut self.pending_records);
                     if !records.is_empty() {
                         // Text of the last round is on disk before the dialogue has it.
-                        outlet.wait_settled().await.map_err(log_problem)?;
+                        turn_log.wait_settled().await.map_err(log_problem)?;
                     }
                     records.push(CallRecord::New(record.to_string()));
                     records.push(CallRecord::Figures(self.figures.clone()));
                     self.store_step(&records).await?;
                     self.figures.clear();
-                    self.run_call(&call, &mut record, outlet).await;
-                    outlet.flush().await.map_err(log_problem)?;
+                    self.run_call(&call, &mut record, turn_log).await;
+                    turn_log.flush().await.map_err(log_problem)?;
                     // Stored together with what follows: the next step, or the end of the turn.
                     self.pending_records.push(CallRecord::Over(record.to_string()));
                 }
@@ -359,7 +359,7 @@ impl RunningDialogue<'_> {
     }
 
     /// Asks the model and applies its reply. The result is added to the record.
-    async fn run_call(&mut self, call: &ModelCall, record: &mut Value, outlet: &mut TurnLog) {
+    async fn run_call(&mut self, call: &ModelCall, record: &mut Value, turn_log: &mut TurnLog) {
         let CallOutcome {
             reply,
             is_delivered,
@@ -369,7 +369,7 @@ impl RunningDialogue<'_> {
             is_unformatted,
             first_text_ms,
             elapsed_ms,
-        } = self.read_reply(call, outlet).await;
+        } = self.read_reply(call, turn_log).await;
         fail::point("turn");
         self.app.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
         // A round names no model.
@@ -398,9 +398,9 @@ impl RunningDialogue<'_> {
                 reply.is_delivered = is_delivered;
                 let reply_result = self.with_env(|dialogue, env| dialogue.reply(call, &reply, env));
                 if reply_result.asked_again || reply_result.failure.is_some() {
-                    outlet.discard()
+                    turn_log.discard()
                 } else {
-                    outlet.release()
+                    turn_log.release()
                 }
                 record["findings"] = json!(reply.findings);
                 record["message"] = json!(reply.message);
@@ -416,7 +416,7 @@ impl RunningDialogue<'_> {
                 }
             }
             Err(failure) => {
-                outlet.release();
+                turn_log.release();
                 record["status"] = "failed".into();
                 record["error"] = json!(failure);
                 self.with_env(|dialogue, env| dialogue.fail(failure, env));
@@ -440,7 +440,7 @@ impl RunningDialogue<'_> {
         ));
     }
 
-    async fn read_reply(&self, call: &ModelCall, outlet: &mut TurnLog) -> CallOutcome {
+    async fn read_reply(&self, call: &ModelCall, turn_log: &mut TurnLog) -> CallOutcome {
         let start_time = Instant::now();
         let mut request = self.call_request(call);
         let mut outcome = CallOutcome {
@@ -453,7 +453,7 @@ impl RunningDialogue<'_> {
             first_text_ms: None,
             elapsed_ms: 0,
         };
-        outlet.next_reply();
+        turn_log.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
         let mut stop = std::pin::pin!(wait_stop(self.app, self.client));
         let stream = loop {
@@ -488,7 +488,7 @@ impl RunningDialogue<'_> {
                             ReplyItem::Text(text) => {
                                 outcome.first_text_ms.get_or_insert_with(|| millis(start_time));
                                 outcome.raw.push_str(&text);
-                                reader.push(&text, outlet);
+                                reader.push(&text, turn_log);
                                 if outcome.raw.len() > limit {
                                     break 'reply InputEnd::Failed(too_large_failure("reply", limit));
                                 }
@@ -498,7 +498,7 @@ impl RunningDialogue<'_> {
                                 if reasoning > limit {
                                     break 'reply InputEnd::Failed(too_large_failure("reasoning", limit));
                                 }
-                                reader.push_reasoning(&text, outlet);
+                                reader.push_reasoning(&text, turn_log);
                             }
                             // A round offers no tools.
                             ReplyItem::Call(_) => {}
@@ -509,7 +509,7 @@ impl RunningDialogue<'_> {
                             ReplyItem::End(end) => break 'reply end,
                         }
                     }
-                    if outlet.flush().await.is_err() {
+                    if turn_log.flush().await.is_err() {
                         // Nobody would see the rest; the turn no longer has an end of its own.
                         break 'reply InputEnd::Failed(interrupted_failure());
                     }
@@ -521,11 +521,12 @@ impl RunningDialogue<'_> {
                 };
                 // Text that follows only now may replace an answer that is re-asked. A thought is shown to
                 // nobody, whatever the turn said before it.
-                outcome.is_delivered = outlet.hold() && !matches!(call.kind, ReplyKind::Think { .. });
+                outcome.is_delivered =
+                    turn_log.hold_unless_answered() && !matches!(call.kind, ReplyKind::Think { .. });
                 outcome.reply = if end == CANCELLED_END {
                     // The round does not count (S-065); a message that has begun is closed.
-                    if outlet.has_begun() {
-                        let _ = reader.finish(&end, outlet);
+                    if turn_log.has_begun() {
+                        let _ = reader.finish(&end, turn_log);
                     }
                     Err(cancelled_failure())
                 } else if end.is_truncated()
@@ -535,7 +536,7 @@ impl RunningDialogue<'_> {
                     // The round was not answered (S-065).
                     Err(new_failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
-                    reader.finish(&end, outlet)
+                    reader.finish(&end, turn_log)
                 };
             }
             Err(InputEnd::Failed(failure)) => outcome.reply = Err(failure),

@@ -28,8 +28,8 @@ pub(crate) struct TurnLog {
     batch: Batch,
     /// Bytes of entries on the log.
     size: usize,
-    /// Result of the last write, if nothing more can be written.
-    write_failure: Option<WriteOutcome>,
+    /// Result of the write after which nothing more may be written.
+    final_outcome: Option<WriteOutcome>,
     /// Sequence state of the stream.
     sequencer: Sequencer,
     /// True if the current reply continues a message that an earlier one began.
@@ -45,14 +45,14 @@ pub(crate) struct TurnLog {
 }
 
 impl TurnLog {
-    /// Creates the outlet of a turn that begins.
+    /// Creates the log of a new turn.
     pub(crate) fn new(live_run: Arc<LiveRun>, lease: Box<dyn Lease>, options: &Options) -> TurnLog {
         TurnLog {
             live_run,
             batch: Batch::new(lease.next_number()),
             lease,
             size: 0,
-            write_failure: None,
+            final_outcome: None,
             sequencer: Sequencer::new(options),
             is_continuing: false,
             has_answer: false,
@@ -64,14 +64,14 @@ impl TurnLog {
     }
 
     /// Waits until the turns before it are over.
-    pub(crate) fn wait_turn(&self) -> BoxFuture<'static, ()> {
-        self.lease.wait_turn()
+    pub(crate) fn wait_earlier_turns(&self) -> BoxFuture<'static, ()> {
+        self.lease.wait_earlier_runs()
     }
 
     /// Appends the gathered entries to the log. On an error the turn must not continue.
     pub(crate) async fn flush(&mut self) -> Result<(), WriteOutcome> {
-        if let Some(write_failure) = self.write_failure {
-            return Err(write_failure);
+        if let Some(final_outcome) = self.final_outcome {
+            return Err(final_outcome);
         }
         if self.batch.is_empty() || self.is_over {
             return Ok(());
@@ -81,7 +81,7 @@ impl TurnLog {
         self.live_run.note_append(&batch);
         self.size += batch.body().len();
         let written = self.lease.append(batch).await.into_result();
-        self.write_failure = written.err();
+        self.final_outcome = written.err();
         written
     }
 
@@ -96,16 +96,16 @@ impl TurnLog {
         status: &str,
         progress: Option<DialogueProgress>,
     ) -> Result<(), WriteOutcome> {
-        if let Some(write_failure) = self.write_failure {
-            return Err(write_failure);
+        if let Some(final_outcome) = self.final_outcome {
+            return Err(final_outcome);
         }
         // Tried once: the result of an interrupted try is unknown.
-        self.write_failure = Some(WriteOutcome::Unknown);
+        self.final_outcome = Some(WriteOutcome::Unknown);
         let last = std::mem::replace(&mut self.batch, Batch::new(1));
         self.live_run.note_append(&last);
         let outcome = outcome(self.size + last.body().len(), progress);
         let written = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
-        self.write_failure = Some(written);
+        self.final_outcome = Some(written);
         written.into_result()
     }
 
@@ -123,9 +123,9 @@ impl TurnLog {
         }
     }
 
-    /// Holds back events from now on, unless text of this reply's answer is on the log; returns whether it is
-    ///
-    pub(crate) fn hold(&mut self) -> bool {
+    /// Holds back events from now on, unless answer text of this reply has already been written. Returns true
+    /// if it has.
+    pub(crate) fn hold_unless_answered(&mut self) -> bool {
         self.is_holding = !self.has_answer;
         self.has_answer
     }
@@ -151,11 +151,12 @@ impl TurnLog {
     }
 
     /// Writes the end of the turn.
-    pub(crate) fn close(&mut self, turn: &DialogueTurn, requests: &[Extension], options: &Options) {
+    pub(crate) fn close(&mut self, turn: &DialogueTurn, client_requests: &[Extension], options: &Options) {
         if self.is_over {
             return;
         }
-        // A turn cancelled before its message began is a message that was truncated at once.
+        // A turn cancelled before its message began gets a message with only the fallback text and the finish
+        // reason `cancelled`, not an error.
         let failure = turn.error.as_ref().filter(|failure| self.has_begun() || failure.code != CANCELLED);
         match failure {
             Some(failure) if !self.has_begun() || self.end_events.is_empty() => {
@@ -165,9 +166,9 @@ impl TurnLog {
             _ => {}
         }
         if self.end_events.is_empty() {
-            self.write_standard_message(turn, requests, options);
+            self.write_standard_message(turn, client_requests, options);
         } else {
-            requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
+            client_requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
         }
         // The end follows everything else and carries the turn's notices.
         let mut end_events = std::mem::take(&mut self.end_events);
@@ -191,7 +192,7 @@ impl TurnLog {
 
     /// Writes the end of a turn that was refused.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
-        if !self.is_over && self.write_failure.is_none() {
+        if !self.is_over && self.final_outcome.is_none() {
             let failure = match problem.code() {
                 "closing" => interrupted_failure(),
                 code => Failure::new(code, problem.detail(), problem.is_retryable()),
@@ -210,9 +211,14 @@ impl TurnLog {
     }
 
     /// Writes a standard sentence for a turn without text of the model.
-    fn write_standard_message(&mut self, turn: &DialogueTurn, requests: &[Extension], options: &Options) {
+    fn write_standard_message(
+        &mut self,
+        turn: &DialogueTurn,
+        client_requests: &[Extension],
+        options: &Options,
+    ) {
         let has_error = turn.error.is_some();
-        let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
+        let text = match (options.texts.language, &turn.ai_message, client_requests.is_empty()) {
             _ if has_error => "",
             (_, Some(message), _) => message.as_str(),
             (Language::Zh, None, false) => "请看下面的内容。",
@@ -229,7 +235,7 @@ impl TurnLog {
         if let Some(decision) = metadata.and_then(|metadata| metadata.exit_decision.clone()) {
             pipeline.insert(decision, self);
         }
-        requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
+        client_requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
         pipeline.finish(&end, self);
         // Text of an earlier model call keeps that call's dialect.
         let action_type =
@@ -283,8 +289,8 @@ impl Sink for TurnLog {
         match event {
             Event::FinalEnd | Event::Completed(_) => self.end_events.push(event.into_owned()),
             Event::Error(_) => {
-                // A failure after the begin closes the message; before it, the end of the turn reports the
-                // failure.
+                // Once the message has begun, the error becomes its end. Before that it is dropped here,
+                // because `close` reports it.
                 if self.has_begun() {
                     self.end_events.push(event.into_owned());
                 }

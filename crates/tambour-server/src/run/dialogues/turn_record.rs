@@ -245,7 +245,10 @@ fn covered_call(record: &Value) -> Option<CoveredCall> {
 }
 
 /// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
-pub(crate) async fn build_test(engine: &RunEngine, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
+pub(crate) async fn build_script_test(
+    engine: &RunEngine,
+    row: &DialogueRow,
+) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
     let visit = |call: Value| {
         if let (Some(turn), Some(reply)) = (call["turn"].as_str(), test_reply(&call)) {

@@ -274,10 +274,12 @@ async fn read_replies(
     let is_existing = prompt.is_existing;
     // One future for the whole reply: the grace time continues while the model writes.
     let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
+    let earlier_runs = log.lease.wait_earlier_runs();
+    let start = Box::pin(wait_turn(engine, run, prompt, &request.dialect, earlier_runs, turn));
     let start_result = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        start_result = Box::pin(wait_turn(engine, run, prompt, &request.dialect, log.lease.wait_turn(), turn)) => start_result,
+        start_result = start => start_result,
     };
     let (mut start_failure, mut report, mut state) = match start_result {
         Ok((sent_prompt, messages, state)) => {

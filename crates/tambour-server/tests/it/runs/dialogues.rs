@@ -251,7 +251,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
         let next = Batch::new(lease.next_number());
         assert_eq!(lease.finish(end(next)).await, WriteOutcome::Fenced);
     }
-    with_timeout(other.wait_turn()).await;
+    with_timeout(other.wait_earlier_runs()).await;
     assert_eq!(other.finish(self::run_end(1, 1, 0)).await, WriteOutcome::Stored);
     check_runs_of_removed_key(&*store).await;
     drop((message, turn, other, store));

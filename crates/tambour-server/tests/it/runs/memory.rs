@@ -196,7 +196,7 @@ impl Lease for MemoryLease {
         self.next
     }
 
-    fn wait_turn(&self) -> BoxFuture<'static, ()> {
+    fn wait_earlier_runs(&self) -> BoxFuture<'static, ()> {
         let (conversation, number) = (self.row.conversation_id.clone(), self.row.number.unwrap());
         self.store.wait_until(move |data| !data.runs_before(&conversation, number))
     }

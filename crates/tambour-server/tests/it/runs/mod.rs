@@ -582,7 +582,7 @@ async fn a_deleted_message_is_written_no_more<B: Backend>() {
     // A listing continues from its cursor.
     let page = store.conversation_messages(CONVERSATION, number, 10, usize::MAX).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["behind"]);
-    with_timeout(next_lease.wait_turn()).await;
+    with_timeout(next_lease.wait_earlier_runs()).await;
     drop((lease, next_lease, store));
     let backend = backend.crash().await;
     let store = backend.store();
@@ -654,7 +654,7 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
                 tokio::task::yield_now().await;
             }
             let number = lease.row().number.unwrap();
-            lease.wait_turn().await;
+            lease.wait_earlier_runs().await;
             let before = finished.load(Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(2)).await;
             assert_eq!(finished.fetch_add(1, Ordering::SeqCst), before, "one at a time");

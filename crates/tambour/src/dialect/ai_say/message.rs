@@ -20,7 +20,7 @@ pub(super) struct AnswerMessage {
     held_start: String,
     /// The same text, trimmed.
     trimmed_start: String,
-    /// A complete text under another key than the role, with the place of that key.
+    /// A complete text under a key other than the role, with the place of that key.
     other_text: Option<(String, Place)>,
     /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
@@ -328,7 +328,7 @@ impl AnswerMessage {
         }
         self.current_text.push_str(text);
         if self.current_text.len() > self.limit {
-            let message = "a text under another key than the role is longer than `limits.hold`";
+            let message = "a text under a key other than the role is longer than `limits.hold`";
             let report =
                 FindingReport::new(rules::LIMIT_EXCEEDED, self.key_place, self.key_place.offset, message);
             out.report(report.with_repair("taken as the message without waiting for the rest of `response`"));

@@ -48,7 +48,7 @@ impl ResponseMembers<'_> {
         self.message.sent_key().is_some_and(|(at, _)| member.contains(at.offset))
     }
 
-    /// Reports a message that is under another key than the role.
+    /// Reports a message that is under a key other than the role.
     fn report_message_key(&self, response: &MemberPlace, reports: &mut Vec<FindingReport>) {
         let Some((at, kind)) = self.message.sent_key() else { return };
         if !response.contains(at.offset) {

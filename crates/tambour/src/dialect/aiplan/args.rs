@@ -1,4 +1,4 @@
-//! Arguments of a call in another form than `args`, or under another name (P-031, R-76).
+//! Arguments of a call in a form other than `args`, or under another name (P-031, R-76).
 
 use serde_json::{Map, Value};
 
@@ -42,7 +42,7 @@ fn unwrap_function(call: &mut Map<String, Value>) -> Option<String> {
     call.shift_remove("function");
     call.insert("name".to_owned(), name);
     call.insert("args".to_owned(), args);
-    Some("`function` holds `name` and `args`".to_owned())
+    Some("the name and arguments are nested in `function`".to_owned())
 }
 
 /// Returns the only one of these keys that is present, if it holds arguments.
@@ -61,8 +61,9 @@ fn is_args(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a value under another key than `args` may be arguments.
-pub(super) fn may_hold_args(value: &Value) -> bool {
+/// Returns true if a field other than `args` may hold the arguments that are missing; empty ones do not
+/// count.
+pub(super) fn holds_misplaced_args(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),
         Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",

@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 
 use serde_json::{Map, Value};
 
-use super::args::{DecodedArgs, decode_args, is_args_name, may_hold_args, rename_args};
+use super::args::{DecodedArgs, decode_args, holds_misplaced_args, is_args_name, rename_args};
 use super::check::{Extent, MAX_MISMATCHES, PlanCheck};
 use super::modes::{CallRequirement, PlanMode};
 use super::options::{self, PlanOptions};
@@ -208,7 +208,7 @@ impl PlanCheck<'_> {
         (place, end): Extent,
         at: Arguments<'_>,
     ) -> bool {
-        let other = fields.iter().find(|(_, value)| may_hold_args(value));
+        let other = fields.iter().find(|(_, value)| holds_misplaced_args(value));
         if other.is_some() || !tool.accepts_no_arguments() {
             let hint = other.map(|(key, _)| format!("; `{}` may be meant instead", clip(key, 60)));
             let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());

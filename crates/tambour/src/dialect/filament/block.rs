@@ -132,7 +132,7 @@ impl FilamentBlock {
         FindingReport::new(rule, self.tag_start, self.end(), message)
     }
 
-    /// Reports that the block is written in another form than the current one.
+    /// Reports that the block is written in a form other than the current one.
     pub(super) fn report_form(&self, rule: &'static Rule, read: &str, out: &mut dyn IntentSink) {
         let message = format!("`<{}>` is not written in the current form", self.name);
         out.report(

@@ -332,7 +332,9 @@ impl MvuCommands {
                         _ => refuse("insert"),
                     };
                     match &state_path {
-                        Some(path) => set.with_command(Settled::Insert(path.clone(), key, new)),
+                        Some(path) => {
+                            set.with_command(Settled::Insert { path: path.clone(), key, value: new })
+                        }
                         None => set,
                     }
                 }
@@ -345,7 +347,7 @@ impl MvuCommands {
                     None => refuse("remove"),
                 };
                 match &state_path {
-                    Some(path) => delete.with_command(Settled::Remove(path.clone(), key)),
+                    Some(path) => delete.with_command(Settled::Remove { path: path.clone(), key }),
                     None => delete,
                 }
             }

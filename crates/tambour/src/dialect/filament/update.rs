@@ -534,8 +534,8 @@ fn patch_operation(op: &str, path: &str, fields: &Map<String, Value>) -> Operati
             let list = StatePath::new(path.steps()[..path.steps().len() - 1].to_vec());
             let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);
             match (list, value.clone()) {
-                (Some(list), Some(value)) => {
-                    refuse("insert").with_command(StateCommand::Insert(list, key, value))
+                (Some(path), Some(value)) => {
+                    refuse("insert").with_command(StateCommand::Insert { path, key, value })
                 }
                 _ => refuse("insert"),
             }

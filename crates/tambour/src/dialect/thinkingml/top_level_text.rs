@@ -1,5 +1,5 @@
-//! Text outside the elements, held until a structure may make it superfluous (X-013, T-015), and the fence
-//! around a reply (T-018).
+//! Text outside the elements. It is held because a structure that follows makes it superfluous (X-013,
+//! T-015); without one it is the answer. Also the fence around a reply (T-018).
 
 use crate::lex::fence::Fence;
 use crate::lex::space::is_space;
@@ -9,7 +9,8 @@ use crate::span::Place;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TopLevelText {
     text: String,
-    /// Contiguous runs of `text`; removed text was between them.
+    /// Runs of `text` that are contiguous in the reply; between two runs the reply has something else, such
+    /// as an element.
     runs: Vec<TextRun>,
     /// The place after `text`.
     end: Place,
@@ -19,10 +20,10 @@ pub(super) struct TopLevelText {
     last_comment: Option<(usize, LineTracker)>,
     /// Index after the first `<!--` that hides an element.
     hiding_comment: Option<usize>,
-    /// Index after an open `<!--` that hides an element in the middle of a line. The element counts unless
-    /// the comment closes and has text beside it.
-    mentioning_comment: Option<usize>,
-    /// Index after a closed `<!--` with nothing before it, and the index after its end.
+    /// Index after the `<!--` of a comment that is still open and contains an element that does not begin its
+    /// line. The element is read, unless the comment is closed and there is text before or after it.
+    midline_comment: Option<usize>,
+    /// A closed comment with no text before it: the index after its `<!--` and the index after its `-->`.
     sole_comment: Option<(usize, usize)>,
     /// Set once text did not fit. The fields below hold the non-blank extents of such text, its end offset,
     /// and whether the next such text begins a new extent.
@@ -41,10 +42,10 @@ const COMMENT_OPEN: &str = "<!--";
 #[derive(Clone, Copy, Debug, Default)]
 struct LineTracker {
     /// Index after the last non-blank character, and start of its line.
-    filled_len: usize,
-    filled_line: usize,
+    nonblank_end: usize,
+    nonblank_line_start: usize,
     /// Start of the last line.
-    last_line: usize,
+    last_line_start: usize,
 }
 
 impl LineTracker {
@@ -52,11 +53,11 @@ impl LineTracker {
     fn add(&mut self, text: &str, from: usize) {
         let inner = text.trim_end_matches(is_space);
         if !inner.is_empty() {
-            self.filled_len = from + inner.len();
-            self.filled_line = inner.rfind('\n').map_or(self.last_line, |at| from + at + 1);
+            self.nonblank_end = from + inner.len();
+            self.nonblank_line_start = inner.rfind('\n').map_or(self.last_line_start, |at| from + at + 1);
         }
         if let Some(at) = text.rfind('\n') {
-            self.last_line = from + at + 1;
+            self.last_line_start = from + at + 1;
         }
     }
 }
@@ -115,7 +116,7 @@ impl TopLevelText {
         if text == COMMENT_OPEN {
             self.last_comment = Some((from, self.tracker));
             // A comment inside a comment: the outer one was left open.
-            self.hiding_comment = self.hiding_comment.or(self.mentioning_comment.take());
+            self.hiding_comment = self.hiding_comment.or(self.midline_comment.take());
         }
         self.text.push_str(text);
         self.tracker.add(text, from);
@@ -141,7 +142,7 @@ impl TopLevelText {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        self.tracker.filled_len == 0 && self.overflow_extents.is_empty()
+        self.tracker.nonblank_end == 0 && self.overflow_extents.is_empty()
     }
 
     pub(super) fn text(&self) -> &str {
@@ -191,7 +192,7 @@ impl TopLevelText {
     /// Takes an open `<!--` from the end, because it belongs to a queries block. Returns its place, or `at`
     /// without one.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
-        let last = |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.filled_len;
+        let last = |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.nonblank_end;
         let Some((from, tracker)) = self.last_comment.take().filter(last).filter(|_| !self.has_overflow)
         else {
             return (String::new(), at);
@@ -204,19 +205,19 @@ impl TopLevelText {
     /// middle.
     pub(super) fn record_hidden(&mut self, at_start: bool) {
         let Some((from, _)) = self.last_comment else { return };
-        let place = if at_start { &mut self.hiding_comment } else { &mut self.mentioning_comment };
-        place.get_or_insert(from + COMMENT_OPEN.len());
+        let slot = if at_start { &mut self.hiding_comment } else { &mut self.midline_comment };
+        slot.get_or_insert(from + COMMENT_OPEN.len());
     }
 
-    /// Returns whether a comment hides an element that is read if no other one follows.
+    /// Returns true if a comment hides an element that will be read if no element follows outside a comment.
     pub(super) fn has_hidden_element(&self) -> bool {
         self.hiding_comment.is_some() && !self.has_overflow
     }
 
     /// Records that the open comment ends after the text so far.
     pub(super) fn end_comment(&mut self) {
-        if let Some(from) = self.mentioning_comment.take()
-            && self.last_comment.is_some_and(|(_, before)| before.filled_len == 0)
+        if let Some(from) = self.midline_comment.take()
+            && self.last_comment.is_some_and(|(_, before)| before.nonblank_end == 0)
         {
             self.sole_comment = Some((from, self.text.len() + "-->".len()));
         }
@@ -224,10 +225,10 @@ impl TopLevelText {
 
     /// Takes all text after the first `<!--` that hides an element, run by run.
     pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        let only =
-            self.sole_comment.take().filter(|(_, end)| self.tracker.filled_len <= *end).map(|(from, _)| from);
+        let nonblank_end = self.tracker.nonblank_end;
+        let only = self.sole_comment.take().filter(|(_, end)| nonblank_end <= *end).map(|(from, _)| from);
         let mention_start =
-            [self.hiding_comment.take(), self.mentioning_comment.take(), only].into_iter().flatten().min();
+            [self.hiding_comment.take(), self.midline_comment.take(), only].into_iter().flatten().min();
         let Some(from) = mention_start.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
             return Vec::new();
         };
@@ -249,13 +250,13 @@ impl TopLevelText {
 
     /// Returns the last non-blank line if it is short enough for a fence. It is examined for each element.
     fn last_line(&self) -> Option<&str> {
-        let LineTracker { filled_len, filled_line, .. } = self.tracker;
-        (filled_len - filled_line <= MAX_FENCE_LINE).then(|| &self.text[filled_line..filled_len])
+        let LineTracker { nonblank_end: end, nonblank_line_start: start, .. } = self.tracker;
+        (end - start <= MAX_FENCE_LINE).then(|| &self.text[start..end])
     }
 
     /// Removes a fence that opens on the last line, and returns it.
     pub(super) fn take_fence(&mut self) -> Option<ReplyFence> {
-        let line_at = self.tracker.filled_line;
+        let line_at = self.tracker.nonblank_line_start;
         let line = self.last_line()?.trim_end();
         let indent = line.len() - line.trim_start().len();
         let line = line.trim_start();
@@ -289,7 +290,7 @@ impl TopLevelText {
     }
 
     /// Removes the line that closes `fence` at the end of the text.
-    pub(super) fn remove_last_closing(&mut self, fence: &ReplyFence) {
+    pub(super) fn remove_trailing_fence_line(&mut self, fence: &ReplyFence) {
         let body = self.text.trim_end();
         let line = body.rfind('\n').map_or(0, |at| at + 1);
         if !fence.fence.is_closed_by_line(&body[line..]) || self.has_overflow {
@@ -304,8 +305,8 @@ impl TopLevelText {
         }
     }
 
-    /// Removes the line that closes `fence` at the beginning of the text; returns whether there was one.
-    pub(super) fn remove_closing(&mut self, fence: &ReplyFence) -> bool {
+    /// Removes the line that closes `fence` at the beginning of the text. Returns true if there was one.
+    pub(super) fn remove_leading_fence_line(&mut self, fence: &ReplyFence) -> bool {
         let is_closed = fence.fence.is_closed_by_line(self.text.lines().next().unwrap_or(""));
         if is_closed {
             let mut skip_len = self.text.find('\n').map_or(self.text.len(), |at| at + 1);

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::finding::Doubt;
+use crate::finding::{Doubt, clip};
 use crate::limits::Limits;
 use crate::repair::json::{self, ValueDoubt};
 use crate::span::Place;
+use crate::texts::format_count;
 
 /// A call in Python syntax: its name and named arguments, and a doubt about them.
 pub(super) struct PythonCall {
@@ -36,7 +37,7 @@ pub(super) fn parse_calls(text: &str, limits: &Limits) -> Result<Vec<PythonCall>
 
 /// Reads one literal, and a doubt about it.
 pub(super) fn parse_literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
-    let mut reader = PythonReader { may_be_json: true, ..PythonReader::new(text, limits) };
+    let mut reader = PythonReader { may_be_broken_json: true, ..PythonReader::new(text, limits) };
     let value = reader.read_value().ok()?;
     reader.skip_space();
     (reader.offset == text.len()).then_some((value, reader.doubt))
@@ -49,19 +50,32 @@ struct PythonReader<'a> {
     levels_left: usize,
     values_left: usize,
     limits: &'a Limits,
-    /// True if it may be JSON that is broken as well.
-    may_be_json: bool,
+    /// True if the text may also be broken JSON rather than Python; escapes that the two read differently
+    /// then raise a doubt.
+    may_be_broken_json: bool,
     /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,
 }
 
-/// Most nesting levels, because reading recurses.
+/// Maximum nesting depth, whatever `limits.depth` allows: the reader is recursive.
 const MAX_DEPTH: usize = 48;
+
+/// Returns the nesting depth that these limits and the reader allow.
+fn max_depth(limits: &Limits) -> usize {
+    limits.depth.min(MAX_DEPTH)
+}
 
 impl<'a> PythonReader<'a> {
     fn new(text: &'a str, limits: &'a Limits) -> PythonReader<'a> {
-        let (levels_left, values_left) = (limits.depth.min(MAX_DEPTH), limits.items);
-        PythonReader { text, offset: 0, levels_left, values_left, limits, may_be_json: false, doubt: None }
+        PythonReader {
+            text,
+            offset: 0,
+            levels_left: max_depth(limits),
+            values_left: limits.items,
+            limits,
+            may_be_broken_json: false,
+            doubt: None,
+        }
     }
 
     fn rest(&self) -> &str {
@@ -90,6 +104,11 @@ impl<'a> PythonReader<'a> {
         format!("{expected} was expected at byte {} of the call", self.offset)
     }
 
+    /// Returns an error for a second value of an argument or key; `noun` names its kind.
+    fn repetition_error(&self, noun: &str, key: &str) -> String {
+        format!("the {noun} `{}` is given twice, at byte {} of the call", clip(key, 60), self.offset)
+    }
+
     fn read_name(&mut self) -> Result<String, String> {
         self.skip_space();
         let rest = self.rest();
@@ -113,9 +132,11 @@ impl<'a> PythonReader<'a> {
             if !self.take_word("=") {
                 return Err(self.expected_error("a named argument"));
             }
-            if args.insert(key, self.read_value()?).is_some() {
-                return Err(self.expected_error("an argument that is not given yet"));
+            let value = self.read_value()?;
+            if args.contains_key(&key) {
+                return Err(self.repetition_error("argument", &key));
             }
+            args.insert(key, value);
             if !self.take_word(",") && self.peek() != Some(')') {
                 return Err(self.expected_error("a comma or `)`"));
             }
@@ -137,8 +158,9 @@ impl<'a> PythonReader<'a> {
     }
 
     fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        self.levels_left =
-            self.levels_left.checked_sub(1).ok_or("the call is nested deeper than `limits.depth`")?;
+        self.levels_left = self.levels_left.checked_sub(1).ok_or_else(|| {
+            format!("the call is nested deeper than {}", format_count(max_depth(self.limits), "level"))
+        })?;
         let value = read(self);
         self.levels_left += 1;
         value
@@ -179,9 +201,11 @@ impl<'a> PythonReader<'a> {
             if !self.take_word(":") {
                 return Err(self.expected_error("`:`"));
             }
-            if fields.insert(key, self.read_value()?).is_some() {
-                return Err(self.expected_error("a key that is not given yet"));
+            let value = self.read_value()?;
+            if fields.contains_key(&key) {
+                return Err(self.repetition_error("key", &key));
             }
+            fields.insert(key, value);
             if !self.take_word(",") && self.peek() != Some('}') {
                 return Err(self.expected_error("a comma or `}`"));
             }
@@ -206,13 +230,14 @@ impl<'a> PythonReader<'a> {
     fn read_number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let is_number_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
-        // A sign inside the number must follow an exponent.
+        // Only a sign at the start or directly after `e` belongs to the number; `last` starts as `e` to allow
+        // the first.
         let mut last = 'e';
         let end = rest
             .find(|c: char| {
-                let signed = matches!(c, '-' | '+') && !matches!(last, 'e' | 'E');
+                let ends_number = matches!(c, '-' | '+') && !matches!(last, 'e' | 'E');
                 last = c;
-                signed || !is_number_char(c)
+                ends_number || !is_number_char(c)
             })
             .unwrap_or(rest.len());
         let digits = rest[..end].replace('_', "");
@@ -229,9 +254,9 @@ impl<'a> PythonReader<'a> {
         let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
             // Other texts that Rust parses, such as `inf`, are not Python numbers.
-            let number =
+            let is_python_float =
                 unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
-            digits.parse::<f64>().ok().filter(|_| number).and_then(Number::from_f64)
+            digits.parse::<f64>().ok().filter(|_| is_python_float).and_then(Number::from_f64)
         };
         let number = radix_value
             .or_else(decimal)
@@ -239,10 +264,11 @@ impl<'a> PythonReader<'a> {
         if number.is_none() {
             // The JSON reader decides whether a double holds it exactly.
             let found = json::find(&digits, self.limits);
-            let range = found.doubts.iter().find(|doubt| doubt.doubt == Doubt::InexactNumber).cloned();
-            if range.is_some() {
+            let inexact_doubt =
+                found.doubts.iter().find(|doubt| doubt.doubt == Doubt::InexactNumber).cloned();
+            if inexact_doubt.is_some() {
                 self.offset += end;
-                self.doubt = self.doubt.take().or(range);
+                self.doubt = self.doubt.take().or(inexact_doubt);
                 return Ok(found.value.unwrap_or_default());
             }
         }
@@ -312,10 +338,10 @@ impl<'a> PythonReader<'a> {
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                 self.offset += more_len;
             }
-            // As Python has it, the backslash stays.
+            // Unknown escape: the backslash is kept, as in Python.
             other => {
                 out.extend(['\\', other]);
-                if self.may_be_json {
+                if self.may_be_broken_json {
                     let (text, at) = (self.text, self.offset);
                     self.doubt.get_or_insert_with(|| {
                         let place = Place::START.end_of(&text[..at]);

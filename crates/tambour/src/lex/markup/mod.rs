@@ -1,5 +1,5 @@
-//! Markup tokens: text, tags, comment marks and literal marks; on request also reasoning marks that are not
-//! tags.
+//! Markup tokens: text, tags, comment marks and the one literal mark that the caller gives; on request also
+//! reasoning marks that are not tags.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag contains no second `<`, so no byte is ever read twice.

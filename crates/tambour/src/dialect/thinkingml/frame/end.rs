@@ -84,11 +84,11 @@ impl ReplyFrame {
             self.finish_without_answer(end, out);
         } else if !self.surrounding.is_blank() {
             if let Some(fence) = &self.fence {
-                self.surrounding.remove_closing(&fence.clone());
+                self.surrounding.remove_leading_fence_line(&fence.clone());
             }
             let is_empty = self.answer.is_empty();
             if is_empty && let Some(fence) = &self.fence {
-                self.surrounding.remove_last_closing(&fence.clone());
+                self.surrounding.remove_trailing_fence_line(&fence.clone());
             }
             for (start, end) in self.surrounding.extents() {
                 let report =
@@ -164,7 +164,7 @@ impl ReplyFrame {
             self.surrounding.take();
         } else if !self.surrounding.is_blank() {
             if !has_thinking && let Some(fence) = &self.fence.clone() {
-                self.surrounding.remove_closing(fence);
+                self.surrounding.remove_leading_fence_line(fence);
             }
             // A `</final>` in it, such as in a comment, ends nothing.
             if !has_thinking {
