@@ -6,8 +6,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
 use super::figures;
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{Admin, KeyRow, StoreError, UsageRow};
 
@@ -19,10 +19,9 @@ impl Admin for SqliteStore {
 
     async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
         fail::point("settings.before");
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let change_result = write_settings(&mut connection, changes).await;
-        end_transaction(&mut connection, change_result).await?;
+        connection.end(change_result).await?;
         fail::point("settings.after");
         Ok(())
     }
@@ -84,8 +83,7 @@ impl Admin for SqliteStore {
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.wait_caught_up().await?;
         self.shared.pending.hand_over(from, to);
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let query = sqlx::query(
             "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
              update or ignore tools set owner = ?2 where owner = ?1; \
@@ -102,7 +100,7 @@ impl Admin for SqliteStore {
             figures::hand_over(&mut connection, from, to).await
         };
         let move_result = move_result.await;
-        Ok(end_transaction(&mut connection, move_result).await?)
+        Ok(connection.end(move_result).await?)
     }
 
     async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {

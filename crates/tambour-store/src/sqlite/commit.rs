@@ -15,6 +15,7 @@ use super::journal::{EntryRange, ExtentMark, SegmentExtents};
 use super::messages::kind_name;
 use super::states::insert_updates;
 use super::tail::{DrainedEntries, LogTail};
+use super::transaction::OpenTransaction;
 use super::writer::WriterTask;
 use crate::fail;
 use crate::{MessageOutcome, MessageRow};
@@ -172,11 +173,10 @@ impl CommitState {
     }
 
     async fn insert(&self, group: &CommitGroup) -> sqlx::Result<()> {
-        let mut connection = self.shared.pool.acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(&self.shared.pool).await?;
         let boot = self.shared.journal.boot_id();
         let written = write_group(&mut connection, group, boot).await;
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("database.after");
         Ok(())
     }
@@ -200,28 +200,6 @@ async fn write_group(
         .await?;
     fail::point("database.amid");
     Ok(())
-}
-
-/// Begins a transaction. Not a transaction of sqlx: SQLite ends a transaction by itself when the disk is
-/// full, and sqlx would take the next one for a nested one.
-pub(super) async fn begin_transaction(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    sqlx::query("begin immediate").execute(connection).await.map(|_| ())
-}
-
-/// Commits the transaction, or rolls it back after an error.
-pub(super) async fn end_transaction(
-    connection: &mut SqliteConnection,
-    written: sqlx::Result<()>,
-) -> sqlx::Result<()> {
-    let end_result = match written {
-        Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
-        Err(error) => Err(error),
-    };
-    if end_result.is_err() {
-        // SQLite may have ended the transaction already.
-        let _ = sqlx::query("rollback").execute(connection).await;
-    }
-    end_result
 }
 
 /// Takes the part of a message's log that the database lacks.

@@ -11,9 +11,9 @@ use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use tokio_util::sync::CancellationToken;
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
 use super::responses::delete_responses_mentioning;
 use super::states::forget_messages;
+use super::transaction::OpenTransaction;
 use super::writer::WriterTask;
 use crate::fail;
 use crate::{Deletion, Retention, StoreError};
@@ -41,11 +41,9 @@ impl Deletion for SqliteStore {
         self.drain_journal().await?;
         for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
             let start_time = Instant::now();
-            let mut connection = self.pool().acquire().await?;
-            begin_transaction(&mut connection).await?;
+            let mut connection = OpenTransaction::begin(self.pool()).await?;
             let deletion = delete_rows(&mut connection, ids).await;
-            end_transaction(&mut connection, deletion).await?;
-            drop(connection);
+            connection.end(deletion).await?;
             // Waiting writers retry only now and then.
             tokio::time::sleep(start_time.elapsed().min(WRITER_PAUSE)).await;
         }
@@ -137,11 +135,9 @@ impl SqliteStore {
         let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
         let messages: Vec<String> = query.fetch_all(self.pool()).await?;
         self.delete_messages(&messages).await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let deletion = delete_conversation(&mut connection, id).await;
-        end_transaction(&mut connection, deletion).await?;
-        drop(connection);
+        connection.end(deletion).await?;
         fail::point("deletion.after");
         Ok(())
     }

@@ -5,10 +5,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
 use super::documents::keep_version;
 use super::figures::add_figures;
 use super::responses::delete_responses_mentioning;
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{
     CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
@@ -23,8 +23,7 @@ impl Dialogues for SqliteStore {
     }
 
     async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let result = async {
             insert_row(&mut connection, row).await?;
             for statement in [
@@ -40,7 +39,7 @@ impl Dialogues for SqliteStore {
             Ok(())
         };
         let result = result.await;
-        Ok(end_transaction(&mut connection, result).await?)
+        Ok(connection.end(result).await?)
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
@@ -79,8 +78,7 @@ impl Dialogues for SqliteStore {
     ) -> Result<(), StoreError> {
         // Follows the changes of the turn before.
         self.wait_caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let result = async {
             update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
             write_records(&mut connection, &row.id, records).await?;
@@ -98,21 +96,20 @@ impl Dialogues for SqliteStore {
         };
         let result = result.await;
         fail::point("dialogue.step");
-        end_transaction(&mut connection, result).await?;
+        connection.end(result).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
 
     async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let written = async {
             update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
             write_records(&mut connection, &row.id, records).await
         };
         let written = written.await;
         fail::point("dialogue.step");
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
@@ -180,10 +177,9 @@ impl SqliteStore {
     /// Deletes a dialogue that is closed to new turns.
     async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.delete_closed_conversation(id).await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let deletion = delete_rows(&mut connection, id).await;
-        end_transaction(&mut connection, deletion).await?;
+        connection.end(deletion).await?;
         fail::point("deletion.after");
         Ok(())
     }

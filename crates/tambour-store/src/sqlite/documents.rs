@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{
     Document, DocumentChange, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome, StoreError,
@@ -43,12 +43,11 @@ impl Documents for SqliteStore {
         options: PutOptions,
     ) -> Result<PutOutcome, StoreError> {
         fail::point("document.before");
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let mut outcome = PutOutcome::Outdated;
         let written = write_version(&mut connection, owner_and_kind, document, text, options).await;
         let written = written.map(|new_outcome| outcome = new_outcome);
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("document.after");
         Ok(outcome)
     }
@@ -61,13 +60,12 @@ impl Documents for SqliteStore {
         based_on: Option<u32>,
         now: &str,
     ) -> Result<DocumentChange, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let mut outcome = DocumentChange::Outdated;
         let publish_result =
             publish_version(&mut connection, owner_and_kind, (id, version, now), based_on).await;
         let publish_result = publish_result.map(|new_outcome| outcome = new_outcome);
-        end_transaction(&mut connection, publish_result).await?;
+        connection.end(publish_result).await?;
         Ok(outcome)
     }
 
@@ -114,13 +112,12 @@ impl Documents for SqliteStore {
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let mut outcome = DocumentChange::Outdated;
         let deletion = delete_versions(&mut connection, owner_and_kind, id, based_on)
             .await
             .map(|new_outcome| outcome = new_outcome);
-        end_transaction(&mut connection, deletion).await?;
+        connection.end(deletion).await?;
         Ok(outcome)
     }
 }

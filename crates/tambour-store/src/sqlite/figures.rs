@@ -5,7 +5,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
+use super::transaction::OpenTransaction;
 use crate::{
     FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
     StoreError,
@@ -22,10 +22,9 @@ const ADD_COUNT: &str = "on conflict do update set count = count + excluded.coun
 #[async_trait]
 impl ReplyFigures for SqliteStore {
     async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let result = add_figures(&mut connection, figures).await;
-        Ok(end_transaction(&mut connection, result).await?)
+        Ok(connection.end(result).await?)
     }
 
     async fn figures(

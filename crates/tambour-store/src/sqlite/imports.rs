@@ -5,8 +5,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
 use super::responses::delete_responses_mentioning;
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
 
@@ -22,11 +22,10 @@ impl Imports for SqliteStore {
         quota: ImportQuota,
     ) -> Result<bool, StoreError> {
         fail::point("import.before");
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let mut all_fit = false;
         let written = insert_files(&mut connection, owner, imports, quota).await.map(|fit| all_fit = fit);
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("import.after");
         Ok(all_fit)
     }
@@ -53,11 +52,10 @@ impl Imports for SqliteStore {
     }
 
     async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let mut found = false;
         let deletion = delete_file(&mut connection, owner, kind, id).await.map(|deletion| found = deletion);
-        end_transaction(&mut connection, deletion).await?;
+        connection.end(deletion).await?;
         fail::point("deletion.after");
         Ok(found)
     }

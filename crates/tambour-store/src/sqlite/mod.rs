@@ -28,6 +28,7 @@ mod server_identity;
 mod states;
 mod tail;
 mod tools;
+mod transaction;
 mod writer;
 
 use std::fs::{File, TryLockError};

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse};
 
@@ -41,10 +41,9 @@ impl Responses for SqliteStore {
         now: &str,
     ) -> Result<(), StoreError> {
         fail::point("kept.before");
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let written = insert_response(&mut connection, request_key, response, now).await;
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("kept.after");
         Ok(())
     }
@@ -59,10 +58,9 @@ impl Responses for SqliteStore {
         if old.is_empty() {
             return Ok(false);
         }
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let deletion = delete_rows(&mut connection, &old).await;
-        end_transaction(&mut connection, deletion).await?;
+        connection.end(deletion).await?;
         Ok(true)
     }
 }

@@ -6,11 +6,12 @@ use futures_util::FutureExt;
 use sqlx::SqliteConnection;
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction, insert_message};
+use super::commit::insert_message;
 use super::journal::JournalRecord;
 use super::lease::SqliteLease;
 use super::states::undo_from;
 use super::tail::LogTail;
+use super::transaction::OpenTransaction;
 use super::writer::WriterTask;
 use crate::fail;
 use crate::{
@@ -120,24 +121,22 @@ impl SqliteStore {
         let lease = self.new_lease(row.clone(), tail.clone());
         // The outcomes of earlier messages are in the database after this.
         self.wait_caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let (outcome, written) = match replace_message(&mut connection, &row, old).await {
             Ok(refusal) => (refusal, if refusal.is_some() { Err(None) } else { Ok(()) }),
             Err(error) => (None, Err(Some(error))),
         };
         match written {
-            Ok(()) => end_transaction(&mut connection, Ok(())).await?,
+            Ok(()) => connection.end(Ok(())).await?,
             Err(error) => {
                 // Nothing of it is kept.
-                let rolled_back = sqlx::query("rollback").execute(&mut *connection).await.map(|_| ());
+                let rolled_back = connection.roll_back().await;
                 if let Some(error) = error {
                     return Err(error.into());
                 }
                 rolled_back?;
             }
         }
-        drop(connection);
         fail::point("state.after");
         Ok(match outcome {
             None => {

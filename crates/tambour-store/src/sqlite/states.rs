@@ -11,7 +11,7 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 use tambour::state::AppliedBlock;
 
 use super::SqliteStore;
-use super::commit::{begin_transaction, end_transaction};
+use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::states::empty_state;
 use crate::{
@@ -65,11 +65,9 @@ impl States for SqliteStore {
 
     async fn state_updates(&self, conversation: &str) -> Result<StateUpdates, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        // One transaction gives a consistent view.
-        sqlx::query("begin").execute(&mut *connection).await?;
+        let mut connection = OpenTransaction::begin_read(self.pool()).await?;
         let result = read_updates(&mut connection, conversation).await;
-        end_transaction(&mut connection, Ok(())).await?;
+        connection.end(Ok(())).await?;
         Ok(result?)
     }
 
@@ -98,8 +96,7 @@ impl States for SqliteStore {
         (created, state): (&str, &str),
     ) -> Result<bool, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let written = async {
             let query = sqlx::query(
                 "insert into states (conversation_id, present, upto) select ?1, ?2, ?3 \
@@ -122,7 +119,7 @@ impl States for SqliteStore {
             Ok(true)
         };
         let (has_conversation, written) = split_result(written.await);
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("state.after");
         Ok(has_conversation)
     }
@@ -136,8 +133,7 @@ impl States for SqliteStore {
             return Ok(());
         }
         let state = row.state.to_string();
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let written = async {
             let query =
                 sqlx::query("update states set present = ?, upto = ? where conversation_id = ? and upto = ?");
@@ -146,7 +142,7 @@ impl States for SqliteStore {
             trim_updates(&mut connection, conversation).await
         };
         let written = written.await;
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         Ok(())
     }
 
@@ -156,8 +152,7 @@ impl States for SqliteStore {
         to: StatePoint<'_>,
     ) -> Result<StateRollback, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool()).await?;
         let written = async {
             let mut updates = read_updates(&mut connection, conversation).await?;
             let Some(count) = updates.count_to(to) else { return Ok(StateRollback::Unknown) };
@@ -171,7 +166,7 @@ impl States for SqliteStore {
             Ok(change) => (change, Ok(())),
             Err(error) => (StateRollback::Unknown, Err(error)),
         };
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         fail::point("state.after");
         Ok(change)
     }

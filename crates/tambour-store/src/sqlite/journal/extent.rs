@@ -6,7 +6,7 @@ use std::path::Path;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::SEGMENT_HEADER;
-use crate::sqlite::commit::{begin_transaction, end_transaction};
+use crate::sqlite::transaction::OpenTransaction;
 
 /// Segment numbers with their lengths in bytes.
 pub(in crate::sqlite) type SegmentExtents = Vec<(u64, u64)>;
@@ -79,10 +79,9 @@ pub(super) async fn load_extents(pool: &SqlitePool) -> sqlx::Result<Vec<SegmentE
 pub(super) async fn reset_extents(pool: &SqlitePool, next: u64, durable: bool) -> sqlx::Result<()> {
     let boot = (!durable).then(boot_id);
     let mark = ExtentMark { extents: &[], stored_through: Some(next - 1), boot_id: boot.as_deref() };
-    let mut connection = pool.acquire().await?;
-    begin_transaction(&mut connection).await?;
+    let mut connection = OpenTransaction::begin(pool).await?;
     let written = mark.write(&mut connection).await;
-    end_transaction(&mut connection, written).await
+    connection.end(written).await
 }
 
 /// Returns the boot id of the machine.

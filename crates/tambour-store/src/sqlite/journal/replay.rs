@@ -15,8 +15,9 @@ use super::loss::{DamagedFile, JournalReport, ShortFile};
 use super::record::{EntryRange, FoundRecord, RecordSubject};
 use super::scan::{self, DamagedRange, SegmentPart};
 use super::{SEGMENT_HEADER, list_segments};
-use crate::sqlite::commit::{begin_transaction, end_transaction, insert_message, insert_record, insert_rows};
+use crate::sqlite::commit::{insert_message, insert_record, insert_rows};
 use crate::sqlite::server_identity;
+use crate::sqlite::transaction::OpenTransaction;
 use crate::{Batch, MessageRow, StoreError};
 use crate::{data_folder, fail};
 
@@ -99,10 +100,9 @@ pub(in crate::sqlite) async fn reserve_numbers(
             rows.push(EntryRange { message: message.clone(), first: last + 1, last: *last_number, body });
         }
     }
-    let mut connection = pool.acquire().await?;
-    begin_transaction(&mut connection).await?;
+    let mut connection = OpenTransaction::begin(pool).await?;
     let insertion = insert_rows(&mut connection, &rows).await;
-    Ok(end_transaction(&mut connection, insertion).await?)
+    Ok(connection.end(insertion).await?)
 }
 
 /// Removes a file, or renames it if it is damaged.
@@ -399,8 +399,7 @@ impl<'a> ReplayReader<'a> {
         if self.rows.is_empty() && self.messages.is_empty() && self.ends.is_empty() {
             return Ok(());
         }
-        let mut connection = self.pool.acquire().await?;
-        begin_transaction(&mut connection).await?;
+        let mut connection = OpenTransaction::begin(self.pool).await?;
         let written = async {
             for row in &self.messages {
                 insert_message(&mut connection, row).await?;
@@ -412,7 +411,7 @@ impl<'a> ReplayReader<'a> {
             Ok(())
         };
         let written = written.await;
-        end_transaction(&mut connection, written).await?;
+        connection.end(written).await?;
         self.messages.clear();
         self.rows.clear();
         self.ends.clear();
