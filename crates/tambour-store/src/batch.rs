@@ -1,6 +1,5 @@
 //! Format of the log: entries that arrived together, one per line.
 //!
-//!
 //! `R SEQ "text"` is raw text of the reply, with its sequence number among the raw entries; `T "text"` is
 //! reasoning from a separate field; `E NAME {...}` is an event. JSON contains no line breaks, so neither does
 //! a line.

@@ -1,7 +1,6 @@
 //! Deletion: removes data from the tables, from the journal, and from the space that the file system keeps of
 //! either.
 //!
-//!
 //! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still holds earlier versions of
 //! them, and so does the database until a checkpoint. [`Store::sweep`] erases both.
 

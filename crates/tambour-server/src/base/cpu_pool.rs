@@ -1,6 +1,5 @@
 //! Bounded pool for CPU-bound work on blocking threads, so that the async workers stay free for streams.
 //!
-//!
 //! Owners are served fairly: each has its own queue, of which only the first few entries are in the common
 //! queue.
 

@@ -1,6 +1,5 @@
 //! Memory budget of requests: each is weighed before it is parsed, and waits until there is room.
 //!
-//!
 //! Large and small requests have separate pools, so that small ones never wait for large ones. One owner may
 //! use half of a pool at most.
 

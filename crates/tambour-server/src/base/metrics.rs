@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 
 /// Metrics of the server.
 pub(crate) struct Metrics {
-    /// Messages begun.
+    /// Messages started.
     pub messages: Counter,
     /// Messages that ended with `error`.
     pub failed_messages: Counter,

@@ -1,5 +1,5 @@
-//! Counting of tokens, for the server and the commands. An encoding is loaded when it is first used, a quarter
-//! of a second.
+//! Counting of tokens, for the server and the commands. An encoding is loaded when it is first used, which
+//! takes some tenths of a second.
 
 use serde::{Deserialize, Serialize};
 use tambour_prompt::tokens;

@@ -1,6 +1,5 @@
 //! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day.
 //!
-//!
 //! Messages are found by their own row ([`read_key`]). For other operations that create something, [`process_once`] wraps
 //! the handler; the table of operations says which, and whether their responses may be stored on disk.
 

@@ -1,6 +1,5 @@
 //! Tools and their executors: definitions, access rules, clients' answers, webhooks, and error results.
 //!
-//!
 //! The order of calls does not belong here but to the loop in `run::runner`.
 
 mod call_errors;

@@ -1,6 +1,5 @@
 //! Sources of replies: model APIs and recordings.
 //!
-//!
 //! An upstream opens a [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Quirks of a
 //! service stay in its adapter.
 

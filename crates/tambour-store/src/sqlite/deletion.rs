@@ -1,6 +1,5 @@
 //! Deletes rows and erases them from the files.
 //!
-//!
 //! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still holds earlier versions of
 //! them, and so does the database until a checkpoint. [`Store::sweep`] erases both.
 

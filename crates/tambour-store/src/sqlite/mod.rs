@@ -1,6 +1,5 @@
 //! Store on a SQLite database behind a journal.
 //!
-//!
 //! `journal` holds the append-only files, `writer` copies them into the database, `commit` is one
 //! transaction, `tail` the in-memory end of a log, `pending` the rows not yet in the database, `log` reads
 //! logs, `runs` begins runs, `lease` writes them, `run_queue` orders them; the other modules store the rows of

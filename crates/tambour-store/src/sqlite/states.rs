@@ -1,7 +1,6 @@
 //! Rows of conversation states: a base, the updates applied to it, and a snapshot at one of the updates
 //! (F-116, R-79).
 //!
-//!
 //! The updates of a message are stored with its record in one transaction, so all of them exist or none. The
 //! current state is computed when it is read.
 

@@ -1,6 +1,5 @@
 //! Copies the journal into the database, in large commits.
 //!
-//!
 //! Only listings of new rows wait for it: everything is on the journal first, and running messages are read
 //! from memory.
 

@@ -1,7 +1,6 @@
 //! Runs the tool calls of a reply. All calls are checked before any runs; one denied or invalid call prevents
 //! all of them (P-028). The start of a call is on disk before the call is sent.
 //!
-//!
 //! Each `tool_call` gets exactly one `tool_result`; one without a `tool_start` before it never ran.
 
 mod call_round;

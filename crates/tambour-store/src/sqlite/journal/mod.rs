@@ -1,6 +1,5 @@
 //! Journal: append-only files that hold everything accepted.
 //!
-//!
 //! The holder of a record writes it under one lock, straight to the system: everything that a killed process
 //! had accepted is in the system's cache, so readers may see it at once. With `durable` it is on disk first
 //! ([`sync`]). The database follows in large commits; a segment that it fully has is removed. The next start

@@ -1,6 +1,5 @@
 //! Records of the journal: a header, by which a record is found and identified, and a body.
 //!
-//!
 //! A header consists of, in little-endian order: mark (4 bytes), checksum of the rest of the header (4),
 //! length of the body (4), checksum of the body (4), number of the record within its segment from 1 (4),
 //! numbers of the first and last entry (8 each), kind (1), length of the id (1), id of the message. Checksums

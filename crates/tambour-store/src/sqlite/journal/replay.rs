@@ -1,6 +1,5 @@
 //! Replay of the journal into the database after a crash.
 //!
-//!
 //! Intact records are taken, including those after damage. A missing record counts as lost only if the
 //! database does not have its data either. Unless the loss is accepted, the start fails then and no file is
 //! changed.
