@@ -13,6 +13,8 @@ pub(crate) struct TestSteps {
     passed: u64,
     failed: u64,
     times: Vec<(String, Duration, bool)>,
+    /// Output so far of a branch, which is shown when the branch is joined; `None` if steps show it at once.
+    held_output: Option<Vec<u8>>,
 }
 
 /// Step that runs in parallel with others.
@@ -26,7 +28,7 @@ type CapturedOutput = (bool, Vec<u8>);
 
 impl Default for TestSteps {
     fn default() -> TestSteps {
-        TestSteps { started: Instant::now(), passed: 0, failed: 0, times: Vec::new() }
+        TestSteps { started: Instant::now(), passed: 0, failed: 0, times: Vec::new(), held_output: None }
     }
 }
 
@@ -34,10 +36,30 @@ impl TestSteps {
     /// Runs one step, shows its output, and counts its tests; a step without tests counts as one. Returns
     /// whether it passed.
     pub(crate) fn run_step(&mut self, name: &str, command: &mut Command) -> bool {
-        println!("\n== {name}");
+        self.print(&format!("\n== {name}"));
         let start = Instant::now();
-        let result = watch_command(command);
+        let result = match &self.held_output {
+            None => watch_command(command),
+            Some(_) => capture_command(command).map(|captured| self.show_captured(&captured)),
+        };
         self.count(name, start.elapsed(), result)
+    }
+
+    /// Creates steps for another thread. What they show is held until [`TestSteps::join_thread`].
+    pub(crate) fn branch(&self) -> TestSteps {
+        TestSteps { started: self.started, held_output: Some(Vec::new()), ..TestSteps::default() }
+    }
+
+    /// Waits for a thread, shows the output of its branch and adds its results. Returns what else the thread
+    /// returned.
+    pub(crate) fn join_thread<T>(&mut self, thread: JoinHandle<(TestSteps, T)>) -> T {
+        let (branch, result) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let TestSteps { passed, failed, times, held_output, .. } = branch;
+        self.print(String::from_utf8_lossy(&held_output.unwrap_or_default()).trim_end_matches('\n'));
+        self.passed += passed;
+        self.failed += failed;
+        self.times.extend(times);
+        result
     }
 
     /// Starts a step in parallel; [`TestSteps::wait_step`] shows its output and counts its tests.
@@ -52,19 +74,35 @@ impl TestSteps {
 
     /// Waits for a started step and returns whether it passed.
     pub(crate) fn wait_step(&mut self, ParallelStep { name, thread }: ParallelStep) -> bool {
-        println!("\n== {name}");
+        self.print(&format!("\n== {name}"));
         let (captured, time) = match thread.join() {
             Ok(ended) => ended,
             Err(_) => (Err(anyhow::anyhow!("its thread has panicked")), Duration::ZERO),
         };
-        let watched = captured.map(|(success, output)| {
-            let (mut passed, mut failed) = (0, 0);
-            for line in output.split(|byte| *byte == b'\n') {
-                show_line(line, &mut passed, &mut failed);
-            }
-            (success, passed, failed)
-        });
+        let watched = captured.map(|captured| self.show_captured(&captured));
         self.count(&name, time, watched)
+    }
+
+    /// Shows a line, or holds it in a branch.
+    fn print(&mut self, line: &str) {
+        match &mut self.held_output {
+            None => println!("{line}"),
+            Some(output) => {
+                output.extend_from_slice(line.as_bytes());
+                output.push(b'\n');
+            }
+        }
+    }
+
+    /// Shows captured output, and returns the success of its command with the counts of its tests.
+    fn show_captured(&mut self, (success, output): &CapturedOutput) -> (bool, u64, u64) {
+        let (mut passed, mut failed) = (0, 0);
+        for line in output.split(|byte| *byte == b'\n') {
+            let line = String::from_utf8_lossy(line);
+            self.print(&line);
+            add_counts(&line, &mut passed, &mut failed);
+        }
+        (*success, passed, failed)
     }
 
     fn count(&mut self, name: &str, time: Duration, result: anyhow::Result<(bool, u64, u64)>) -> bool {
@@ -74,13 +112,14 @@ impl TestSteps {
             Ok((false, pass_count, 0)) => (pass_count, 1),
             Ok((_, pass_count, fail_count)) => (pass_count, fail_count),
             Err(error) => {
-                println!("{error:#}");
+                self.print(&format!("{error:#}"));
                 (0, 1)
             }
         };
         self.passed += pass_count;
         self.failed += fail_count;
-        println!("== {name}: {}, {:.1} s", if fail_count == 0 { "ok" } else { "FAILED" }, time.as_secs_f64());
+        let verdict = if fail_count == 0 { "ok" } else { "FAILED" };
+        self.print(&format!("== {name}: {verdict}, {:.1} s", time.as_secs_f64()));
         self.times.push((name.to_owned(), time, fail_count == 0));
         fail_count == 0
     }
@@ -112,7 +151,10 @@ fn watch_command(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let (mut pass_count, mut fail_count) = (0, 0);
     for line in BufReader::new(child.stdout.take().context("stdout is piped")?).split(b'\n') {
-        show_line(&line?, &mut pass_count, &mut fail_count);
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        add_counts(&line, &mut pass_count, &mut fail_count);
     }
     Ok((child.wait()?.success(), pass_count, fail_count))
 }
@@ -126,11 +168,9 @@ fn capture_command(command: &mut Command) -> anyhow::Result<CapturedOutput> {
     Ok((output.status.success(), output_text))
 }
 
-/// Shows a line, and adds the counts of a `test result:` line.
-fn show_line(line: &[u8], pass_count: &mut u64, fail_count: &mut u64) {
-    let line = String::from_utf8_lossy(line);
-    println!("{line}");
-    if let Some((more_passed, more_failed)) = parse_counts(&line) {
+/// Adds the counts of a `test result:` line.
+fn add_counts(line: &str, pass_count: &mut u64, fail_count: &mut u64) {
+    if let Some((more_passed, more_failed)) = parse_counts(line) {
         *pass_count += more_passed;
         *fail_count += more_failed;
     }

@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut steps = TestSteps::default();
     // Downloads wait for the network, so that they cost the compiler little.
     let packages = std::thread::spawn(studio::install_packages);
-    let clients = ClientSetup::start(&mut steps);
+    let clients = ClientSetup::start(&steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
@@ -64,8 +65,7 @@ fn run_proofs(
     packages: anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
-    clients.check(steps);
-    let has_studio = check_studio(steps, packages);
+    let has_studio = check_clients_and_studio(steps, clients, packages);
     steps.run_step("tests in documentation", cargo_command().args(["test", "--workspace", "--doc"]));
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
@@ -82,6 +82,23 @@ fn run_proofs(
         steps.wait_step(step);
     }
     Ok(())
+}
+
+/// Tests the clients, which mostly wait, beside the checks of the studio, which compute. Returns whether the
+/// studio was built.
+fn check_clients_and_studio(
+    steps: &mut TestSteps,
+    clients: ClientSetup,
+    packages: anyhow::Result<()>,
+) -> bool {
+    let mut branch = steps.branch();
+    let client_steps = std::thread::spawn(move || {
+        clients.check(&mut branch);
+        (branch, ())
+    });
+    let is_built = check_studio(steps, packages);
+    steps.join_thread(client_steps);
+    is_built
 }
 
 /// Starts the steps that run at low priority beside others.
@@ -168,41 +185,38 @@ fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
 /// Published clients of other protocols, in the versions of their lock files, while they are installed.
 struct ClientSetup {
     folder: PathBuf,
-    npm: ParallelStep,
-    /// Python of their own and the step that installs its packages; `None` if it could not be made.
-    python: Option<(PathBuf, ParallelStep)>,
+    install: JoinHandle<(TestSteps, InstalledClients)>,
+}
+
+/// Clients that could be installed.
+struct InstalledClients {
+    has_npm_packages: bool,
+    /// Interpreter of the environment with the Python packages.
+    python: Option<PathBuf>,
 }
 
 impl ClientSetup {
-    fn start(steps: &mut TestSteps) -> ClientSetup {
+    fn start(steps: &TestSteps) -> ClientSetup {
         let folder = repository_root().join("tests/clients");
-        let mut setup = Command::new("npm");
-        setup
-            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
-            .current_dir(&folder);
-        let npm = steps.start_step("clients, set-up", setup);
-        let python = create_python(steps).map(|python| {
-            let mut install = Command::new(&python);
-            install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-            install.arg("--requirement").arg(folder.join("requirements.txt")).current_dir(repository_root());
-            let step = steps.start_step("clients, set-up of Python", install);
-            (python, step)
+        let (mut branch, place) = (steps.branch(), folder.clone());
+        let install = std::thread::spawn(move || {
+            let clients = install_clients(&mut branch, &place);
+            (branch, clients)
         });
-        ClientSetup { folder, npm, python }
+        ClientSetup { folder, install }
     }
 
     /// Tests the clients with the server.
     fn check(self, steps: &mut TestSteps) {
-        let ClientSetup { folder, npm, python } = self;
+        let ClientSetup { folder, install } = self;
         let run = |program: &Path, arguments: &[&str]| {
             let mut command = Command::new(program);
             command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(repository_root());
             command
         };
         let (node, server) = (Path::new("node"), "target/debug/tambour");
-        let has_packages = steps.wait_step(npm);
-        let python = python.and_then(|(python, install)| steps.wait_step(install).then_some(python));
-        if !has_packages {
+        let InstalledClients { has_npm_packages, python } = steps.join_thread(install);
+        if !has_npm_packages {
             return;
         }
         steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
@@ -217,14 +231,28 @@ impl ClientSetup {
     }
 }
 
+/// Installs the packages of `folder`, those of Python in an environment of their own.
+fn install_clients(steps: &mut TestSteps, folder: &Path) -> InstalledClients {
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]).current_dir(folder);
+    let has_npm_packages = steps.run_step("clients, set-up", &mut npm);
+    let python = create_python(steps).filter(|python| {
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip.arg("--requirement").arg(folder.join("requirements.txt")).current_dir(repository_root());
+        steps.run_step("clients, set-up of Python", &mut pip)
+    });
+    InstalledClients { has_npm_packages, python }
+}
+
 /// Creates a Python environment in a folder of its own, unless there is one.
 fn create_python(steps: &mut TestSteps) -> Option<PathBuf> {
     let place = repository_root().join("target/clients-python");
     let python = place.join("bin/python");
     if !python.is_file() {
-        let mut venv_command = Command::new("python3");
-        venv_command.args(["-m", "venv"]).arg(&place);
-        if !steps.run_step("clients, a Python of their own", &mut venv_command) {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(&place);
+        if !steps.run_step("clients, a Python of their own", &mut venv) {
             return None;
         }
     }
