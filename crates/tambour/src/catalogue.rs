@@ -8,9 +8,10 @@ use crate::{contract, html, pipeline, policy, repair, state};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CatalogueEntry {
-    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML,
-    /// `state` for operations on the state, `script` for dialogue scripts, `dialogue` for scripts and their
-    /// templates together, `ai_ask` and `ai_think` for the answers of those actions.
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all dialects; `html` for inline HTML;
+    /// `state` for operations on the state. The catalogue of `tambour-prompt` adds `script` for dialogue
+    /// scripts, `dialogue` for scripts and their templates together, and `ai_ask` and `ai_think` for the
+    /// answers of those actions.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,
@@ -19,7 +20,7 @@ pub struct CatalogueEntry {
 /// Rules of the library: dialects in the order of their table, then the stages.
 ///
 /// ```
-/// assert!(tambour::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
+/// assert!(tambour::catalogue::all().any(|entry| entry.rule.code == "final_missing"));
 /// ```
 pub fn all() -> impl Iterator<Item = CatalogueEntry> {
     let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules));
@@ -32,7 +33,7 @@ pub fn all() -> impl Iterator<Item = CatalogueEntry> {
         .chain(list("state", state::rules::RULES))
 }
 
-/// Rules of one owner.
+/// Entries for `rules`, which all belong to `owner`, in the same order.
 pub fn list(owner: &'static str, rules: &'static [&'static Rule]) -> impl Iterator<Item = CatalogueEntry> {
     rules.iter().map(move |rule| CatalogueEntry { owner, rule })
 }

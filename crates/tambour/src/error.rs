@@ -53,9 +53,9 @@ impl Location {
     #[must_use]
     pub fn from_offset(text: &str, offset: usize) -> Location {
         let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
-        let column = before[start..].chars().count();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = text[line_start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let column = before[line_start..].chars().count();
         let excerpt =
             line.chars().skip(column.saturating_sub(EXCERPT_RADIUS)).take(2 * EXCERPT_RADIUS).collect();
         Location { line: before.matches('\n').count() + 1, column: column + 1, excerpt }
@@ -64,16 +64,16 @@ impl Location {
     /// Location of a line and a column in characters, both from 1.
     #[must_use]
     pub fn from_char_column(text: &str, line: usize, column: usize) -> Location {
-        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let before: usize = text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-        Location::from_offset(text, start + before)
+        let line_start = line_offset(text, line);
+        let column_offset: usize =
+            text[line_start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
+        Location::from_offset(text, line_start + column_offset)
     }
 
     /// Location of a line and a column in bytes, both from 1, as parsers report them.
     #[must_use]
     pub fn from_byte_column(text: &str, line: usize, column: usize) -> Location {
-        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        Location::from_offset(text, start + column.saturating_sub(1))
+        Location::from_offset(text, line_offset(text, line) + column.saturating_sub(1))
     }
 
     /// Location of a JSON syntax error. `serde_json` counts columns in bytes.
@@ -81,22 +81,24 @@ impl Location {
     pub fn from_json_error(text: &str, fault: &serde_json::Error) -> Location {
         match (fault.is_eof(), fault.column()) {
             (true, _) => Location::from_offset(text, text.trim_end().len()),
-            // Column 0 means that the error is the line break before.
-            (_, 0) => {
-                let start: usize = text.split_inclusive('\n').take(fault.line() - 1).map(str::len).sum();
-                Location::from_offset(text, start.saturating_sub(1))
-            }
+            // Column 0 means that the fault is the line break before the line.
+            (_, 0) => Location::from_offset(text, line_offset(text, fault.line()).saturating_sub(1)),
             (_, column) => Location::from_byte_column(text, fault.line(), column),
         }
     }
 }
 
+/// Byte offset of the start of a line, counted from 1.
+fn line_offset(text: &str, line: usize) -> usize {
+    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+}
+
 /// Message of a JSON error without its trailing "at line … column …", which counts bytes.
 #[must_use]
 pub fn json_error_message(fault: &serde_json::Error) -> String {
-    let words = fault.to_string();
+    let message = fault.to_string();
     let place = format!(" at line {} column {}", fault.line(), fault.column());
-    words.strip_suffix(&place).map(str::to_owned).unwrap_or(words)
+    message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)
 }
 
 impl Error {
@@ -104,7 +106,7 @@ impl Error {
         Error(Box::new(ErrorInner { kind, code: None, message, location: None, cause: None }))
     }
 
-    /// An unknown name; the message lists the `known_names` ones, the closest first.
+    /// An unknown name; the message lists `known_names`, the closest first.
     #[doc(hidden)]
     pub fn unknown<'a>(subject: &str, name: &str, known_names: impl IntoIterator<Item = &'a str>) -> Error {
         let message = format!("unknown {subject} `{name}`; known: {}", list_names(name, known_names));
@@ -155,7 +157,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Location of the fault in the caller's text.
+    /// Location of the fault in the caller's text; `None` if it is not known.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         self.0.location.as_ref()

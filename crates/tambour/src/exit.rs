@@ -1,11 +1,13 @@
-//! Decision whether a dialogue action ends: the criteria, as the script's author sets them, and the decision after each
-//! round (S-007 to S-009, S-070 to S-083).
+//! Decision after each round whether a dialogue action ends, and the criteria for it that the author of a
+//! script sets (S-007 to S-009, S-070 to S-083).
 //!
-//! Three rules apply, in this order: the last round was answered; the model suggests to end and the user has
-//! understood; otherwise the action continues. For the second rule the model's suggestion is necessary but
-//! never sufficient.
+//! Three rules apply, in this order:
 //!
-//! Not here: how a model writes its answer (`dialect::ai_say`), and any waiting or I/O.
+//! 1. The action ends if the last round was answered.
+//! 2. It ends if the model suggests it and the user has understood; the suggestion alone is not enough.
+//! 3. Otherwise it continues.
+//!
+//! Not here: the format of a model's answer (`dialect::ai_say`), and any waiting or I/O.
 
 use std::borrow::Cow;
 
@@ -18,8 +20,11 @@ use crate::texts::{Language, format_count};
 /// Conditions under which a dialogue action may end before its last round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExitCriteria {
+    /// Least level of understanding, from 0 to 100.
     understanding_threshold: f64,
+    /// True if the action may end while the user has open questions.
     allows_questions: bool,
+    /// Least level if the user said that they understand; `None` if that is not enough to end.
     expressed_threshold: Option<f64>,
 }
 
@@ -59,14 +64,14 @@ impl ExitRound {
     /// # Errors
     /// The value does not have this form.
     pub fn from_json(value: &Value) -> Result<ExitRound> {
-        const CRITERIA_FIELDS: [&str; 3] = ["round", "max_rounds", "exit_criteria"];
+        const ROUND_FIELDS: [&str; 3] = ["round", "max_rounds", "exit_criteria"];
         let Value::Object(fields) = value else {
             return Err(Error::invalid(format!("a round must be a JSON object, not {value}")));
         };
-        if let Some(name) = fields.keys().find(|name| !CRITERIA_FIELDS.contains(&name.as_str())) {
-            return Err(Error::unknown("field of a round", name, CRITERIA_FIELDS));
+        if let Some(name) = fields.keys().find(|name| !ROUND_FIELDS.contains(&name.as_str())) {
+            return Err(Error::unknown("field of a round", name, ROUND_FIELDS));
         }
-        let number = |name: &str, default: Option<u32>| match fields
+        let read_number = |name: &str, default: Option<u32>| match fields
             .get(name)
             .filter(|value| !value.is_null())
         {
@@ -81,7 +86,7 @@ impl ExitRound {
             }
         };
         let criteria = fields.get("exit_criteria").filter(|value| !value.is_null());
-        let max_rounds = number("max_rounds", Some(5))?;
+        let max_rounds = read_number("max_rounds", Some(5))?;
         // Same limit as in a script (S-006).
         if max_rounds > MAX_ROUNDS {
             return Err(Error::invalid(format!(
@@ -89,7 +94,7 @@ impl ExitRound {
             )));
         }
         Ok(ExitRound {
-            round: number("round", None)?,
+            round: read_number("round", None)?,
             max_rounds,
             criteria: criteria.map(ExitCriteria::from_value).transpose()?.unwrap_or_default(),
         })
@@ -141,7 +146,8 @@ impl ExitCriteria {
         Ok(criteria)
     }
 
-    /// Returns the level from which a suggested exit is followed if no questions are open (S-071, S-076).
+    /// Returns the level of understanding from which the action ends if the model suggests it and no
+    /// questions are open (S-071, S-076).
     #[must_use]
     pub fn understanding_threshold(&self) -> f64 {
         self.understanding_threshold
@@ -153,14 +159,15 @@ impl ExitCriteria {
         self.allows_questions
     }
 
-    /// Returns the level from which a suggested exit is followed if the user said they understand (S-072);
-    /// `None` if that rule is off (S-083).
+    /// Returns the level of understanding from which the action ends if the model suggests it and the user
+    /// said that they understand (S-072); `None` if that rule is off (S-083).
     #[must_use]
     pub fn expressed_threshold(&self) -> Option<f64> {
         self.expressed_threshold
     }
 }
 
+/// Parses a level of understanding, from 0 to 100. `name` is the field, for errors.
 fn parse_level(name: &str, value: &Value) -> Result<f64> {
     let level = value.as_f64().filter(|level| (0.0..=100.0).contains(level));
     level.ok_or_else(|| {
@@ -228,6 +235,7 @@ impl Assessment {
     #[must_use]
     pub fn to_value(&self) -> Value {
         let level = self.understanding_level;
+        // Below 1e15 every integral `f64` is exact as `i64`.
         let is_integer = level.fract() == 0.0 && level.abs() < 1e15;
         let mut fields = Map::new();
         let level = if is_integer { Value::from(level as i64) } else { Value::from(level) };
@@ -258,6 +266,7 @@ pub fn decide(
     language: Language,
 ) -> ExitDecision {
     let understanding = check_understanding(criteria, &answer.assessment, language);
+    // Names of the answer fields that speak against ending.
     let unmet = match (&understanding, answer.should_exit) {
         (Ok(_), true) => Vec::new(),
         (Ok(_), false) => vec!["should_exit"],
@@ -265,6 +274,7 @@ pub fn decide(
         (Err(unmet), false) => [&["should_exit"], unmet.as_slice()].concat(),
     };
     let (decision_source, reason) = match understanding {
+        // The last round decides, whatever the model says (S-070).
         _ if round >= max_rounds => (DecisionSource::MaxRounds, last_round_reason(max_rounds, language)),
         Ok(reason) if answer.should_exit => (DecisionSource::ExitCriteria, reason),
         _ => (DecisionSource::LlmSuggestion, continue_reason(&answer.exit_reason, language)),
@@ -280,8 +290,8 @@ pub fn decide(
     }
 }
 
-/// Returns the status of an action after its decision `should_exit`; `has_reply` is set if the user has replied
-/// after its first message (S-081, S-082).
+/// Returns the status of an action after the decision `should_exit`. `has_reply` is set if the user has
+/// replied since the first message of the action (S-081, S-082).
 #[must_use]
 pub fn action_status(should_exit: bool, require_acknowledgment: bool, has_reply: bool) -> ActionStatus {
     match should_exit {
@@ -299,10 +309,10 @@ fn check_understanding(
     language: Language,
 ) -> std::result::Result<String, Vec<&'static str>> {
     let (level, threshold) = (assessment.understanding_level, criteria.understanding_threshold());
-    let questions = assessment.has_questions;
+    let has_questions = assessment.has_questions;
     let expressed_threshold = criteria.expressed_threshold();
     let is_reached = level >= threshold;
-    if is_reached && !questions {
+    if is_reached && !has_questions {
         return Ok(match language {
             Language::Zh => format!("理解度{level}达到{threshold}且无疑问"),
             Language::En => format!("Understanding {level} reached {threshold} and no questions are open"),
@@ -326,7 +336,7 @@ fn check_understanding(
             if !is_reached || expressed_threshold.is_some_and(|minimum| level < minimum) {
                 unmet.push("understanding_level");
             }
-            if questions && !criteria.allows_questions() {
+            if has_questions && !criteria.allows_questions() {
                 unmet.push("has_questions");
             }
             if expressed_threshold.is_some() && !assessment.expressed_understanding {
@@ -344,7 +354,7 @@ fn last_round_reason(max_rounds: u32, language: Language) -> String {
     }
 }
 
-/// Returns the model's own reason, if it gave one.
+/// Returns the reason to continue: the one that the model gave, or a default.
 fn continue_reason(reason: &str, language: Language) -> String {
     match (reason.trim(), language) {
         ("", Language::Zh) => "继续讲解".to_owned(),

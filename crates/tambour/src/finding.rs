@@ -21,9 +21,9 @@ pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Info,
-    /// A *should* rule, or a broken *must* rule that was repaired.
+    /// A broken *should* rule, or in `lenient` a broken *must* rule that was repaired.
     Warning,
-    /// A broken *must* rule.
+    /// Any other broken *must* rule.
     Error,
 }
 
@@ -31,11 +31,11 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleLevel {
-    /// Broken: an error in `strict`, a warning in `lenient` when repaired.
+    /// Error if broken; in `lenient` a warning if the fault was repaired.
     Must,
-    /// Broken: a warning in both profiles.
+    /// Warning if broken, in both profiles.
     Should,
-    /// Only information.
+    /// Information only.
     Info,
 }
 
@@ -110,17 +110,17 @@ pub enum Doubt {
 pub struct FindingReport {
     /// Entry of a rule table.
     pub rule: &'static Rule,
-    /// The row of that entry that was broken; one of `rule.rows`.
+    /// Specification row that was broken; one of `rule.rows`.
     pub row: &'static str,
-    /// Place of its first byte.
+    /// Place of the first byte of the faulty text.
     pub place: Place,
-    /// Byte offset after its end.
+    /// Byte offset in the reply after the faulty text.
     pub end: usize,
     /// Description of the fault.
     pub message: String,
-    /// Description of the repair.
+    /// Description of the repair; `None` if nothing was repaired.
     pub repair: Option<String>,
-    /// Doubt that a JSON fault casts on its value.
+    /// Doubt that a JSON fault casts on the value it is in; `None` if the value is certain.
     pub doubt: Option<Doubt>,
 }
 
@@ -153,7 +153,7 @@ impl FindingReport {
         self
     }
 
-    /// Marks the value it is about as doubtful.
+    /// Marks the value with the fault as doubtful.
     #[must_use]
     pub fn with_doubt(mut self, doubt: Doubt) -> FindingReport {
         self.doubt = Some(doubt);

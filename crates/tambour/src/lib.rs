@@ -3,7 +3,8 @@
 //! A reply goes in as it arrives, cut into chunks anywhere; events come out while the model is still writing,
 //! in one grammar whatever dialect the model wrote. Faults are repaired and reported as a [`Finding`];
 //! anything that acts (tool calls, state operations) waits until it is complete and valid. Text is emitted as
-//! soon as its role is known: in the example, whose tags are missing, at the end of the answer.
+//! soon as its role is known. In this example closing tags are missing, so the role of the answer is known
+//! only at its end.
 //!
 //! ```
 //! use tambour::{InputEnd, Event, Options, Pipeline};
@@ -40,9 +41,9 @@
 //! * **Sinks**, [`Sink`]: a closure receives events; [`event::EventCollector`] stores findings too, and
 //!   [`Pipeline::with_findings`] sends findings as events.
 //! * **Options**, [`settings::all_settings`]: every option by its public name, with default and unit.
-//! * [`Pipeline`] reads one reply; [`pipeline::ReplyOutcome`] is its result. [`verdict::Contract`] checks a reply
-//!   against its rules, [`encode`] writes events as JSON Lines or SSE, [`contract::StreamChecker`] checks a stream
-//!   of events.
+//! * [`Pipeline`] reads one reply; [`pipeline::ReplyOutcome`] is its result. [`verdict::Contract`] checks a
+//!   reply against its rules, [`encode`] writes events as JSON Lines or SSE, [`contract::StreamChecker`]
+//!   checks a stream of events.
 
 pub mod catalogue;
 pub mod contract;

@@ -12,18 +12,18 @@ pub struct Limits {
     pub input: usize,
     /// Nesting depth of JSON values and of markup elements.
     pub depth: usize,
-    /// Bytes that may be held back in the cases that need it (J-016, R-06, R-22, X-013), and of one title,
-    /// summary or queries block, which are delivered as a whole.
+    /// Bytes of text that may be held back where its role depends on what follows (J-016, R-06, R-22, X-013),
+    /// and bytes of one title, summary or queries block, which are delivered as a whole.
     pub hold: usize,
     /// Bytes of text in one JSON object that is buffered because it may act (a plan, the answer of a round);
-    /// a larger one does not act. Also bounds the answer of a plan that waits for the mode, and values
-    /// searched for in a text.
+    /// a larger one does not act. Also bounds the answer of a plan while the mode of the plan is not known
+    /// and JSON values that are searched for in a text.
     pub value: usize,
-    /// Values and keys of such an object.
+    /// Values and keys of one JSON object that is buffered because it may act.
     pub items: usize,
     /// Bytes of one tag, from `<` to `>`.
     pub tag: usize,
-    /// Bytes held back from a tag in an open code span until the span closes on its line (T-029).
+    /// Bytes held back from a tag in an open code span on, until the span or the line ends (T-029).
     pub line: usize,
     /// Phases of one reply.
     pub phases: usize,
@@ -57,11 +57,14 @@ impl Limits {
     /// Default of [`Limits::input`].
     pub const DEFAULT_INPUT: usize = 16 << 20;
 
-    /// Most bytes of text held back after any byte: an unfinished tag and another one before it,
-    /// which may continue after a removed tag; a line that has a tag in an open code span, or the 1,024 bytes
-    /// that may precede the title of a phase; and the start of a marker or character. Text bounded by `hold`
-    /// comes on top, in the cases that need it, and text bounded by `value`: an answer of a plan that comes
-    /// before its mode, or in a list or under a key.
+    /// Most bytes of text held back after any byte of the reply, the sum of:
+    ///
+    /// - two tags: an unfinished one, and one before it that may continue after a removed tag;
+    /// - a line with a tag in an open code span, or the 1,024 bytes that may precede the title of a phase;
+    /// - 64 bytes for the start of a marker or of a character.
+    ///
+    /// Not included is text that `hold` bounds (see there), and text that `value` bounds: an answer of a plan
+    /// that precedes the mode of the plan, or is in a list or under a key.
     #[must_use]
     pub fn max_held_bytes(&self) -> usize {
         2 * self.tag + self.line.max(1 << 10) + 64
@@ -82,7 +85,7 @@ pub struct StateLimits {
     pub depth: usize,
     /// Bytes of text, keys included, of one value that is set or appended.
     pub value: usize,
-    /// Elements of a list.
+    /// Elements of one list.
     pub list: usize,
     /// Values of the whole state, objects and lists included.
     pub values: usize,

@@ -36,15 +36,15 @@ pub struct Options {
     pub tools: Option<ToolRegistry>,
     /// Name of the caller of tools; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
-    /// True if the application runs the calls and continues with their results.
+    /// True if the application runs the tool calls and asks the model again with their results.
     pub tool_loop: bool,
     /// State that operations of the reply are applied to; without one they are only reported as events.
     pub state: Option<AttachedState>,
-    /// Round that is being answered; if set, the end of the reply brings the exit decision (S-060).
+    /// Round that the reply answers; if set, an exit decision is made at the end of the reply (S-060).
     pub round: Option<ExitRound>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
-    /// True if the instructions were the built-in ones, so that their examples count too.
+    /// True if the examples of the built-in instructions count as well, since the model was shown them.
     pub has_own_examples: bool,
     /// Fallback texts.
     pub texts: Texts,
@@ -218,7 +218,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Replaces the examples by a list, or appends one.
+/// Replaces the examples by a list, or appends one. Elements of a list that are not strings are ignored.
 fn set_examples(options: &mut Options, value: &Value) {
     match value {
         Value::Array(list) => {
@@ -228,19 +228,21 @@ fn set_examples(options: &mut Options, value: &Value) {
         }
         Value::String(example) if example == OWN_EXAMPLES => options.has_own_examples = true,
         Value::String(example) => options.examples.push(example.clone()),
+        // An example reply that is JSON itself was parsed with the option: it becomes text again.
         other => options.examples.push(other.to_string()),
     }
 }
 
-/// Options of one dialect.
+/// Options of one dialect, in a type of its own.
 pub trait OptionSection: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
 
 impl<T: Any + Clone + Debug + Default + PartialEq + Send + Sync> OptionSection for T {}
 
-/// Options that differ from their defaults, at most one value per type.
+/// Options of dialects that differ from their defaults, at most one value per type.
 #[derive(Clone, Default)]
 pub(crate) struct OptionSections(Vec<Arc<dyn StoredSection>>);
 
+/// [`OptionSection`] without the bounds that a trait object cannot have.
 trait StoredSection: Any + Debug + Send + Sync {}
 
 impl<T: OptionSection> StoredSection for T {}

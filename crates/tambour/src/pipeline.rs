@@ -74,9 +74,11 @@ pub struct Pipeline {
     dialect: Box<dyn Dialect>,
     stages: Stages,
     native_calls: NativeCalls,
-    /// `limits.input`, and the bytes of it that are still left.
+    /// The limit `limits.input`, in bytes.
     input_limit: usize,
+    /// Bytes that may still be received within the limit.
     input_left: usize,
+    /// Set once [`Pipeline::finish`] was called: further input is ignored.
     is_finished: bool,
     /// Token counts for `completed`, as the upstream reported them.
     usage: Value,
@@ -175,16 +177,17 @@ impl Pipeline {
             return;
         }
         match self.input_left.checked_sub(name.len() + arguments.len()) {
-            Some(room) => {
-                self.input_left = room;
+            Some(input_left) => {
+                self.input_left = input_left;
                 self.native_calls.push(name, arguments);
             }
             None => self.fail_at_input_limit(sink),
         }
     }
 
-    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with
-    /// calls leaves the stream open: run [`Pipeline::pending_calls`], then read on with [`Pipeline::next_reply`].
+    /// Ends the reply. Calling it again does nothing. In a tool loop
+    /// ([`Options::tool_loop`]) a reply with calls leaves the stream open: run [`Pipeline::pending_calls`],
+    /// then read on with [`Pipeline::next_reply`].
     pub fn finish(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.is_finished, true) {
             return;
@@ -202,6 +205,7 @@ impl Pipeline {
         for result in self.native_calls.finish(is_truncated) {
             match result {
                 Ok(action) => {
+                    // Index of the call that the next line adds to `calls`.
                     stages.outcome.native_calls.push(Ok(stages.outcome.calls.len()));
                     StageOutput { stages, sink }.emit_action(action);
                 }
@@ -275,7 +279,7 @@ impl Pipeline {
         if self.stages.awaits_results { &self.stages.outcome.calls } else { &[] }
     }
 
-    /// Result of the reply so far.
+    /// Calls, notices and decisions of the reply so far.
     #[must_use]
     pub fn outcome(&self) -> &ReplyOutcome {
         &self.stages.outcome
@@ -287,16 +291,16 @@ impl Pipeline {
         self.stages.policy.state()
     }
 
-    /// Ends a stream that [`Pipeline::finish`] left open for its calls when no further reply will follow,
-    /// because they were cancelled or must not run. Otherwise does nothing.
+    /// Ends a stream that [`Pipeline::finish`] left open for the results of calls, when no further reply
+    /// follows because the calls were cancelled or must not run. Otherwise does nothing.
     pub fn abandon(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         if std::mem::take(&mut self.stages.awaits_results) {
             self.close(end, sink);
         }
     }
 
-    /// Sends an extension event of another origin, such as the result of a tool. It cannot break the grammar
-    ///
+    /// Sends an extension event that does not come from the reply, such as the result of a tool. It cannot
+    /// break the grammar.
     pub fn insert(&mut self, extension: impl Into<Extension>, sink: &mut dyn Sink) {
         self.stages.send_extension(extension.into(), sink);
     }
@@ -311,6 +315,7 @@ impl Pipeline {
         Ok(next)
     }
 
+    /// Ends the reply with an error because it is longer than the limit.
     fn fail_at_input_limit(&mut self, sink: &mut dyn Sink) {
         let message =
             format!("the reply is longer than `limits.input`, {}", format_count(self.input_limit, "byte"));
@@ -327,10 +332,9 @@ impl Pipeline {
         self.utf8.held_bytes() + self.dialect.held_bytes() + self.stages.sequencer.held_bytes()
     }
 
-    /// Rewrites the reply in its canonical form, after [`Pipeline::finish`], from its `events`, extension
-    /// events included, and what the dialect has recorded. The result never acts where the reply did not,
-    /// passes the strict check, and is written the same when it is read again. `None` if the dialect cannot
-    /// be written.
+    /// Writes the reply in its canonical form, after [`Pipeline::finish`]. `events` are all events of the
+    /// reply, extension events included. The result never acts where the reply did not, passes the strict
+    /// check, and is written the same when it is read again. `None` if the dialect cannot be written.
     #[must_use]
     pub fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
         let write = |events: &[Event<'_>]| self.rewrite_once(events);
@@ -338,10 +342,10 @@ impl Pipeline {
             .rewrite(events)
     }
 
-    /// Text of the events as the dialect writes it, unchecked.
+    /// Writes the events in the dialect, without checking the text. `None` if the dialect cannot be written.
     fn rewrite_once(&self, events: &[Event<'_>]) -> Option<String> {
-        let entry = || dialect::find_dialect(self.dialect.name()).ok()?.write;
-        self.dialect.write(events).or_else(|| Some(entry()?(events)))
+        let find_writer = || dialect::find_dialect(self.dialect.name()).ok()?.write;
+        self.dialect.write(events).or_else(|| Some(find_writer()?(events)))
     }
 
     /// Dialect the reply is read as; `auto` until it is decided.
@@ -351,7 +355,8 @@ impl Pipeline {
     }
 }
 
-/// Passes a piece of decoded text to the dialect; `invalid_len` is the length of the invalid bytes it replaces.
+/// Passes a piece of decoded text to the dialect; `invalid_len` is the length of the invalid bytes it
+/// replaces.
 #[inline]
 fn feed_dialect(
     dialect: &mut dyn Dialect,

@@ -20,7 +20,7 @@ pub fn all_settings() -> impl Iterator<Item = (Option<&'static str>, &'static Se
 }
 
 impl Options {
-    /// Sets one option by its public name. A string value is parsed as on the command line.
+    /// Sets one option by its public name. A string is parsed as a value of the command line would be.
     ///
     /// # Errors
     /// An unknown name, or a value the option does not accept.

@@ -34,6 +34,7 @@ impl Place {
     pub fn advance(&mut self, text: &str) {
         let bytes = text.as_bytes();
         self.offset += bytes.len();
+        // In a short text a plain loop beats the start-up cost of a search.
         if bytes.len() < 12 {
             for &byte in bytes {
                 if byte == b'\n' {
@@ -55,7 +56,8 @@ impl Place {
         }
     }
 
-    /// Place of the start of `text`, which ends at this place; `None` if it contains line breaks.
+    /// Place of the start of `text`, which ends at this place; `None` if `text` contains a line break or does
+    /// not fit before this place.
     #[must_use]
     pub(crate) fn start_of(self, text: &str) -> Option<Place> {
         let column = self.column.checked_sub(u32::try_from(text.chars().count()).ok()?)?;
@@ -84,15 +86,15 @@ impl Default for Place {
     }
 }
 
-/// A place that is counted lazily, many small texts at once.
+/// A place that is counted lazily: small texts are buffered, and counted together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaceCounter {
     place: Place,
-    /// Text that is not counted yet, less than [`MAX_PENDING`] bytes.
+    /// Text that `place` is still before; less than [`MAX_PENDING`] bytes.
     pending: String,
 }
 
-/// Pending bytes from which on they are counted at once.
+/// Number of bytes at which pending text is counted.
 const MAX_PENDING: usize = 512;
 
 impl PlaceCounter {
@@ -110,24 +112,29 @@ impl PlaceCounter {
         self.place.advance(text);
     }
 
-    /// Moves the place past `text`, given a bit for each of its line feeds and whether it is ASCII.
+    /// Moves the place past `text` of at most 64 bytes. Bit `i` of `line_feeds` is set if byte `i` is a line
+    /// feed; `is_ascii` is whether all bytes are ASCII.
     #[inline]
-    pub(crate) fn add_with_lines(&mut self, text: &str, mut lines: u64, ascii: bool) {
+    pub(crate) fn add_with_lines(&mut self, text: &str, mut line_feeds: u64, is_ascii: bool) {
         if !self.pending.is_empty() {
             self.count_pending();
         }
         let place = &mut self.place;
         place.offset += text.len();
-        let line = (u64::BITS - lines.leading_zeros()) as usize;
-        if lines != 0 {
+        let last_line_start = (u64::BITS - line_feeds.leading_zeros()) as usize;
+        if line_feeds != 0 {
             place.column = 1;
         }
-        while lines != 0 {
+        while line_feeds != 0 {
             place.line += 1;
-            lines &= lines - 1;
+            // Clears the lowest bit that is set.
+            line_feeds &= line_feeds - 1;
         }
-        place.column +=
-            if ascii { (text.len() - line) as u32 } else { count_scalars(&text.as_bytes()[line..]) };
+        place.column += if is_ascii {
+            (text.len() - last_line_start) as u32
+        } else {
+            count_scalars(&text.as_bytes()[last_line_start..])
+        };
     }
 
     /// Counts the pending text and returns the place.
@@ -137,13 +144,13 @@ impl PlaceCounter {
         self.place
     }
 
-    /// Current place, without counting the pending text into it.
+    /// Current place, behind the pending text, which stays pending.
     pub(crate) fn place(&self) -> Place {
         self.place.end_of(&self.pending)
     }
 }
 
-/// Start of a token, computed only on request.
+/// Place of the start of a token, computed only on request.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct LazyPlace<'a>(LazyPlaceSource<'a>);
@@ -190,15 +197,15 @@ fn count_scalars(bytes: &[u8]) -> u32 {
     if bytes.is_ascii() {
         return bytes.len() as u32;
     }
-    // A continuation byte is 0b10xxxxxx. Eight at a time: the lowest bit of each byte is set for a
-    // continuation byte.
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    let (words, rest) = bytes.as_chunks::<8>();
+    // A continuation byte is 0b10xxxxxx. Eight bytes at a time, the lowest bit of each byte is set if it is
+    // one; the multiplication adds these bits up in the highest byte.
+    const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+    let (words, last_bytes) = bytes.as_chunks::<8>();
     let mut continuation_count = 0;
     for word in words {
         let word = u64::from_le_bytes(*word);
-        continuation_count += (((word >> 7) & (!word >> 6) & LOW).wrapping_mul(LOW) >> 56) as u32;
+        continuation_count += (((word >> 7) & (!word >> 6) & LOW_BITS).wrapping_mul(LOW_BITS) >> 56) as u32;
     }
-    continuation_count += rest.iter().map(|&b| u32::from((b as i8) < -64)).sum::<u32>();
+    continuation_count += last_bytes.iter().map(|&byte| u32::from((byte as i8) < -64)).sum::<u32>();
     bytes.len() as u32 - continuation_count
 }

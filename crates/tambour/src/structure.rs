@@ -52,7 +52,7 @@ pub struct ExpectedElement {
     pub is_repeatable: bool,
     /// Elements of the same parent that must precede it if they occur.
     pub predecessors: Vec<ElementName>,
-    /// Element of the dialect it is read as, such as `content`; `None`: that of its own name.
+    /// Name of the dialect's element that it is read as, such as `content`; `None` stands for its own name.
     pub role: Option<ElementName>,
 }
 
@@ -114,7 +114,7 @@ pub enum LatePolicy {
 /// An element that a tag name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementMatch<'a> {
-    /// Element with this name.
+    /// The element.
     pub element: &'a ExpectedElement,
     /// Spelling by which it was recognised.
     pub spelling: NameSpelling,
@@ -123,9 +123,9 @@ pub struct ElementMatch<'a> {
 /// Spelling of an element's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameSpelling {
-    /// Exact name.
+    /// The exact name.
     Exact,
-    /// In another letter case.
+    /// The name in another letter case.
     LetterCase,
     /// One of its aliases.
     Alias,
@@ -158,7 +158,7 @@ impl ExpectedElement {
         }
     }
 
-    /// Name of the dialect's element it is read as.
+    /// Name of the dialect's element that it is read as.
     #[must_use]
     pub fn role(&self) -> &str {
         self.role.as_ref().unwrap_or(&self.name)
@@ -184,11 +184,11 @@ impl ExpectedElement {
             element.role = Some(Cow::Owned(parse_tag_name(Some(role), "role")?));
         }
         if let Some(body) = fields.get("body").filter(|body| !body.is_null()) {
-            let found = BODY_NAMES.iter().find(|(word, _)| body.as_str() == Some(word));
+            let known_body = BODY_NAMES.iter().find(|(word, _)| body.as_str() == Some(word));
             let word = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
             let unknown_body =
                 || Error::unknown("`body` of a tag", &word, BODY_NAMES.iter().map(|(word, _)| *word));
-            element.body = found.ok_or_else(unknown_body)?.1;
+            element.body = known_body.ok_or_else(unknown_body)?.1;
         }
         Ok(element)
     }
@@ -231,8 +231,8 @@ impl ExpectedStructure {
     }
 
     /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
-    /// (or of objects, see [`ExpectedElement::from_json`]), and `dependency`, which maps a name to the one or those
-    /// that it must follow. A mandatory element occurs once.
+    /// (or of objects, see [`ExpectedElement::from_json`]), and `dependency`, which maps a name to the name
+    /// or names that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
     /// A value of another form, a duplicate or invalid name, a dependency of or on an unlisted name, or a
@@ -264,11 +264,11 @@ impl ExpectedStructure {
                 elements.push(ExpectedElement { is_mandatory, is_repeatable: !is_mandatory, ..element });
             }
         }
-        let after = match fields.get("dependency") {
+        let dependencies = match fields.get("dependency") {
             None | Some(Value::Null) => BTreeMap::new(),
-            Some(Value::Object(after)) => after
+            Some(Value::Object(entries)) => entries
                 .iter()
-                .map(|(name, first)| Ok((name.as_str(), parse_tag_names(Some(first), "dependency")?)))
+                .map(|(name, value)| Ok((name.as_str(), parse_tag_names(Some(value), "dependency")?)))
                 .collect::<Result<BTreeMap<_, _>>>()?,
             Some(_) => {
                 return Err(Error::invalid(
@@ -277,19 +277,22 @@ impl ExpectedStructure {
             }
         };
         let spelling_of = |name: &str| find_spelling(name, &elements).to_owned();
-        let after: BTreeMap<String, Vec<String>> = after
+        // Predecessors of each name, spelled as in the lists of elements.
+        let dependencies: BTreeMap<String, Vec<String>> = dependencies
             .into_iter()
-            .map(|(name, first)| (spelling_of(name), first.iter().map(|first| spelling_of(first)).collect()))
+            .map(|(name, predecessors)| {
+                (spelling_of(name), predecessors.iter().map(|name| spelling_of(name)).collect())
+            })
             .collect();
-        for name in after.iter().flat_map(|(name, first)| first.iter().chain([name])) {
+        for name in dependencies.iter().flat_map(|(name, predecessors)| predecessors.iter().chain([name])) {
             if !elements.iter().any(|element| element.name == *name) {
-                let known_element: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
-                return Err(Error::unknown("tag in `dependency`", name, known_element));
+                let known_names: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
+                return Err(Error::unknown("tag in `dependency`", name, known_names));
             }
         }
         for element in &mut elements {
             element.predecessors =
-                after.get(&*element.name).into_iter().flatten().cloned().map(Cow::Owned).collect();
+                dependencies.get(&*element.name).into_iter().flatten().cloned().map(Cow::Owned).collect();
         }
         let expected = ExpectedStructure::new(elements);
         match expected.elements.iter().find(|element| expected.must_follow(&element.name, &element.name)) {
@@ -305,27 +308,28 @@ impl ExpectedStructure {
             let listed_elements = self.elements.iter().filter(|element| element.is_mandatory == mandatory);
             listed_elements.map(ExpectedElement::to_json).collect()
         };
-        let after = self.elements.iter().filter(|element| !element.predecessors.is_empty()).map(|element| {
-            let first = element.predecessors.iter().map(|first| Value::from(&**first)).collect();
-            (element.name.clone().into_owned(), Value::Array(first))
-        });
-        let dependency = Value::Object(after.collect());
+        let dependencies =
+            self.elements.iter().filter(|element| !element.predecessors.is_empty()).map(|element| {
+                let predecessors = element.predecessors.iter().map(|name| Value::from(&**name)).collect();
+                (element.name.clone().into_owned(), Value::Array(predecessors))
+            });
+        let dependency = Value::Object(dependencies.collect());
         serde_json::json!({ "mandatory": elements_json(true), "optional": elements_json(false), "dependency": dependency })
     }
 
-    /// Returns whether `name` must follow `first`, directly or through others.
+    /// Returns whether `name` must follow `predecessor`, directly or through others.
     #[must_use]
-    pub fn must_follow(&self, name: &str, first: &str) -> bool {
-        let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.predecessors);
+    pub fn must_follow(&self, name: &str, predecessor: &str) -> bool {
+        let predecessors_of = |name: &str| self.get(name).map_or(&[][..], |element| &element.predecessors);
         let mut visited: Vec<&str> = Vec::new();
-        let mut pending: Vec<&ElementName> = after(name).iter().collect();
+        let mut pending: Vec<&ElementName> = predecessors_of(name).iter().collect();
         while let Some(next) = pending.pop() {
             if !visited.contains(&&**next) {
                 visited.push(next);
-                pending.extend(after(next));
+                pending.extend(predecessors_of(next));
             }
         }
-        visited.contains(&first)
+        visited.contains(&predecessor)
     }
 
     /// Element of exactly that name.
@@ -334,7 +338,7 @@ impl ExpectedStructure {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names and aliases of the elements, such as for [`TagNames`](crate::lex::markup::TagNames).
+    /// All names and aliases of the elements, as [`TagNames`](crate::lex::markup::TagNames).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names_of = |element| {
             let ExpectedElement { name, aliases, .. }: &ExpectedElement = element;
@@ -343,7 +347,7 @@ impl ExpectedStructure {
         self.elements.iter().flat_map(names_of).map(|name| &**name)
     }
 
-    /// Element a tag name refers to: by its exact name, in another letter case, or by an alias.
+    /// Element that a tag name refers to: by its exact name, in another letter case, or by an alias.
     #[must_use]
     pub fn find_element(&self, name: &str) -> Option<ElementMatch<'_>> {
         let match_with = |spelling| move |element| ElementMatch { element, spelling };
@@ -356,23 +360,26 @@ impl ExpectedStructure {
             .or_else(|| self.elements.iter().find(has_alias).map(match_with(NameSpelling::Alias)))
     }
 
-    /// Like [`ExpectedStructure::find_element`], but also accepts one wrong letter in a mandatory element if only one matches
-    /// (F-205).
+    /// Like [`ExpectedStructure::find_element`], but also accepts one wrong letter in the name of a mandatory
+    /// element, if only one such element matches (F-205).
     #[must_use]
     pub fn find_similar(&self, name: &str) -> Option<ElementMatch<'_>> {
         let is_near = |element: &&ExpectedElement| {
-            let close = || strsim::osa_distance(&element.name, &name.to_ascii_lowercase()) == 1;
-            element.is_mandatory && name.len().abs_diff(element.name.len()) <= 1 && name.len() > 2 && close()
+            let has_one_edit = || strsim::osa_distance(&element.name, &name.to_ascii_lowercase()) == 1;
+            element.is_mandatory
+                && name.len().abs_diff(element.name.len()) <= 1
+                && name.len() > 2
+                && has_one_edit()
         };
         self.find_element(name).or_else(|| {
-            let mut found = self.elements.iter().filter(is_near);
-            let element = found.next()?;
-            found.next().is_none().then_some(ElementMatch { element, spelling: NameSpelling::Typo })
+            let mut near_elements = self.elements.iter().filter(is_near);
+            let element = near_elements.next()?;
+            near_elements.next().is_none().then_some(ElementMatch { element, spelling: NameSpelling::Typo })
         })
     }
 
-    /// Checks an element that begins after the elements `earlier_names` of the same parent (names, in order of
-    /// appearance).
+    /// Returns the reason why the element `name` may not begin after the elements `earlier_names` of the same
+    /// parent, in order of appearance. `None` if it may.
     #[must_use]
     pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
         if !self.get(name)?.is_repeatable && earlier_names.contains(&name) {
@@ -380,7 +387,8 @@ impl ExpectedStructure {
         }
         // Late: an element that must follow this one has begun already.
         let must_precede = |earlier_name: &&&str| {
-            self.get(earlier_name).is_some_and(|e| e.predecessors.iter().any(|after| after == name))
+            self.get(earlier_name)
+                .is_some_and(|element| element.predecessors.iter().any(|predecessor| predecessor == name))
         };
         earlier_names.iter().find(must_precede).map(|earlier_name| ElementMisfit::Late(earlier_name))
     }
@@ -392,11 +400,12 @@ impl ExpectedStructure {
     ) -> impl Iterator<Item = &'a ExpectedElement> {
         self.elements
             .iter()
-            .filter(|e| e.is_mandatory && e.parents.is_empty() && !present_names.contains(&e.name.as_ref()))
+            .filter(|element| element.is_mandatory && element.parents.is_empty())
+            .filter(|element| !present_names.contains(&element.name.as_ref()))
     }
 }
 
-/// Spelling of a name in the list of elements.
+/// Name of the element that `name` means, as spelled in `elements`; `name` itself if there is none.
 fn find_spelling<'a>(name: &'a str, elements: &'a [ExpectedElement]) -> &'a str {
     let exact = elements.iter().find(|element| element.name == name);
     let found = exact.or_else(|| elements.iter().find(|element| is_same_element(&element.name, name)));
@@ -419,12 +428,12 @@ fn as_list(value: Option<&Value>) -> &[Value] {
     }
 }
 
-/// Tag names: a list of them, or one.
+/// Parses tag names: a list of names, or one name. `key` is named in errors.
 pub(crate) fn parse_tag_names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
     as_list(value).iter().map(|value| parse_tag_name(Some(value), key)).collect()
 }
 
-/// A valid tag name.
+/// Parses a valid tag name. `key` is named in errors.
 fn parse_tag_name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let name_error = || match value {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
-/// Formats a text in the requested language, like `format!`.
+/// Formats a text like `format!`, from a Chinese and an English pattern, one of which `$language` selects.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! bilingual {
@@ -43,9 +43,9 @@ pub enum Language {
 pub struct Texts {
     /// Language of the texts.
     pub language: Language,
-    /// Title of a phase without one.
+    /// Title of a phase that has none.
     pub phase_title: Cow<'static, str>,
-    /// Answer of a reply without one.
+    /// Answer of a reply that has none.
     pub fallback: Cow<'static, str>,
     /// Answer of a plan that only calls tools.
     pub running_tools: Cow<'static, str>,
@@ -81,7 +81,7 @@ impl Texts {
 }
 
 impl Texts {
-    /// User-visible text of the notice with that code.
+    /// User-visible text of the notice with the code `code`; a general text for an unknown code.
     #[must_use]
     pub fn notice_text(&self, code: &str) -> &'static str {
         let [zh, en] = match code {
@@ -131,7 +131,7 @@ pub fn explain_parse_error(message: &str) -> String {
     const EXPECTED: &str = "expected ";
     let Some(at) = message.rfind(EXPECTED).map(|at| at + EXPECTED.len()) else { return message.to_owned() };
     let (before, expected) = message.split_at(at);
-    // The type name must end here; the place may follow it.
+    // The type name must be a whole word; text such as ` at line 1` may follow it.
     let is_whole_name =
         |length: usize| !expected[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
     for (rust_name, word) in WORDS {
@@ -169,23 +169,24 @@ pub fn closest_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// The names in `candidates`, formatted for a message: each once, the closest to `name` first, the others in their
-/// order.
+/// The names in `candidates`, formatted for a message: each once, the closest to `name` first, the others in
+/// their order, at most 20 in all.
 #[must_use]
 pub fn list_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = Vec::new();
-    let mut distinct = HashSet::new();
-    names.extend(candidates.into_iter().filter(|name| distinct.insert(*name)));
-    let close = closest_names(name, names.iter().copied());
-    let other_names = names.iter().copied().filter(|name| !close.contains(name));
-    let listed_names: Vec<&str> = close.iter().copied().chain(other_names).take(MAX_LISTED_NAMES).collect();
+    let mut seen_names = HashSet::new();
+    names.extend(candidates.into_iter().filter(|name| seen_names.insert(*name)));
+    let close_names = closest_names(name, names.iter().copied());
+    let other_names = names.iter().copied().filter(|name| !close_names.contains(name));
+    let listed_names: Vec<&str> =
+        close_names.iter().copied().chain(other_names).take(MAX_LISTED_NAMES).collect();
     match names.len() - listed_names.len() {
         0 => listed_names.join(", "),
         omitted_count => format!("{} and {omitted_count} more", listed_names.join(", ")),
     }
 }
 
-/// Prefix of a name that is compared; models write names of any length.
+/// First 64 bytes of a name, the only ones compared: models write names of any length.
 fn comparable_prefix(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
 }

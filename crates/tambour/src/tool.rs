@@ -43,6 +43,7 @@ pub struct RegisteredTool {
     pub callers: Option<Vec<String>>,
     /// True if a person must confirm each call.
     pub requires_confirmation: bool,
+    /// Schema of the arguments.
     schema: Schema,
 }
 
@@ -62,17 +63,17 @@ impl RegisteredTool {
         Ok(RegisteredTool::from_schema(name, schema))
     }
 
-    /// Creates a tool with a schema that [`RegisteredTool::new`] accepted before. It is compiled on first use, which
-    /// takes milliseconds. If the schema is invalid, no arguments satisfy it.
+    /// Creates a tool with a schema that [`RegisteredTool::new`] accepted before. The schema is compiled on
+    /// first use, which takes milliseconds. If it is invalid, no arguments satisfy it.
     #[must_use]
     pub fn from_trusted(name: &str, schema: Value) -> RegisteredTool {
         RegisteredTool::from_schema(name, Schema::from_trusted(schema))
     }
 
-    /// Creates a tool with a compiled schema.
+    /// Creates a tool whose arguments must satisfy a compiled schema.
     #[must_use]
-    pub fn with_schema(name: &str, args: Schema) -> RegisteredTool {
-        RegisteredTool::from_schema(name, args)
+    pub fn with_schema(name: &str, args_schema: Schema) -> RegisteredTool {
+        RegisteredTool::from_schema(name, args_schema)
     }
 
     fn from_schema(name: &str, args_schema: Schema) -> RegisteredTool {
@@ -97,7 +98,7 @@ impl RegisteredTool {
         self.schema.value()
     }
 
-    /// Counts the patterns of the schema.
+    /// Counts the regular expressions of the schema.
     #[must_use]
     pub fn count_patterns(&self) -> usize {
         self.schema.count_patterns()
@@ -115,8 +116,8 @@ impl RegisteredTool {
         self.schema.check(args, max_mismatches)
     }
 
-    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts the steps from
-    /// `steps_left`.
+    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts
+    /// the steps from `steps_left`.
     pub(crate) fn check_within(
         &self,
         args: &Value,
@@ -150,6 +151,7 @@ impl RegisteredTool {
         match (&self.callers, caller) {
             (None, _) => true,
             (Some(callers), Some(caller)) => callers.iter().any(|name| name == caller),
+            // An unknown caller is permitted only where all are.
             (Some(_), None) => false,
         }
     }
@@ -209,7 +211,7 @@ impl ToolRegistry {
     }
 }
 
-/// Tools of the specification's example, an assistant that writes requirements (P-020, P-021): name, description in
+/// Tools of the specification's example, an assistant that writes requirements (P-020): name, description in
 /// Chinese and in English, and true if the tool is read-only.
 const SAMPLE_TOOLS: [(&str, &str, &str, bool); 4] = [
     ("createComprehensiveSRS", "创建完整的SRS文档", "create a complete SRS document", false),
@@ -228,7 +230,8 @@ fn sample_tools() -> Vec<RegisteredTool> {
     SAMPLE_TOOLS.into_iter().map(make_tool).collect()
 }
 
-/// Returns the schema of the arguments of all four tools (R-31: `userInput` is required, others are allowed).
+/// Returns the schema of the arguments, the same for all four tools (P-021). `userInput` is required, others
+/// are allowed.
 fn sample_schema() -> Value {
     json!({
         "type": "object",

@@ -27,7 +27,7 @@ pub enum Contract {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Name of the contract; if it was `auto`, of the detected dialect.
+    /// Name of the contract; in place of `auto`, that of the detected dialect.
     pub contract: &'static str,
     /// Findings in the order of the text.
     pub findings: Vec<Finding>,
@@ -87,23 +87,24 @@ impl Contract {
             Contract::Dialect(entry) => entry,
         };
         let language = example.language.as_str();
-        let has_label = |entry: &DialectEntry| entry.examples.languages.contains(&language);
-        // A shared fence language decides nothing if the text is detected as another dialect.
+        let lists_language = |entry: &DialectEntry| entry.examples.languages.contains(&language);
         let is_shared = SHARED_LANGUAGES.contains(&language);
-        if has_label(entry) && !is_shared {
+        if lists_language(entry) && !is_shared {
             return true;
         }
-        let found = dialect::detect(&example.text);
-        let is_distinct = found.name != PLAIN && found.name != dialect::AUTO;
-        if has_label(entry) {
-            return !is_distinct || found.name == entry.name || entry.name == JSON_VALUE;
+        let detected = dialect::detect(&example.text);
+        let is_distinct = detected.name != PLAIN && detected.name != dialect::AUTO;
+        if lists_language(entry) {
+            // A shared fence language decides nothing if the text is detected as another dialect, except that
+            // any JSON is a `json_value`.
+            return !is_distinct || detected.name == entry.name || entry.name == JSON_VALUE;
         }
         let is_unlabelled = is_shared || matches!(language, "" | "text" | "txt");
         if entry.name == dialect::AUTO {
             // Any text is `plain`, so only dialects with a distinct format have examples.
-            return has_label(found) || (is_unlabelled && !found.examples.languages.is_empty());
+            return lists_language(detected) || (is_unlabelled && !detected.examples.languages.is_empty());
         }
-        is_unlabelled && found.name == entry.name
+        is_unlabelled && detected.name == entry.name
     }
 
     /// Checks a fenced block against the contract; findings have the places of its document.
@@ -138,7 +139,8 @@ impl Contract {
     /// ```
     #[must_use]
     pub fn check(self, text: &[u8], options: &Options) -> Verdict {
-        // Needs all findings: the first in the order of the text is chosen below.
+        // Findings may arrive out of the order of the text, so all are collected and the first is chosen
+        // below.
         let all_options = Options { first_only: false, ..options.clone() };
         let mut verdict = match self {
             Contract::Dialect(entry) => check_reply(entry, text, &all_options),
@@ -173,7 +175,7 @@ fn check_reply(entry: &'static DialectEntry, text: &[u8], options: &Options) -> 
     pipeline.push(text, &mut collector);
     pipeline.finish(&InputEnd::stop(), &mut collector);
     let mut findings = collector.findings;
-    // The whole text is at hand here, so the finding spans to its end.
+    // The pipeline stops at the limit; the whole text is known here, so the finding spans to its end.
     if let Some(size_finding) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
         size_finding.span.end = text.len();
     }
@@ -181,8 +183,8 @@ fn check_reply(entry: &'static DialectEntry, text: &[u8], options: &Options) -> 
 }
 
 fn check_transcript(text: &[u8], options: Options) -> Verdict {
-    let check = StreamCheckOptions { options, ..StreamCheckOptions::default() };
-    Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
+    let check_options = StreamCheckOptions { options, ..StreamCheckOptions::default() };
+    Verdict { contract: EVENTS, findings: contract::check_transcript(text, check_options) }
 }
 
 /// Sink that collects findings and ignores events.

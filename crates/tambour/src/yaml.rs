@@ -42,8 +42,8 @@ impl Default for YamlLimits {
     }
 }
 
-/// Parses one YAML document within the default [`YamlLimits`]. An empty document is `null`. `what` names the
-/// text in errors.
+/// Parses one YAML document within the default [`YamlLimits`]. An empty document is `null`. `subject` names
+/// the text in errors.
 ///
 /// # Errors
 /// The text is not YAML, has several documents, a duplicate or non-scalar key, or a number that is not
@@ -80,8 +80,8 @@ fn parse_typed<T: DeserializeOwned>(subject: &str, text: &str, limits: &YamlLimi
         .map_err(|cause| yaml_error(subject, text, &cause))
 }
 
-/// Returns options for the reader. An alias is charged for what it repeats, so a small text cannot become a
-/// large value.
+/// Returns options for the reader. What an alias repeats counts against the limits, so a small text cannot
+/// become a large value.
 fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         strict_booleans: true,
@@ -93,6 +93,7 @@ fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
             max_depth: limits.depth,
             flow_nesting_limit: limits.depth,
             max_nodes: limits.nodes,
+            // A list or mapping has two events, its start and its end.
             max_events: limits.nodes.saturating_mul(2),
             max_aliases: limits.aliases,
             max_anchors: limits.aliases,
@@ -102,6 +103,7 @@ fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
             max_documents: 1,
         },
         alias_limits: serde_saphyr::alias_limits! {
+            // All aliases together repeat at most a tenth of the nodes, and nest at most 8 deep.
             max_total_replayed_events: limits.nodes / 10,
             max_replay_stack_depth: 8,
         },
@@ -115,26 +117,27 @@ fn yaml_error(subject: &str, text: &str, cause: &Cause) -> Error {
         Cause::Budget { breach, .. } => format!("it exceeds a limit ({breach:?})"),
         other => explain_parse_error(&UserMessageFormatter.format_message(other)),
     };
-    let found = cause.location().filter(|found| found.line() > 0);
-    let place = found.map(|found| locate(text, &found));
+    // The parser reports line 0 if it does not know the location.
+    let known_location = cause.location().filter(|location| location.line() > 0);
+    let place = known_location.map(|location| locate(text, &location));
     Error::malformed(format!("{subject} is not YAML as expected: {message}"), place)
 }
 
-/// Returns the position of a value in its text.
+/// Converts a location of the YAML parser, whose columns count characters.
 #[doc(hidden)]
-pub fn locate(text: &str, found: &serde_saphyr::Location) -> Location {
-    let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Location::from_char_column(text, at(found.line()), at(found.column()))
+pub fn locate(text: &str, location: &serde_saphyr::Location) -> Location {
+    let to_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Location::from_char_column(text, to_usize(location.line()), to_usize(location.column()))
 }
 
-/// Prints `value` as YAML: block style, two spaces per level, also for lists under a key, keys in their
-/// order, literal blocks for multi-line text, and quotes where a YAML 1.1 or 1.2 reader would otherwise read
+/// Prints `value` as YAML: block style; two spaces per level, also for lists under a key; keys in their
+/// order; literal blocks for multi-line text; quotes where a YAML 1.1 or 1.2 reader would otherwise read
 /// another value. The result ends with a line break and parses back to the same value (F-004).
 #[must_use]
 pub fn print(value: &Value) -> String {
     let options = serde_saphyr::ser_options! {
         compact_list_indent: false,
-        // Disables folding.
+        // Disables the breaking of long lines.
         folded_wrap_chars: usize::MAX,
     };
     let marked_value = mark_letters(value);
@@ -147,39 +150,43 @@ pub fn print(value: &Value) -> String {
     }
 }
 
-/// Appended to a text while it is written; a private-use character.
+/// Private-use character appended to a text so that the writer does not quote it; removed from the output.
 const UNQUOTED_MARK: char = '\u{e002}';
 
-/// Marks the texts `y` and `n`, so that the writer does not quote them: they name coordinates, and readers of
-/// both versions take them as text. Returns `None` if there are none, or the mark is in use.
+/// Marks the texts `y` and `n`, so that the writer does not quote them: they name coordinates, and common
+/// readers of both versions take them as text. Returns `None` if `value` has none, or contains the mark
+/// itself.
 fn mark_letters(value: &Value) -> Option<Value> {
-    fn any(value: &Value, is_match: &impl Fn(&str) -> bool) -> bool {
+    fn any_text(value: &Value, is_match: &impl Fn(&str) -> bool) -> bool {
         match value {
             Value::String(text) => is_match(text),
-            Value::Array(items) => items.iter().any(|item| any(item, is_match)),
-            Value::Object(map) => map.iter().any(|(key, value)| is_match(key) || any(value, is_match)),
+            Value::Array(items) => items.iter().any(|item| any_text(item, is_match)),
+            Value::Object(map) => map.iter().any(|(key, value)| is_match(key) || any_text(value, is_match)),
             _ => false,
         }
     }
     fn mark_values(value: &Value) -> Value {
-        let text =
+        let mark_text =
             |text: &str| if is_letter(text) { format!("{text}{UNQUOTED_MARK}") } else { text.to_owned() };
         match value {
-            Value::String(string) => text(string).into(),
+            Value::String(text) => mark_text(text).into(),
             Value::Array(items) => items.iter().map(mark_values).collect(),
-            Value::Object(map) => map.iter().map(|(key, value)| (text(key), mark_values(value))).collect(),
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| (mark_text(key), mark_values(value))).collect()
+            }
             other => other.clone(),
         }
     }
     fn is_letter(text: &str) -> bool {
         matches!(text, "y" | "n" | "Y" | "N")
     }
-    (any(value, &is_letter) && !any(value, &|text: &str| text.contains(UNQUOTED_MARK)))
-        .then(|| mark_values(value))
+    let needs_marks =
+        any_text(value, &is_letter) && !any_text(value, &|text: &str| text.contains(UNQUOTED_MARK));
+    needs_marks.then(|| mark_values(value))
 }
 
-/// Indents each non-empty line of `text` by `width` spaces. YAML of a mapping or list keeps its value; a literal
-/// block by itself may not.
+/// Indents each non-empty line of `text` by `width` spaces. YAML of a mapping or list keeps its value; a
+/// literal block by itself may not.
 #[must_use]
 pub fn indent_lines(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + width * 16);

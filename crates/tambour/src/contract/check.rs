@@ -17,7 +17,7 @@ use crate::span::Place;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TranscriptForm {
-    /// `event:`, `data:` and `id:` lines.
+    /// Server-Sent Events: `event:`, `data:` and `id:` lines.
     Sse,
     /// One event a line.
     JsonLines,
@@ -33,11 +33,11 @@ pub struct StreamCheckOptions {
     pub options: Options,
     /// Form of a transcript; detected if `None`.
     pub form: Option<TranscriptForm>,
-    /// Requirement that each event carries `message_id` and `request_id` (J-030). `None`: only in SSE
-    /// transcripts.
+    /// Requirement that each event carries `message_id` and `request_id` (J-030). `None`: required only in
+    /// SSE transcripts.
     pub envelope: Option<bool>,
-    /// Requirement that the stream ends with `completed` or `error` (J-035). `None`: only in SSE transcripts.
-    /// In any case there may be only one such event, and it must be the last.
+    /// Requirement that the stream ends with `completed` or `error` (J-035). `None`: required only in SSE
+    /// transcripts. In any case there may be only one of these events, and it must be the last.
     pub terminal: Option<bool>,
     /// Sensitive data that queries must not contain (T-048).
     pub privacy: DetectorSet,
@@ -56,7 +56,7 @@ impl Default for StreamCheckOptions {
 }
 
 impl StreamCheckOptions {
-    /// Default options with other general ones, whose profile applies.
+    /// Default options, but with these general ones and their profile.
     #[must_use]
     pub fn new(options: Options) -> StreamCheckOptions {
         StreamCheckOptions { options, ..StreamCheckOptions::default() }
@@ -93,9 +93,10 @@ impl StreamCheckOptions {
 
 /// Checks a stream of events against the contract as it arrives.
 ///
-/// Feed it a transcript with [`push`](StreamChecker::push), or events with [`event`](StreamChecker::push_event) and
-/// [`push_value`](StreamChecker::push_value), but not both. Findings of a transcript have byte offsets into it; findings of a
-/// list have the index of the event as their offset and count events as lines.
+/// Feed it a transcript with [`push`](StreamChecker::push), or events with
+/// [`push_event`](StreamChecker::push_event) and [`push_value`](StreamChecker::push_value), but not both.
+/// Findings of a transcript have byte offsets into it; findings of a list have the index of the event as
+/// their offset and count events as lines.
 ///
 /// ```
 /// use tambour::contract::{StreamCheckOptions, StreamChecker};
@@ -133,7 +134,7 @@ impl StreamChecker {
 
     /// Reads the next event of a list.
     pub fn push_event(&mut self, event: &Event<'_>) {
-        let at = self.core.next_extent();
+        let at = self.core.take_next_extent();
         self.core.push_event(event.name(), event.data().as_object(), None, at);
     }
 
@@ -154,7 +155,7 @@ impl StreamChecker {
         let StreamChecker { mut lines, mut transcript, mut core } = self;
         let end = lines.finish(&mut |line| transcript.push_line(line, &mut core));
         transcript.finish(Extent::empty(end), &mut core);
-        let end = if core.list_len > 0 { core.next_extent().place } else { end };
+        let end = if core.list_len > 0 { core.take_next_extent().place } else { end };
         core.finish(Extent::empty(end))
     }
 }
@@ -201,19 +202,22 @@ const LEGACY_DELTA: &str = "content_delta";
 #[derive(Debug)]
 pub(super) struct CheckerCore {
     options: StreamCheckOptions,
-    /// True if this is a transcript of bytes sent over the network.
+    /// True if the input is an SSE transcript: bytes as sent over the network.
     pub(super) is_wire: bool,
     /// Number of events read from a list.
     list_len: usize,
     order: OrderChecker,
-    /// Name of the terminal event.
+    /// Name of the first terminal event, once it was read.
     terminal: Option<&'static str>,
+    /// Last valid id of an event.
     last_id: Option<u64>,
     /// First event without an id, as long as no event has one.
     first_without_id: Option<Extent>,
+    /// Findings in the order of detection, at most as many as the limit allows, plus one error.
     findings: Vec<Finding>,
+    /// Number of findings beyond the limit.
     unlisted_count: usize,
-    /// True if an error was found.
+    /// True if a finding was an error.
     has_error: bool,
 }
 
@@ -235,7 +239,7 @@ impl CheckerCore {
 
     /// Reads the next event of a list.
     pub(super) fn push_listed(&mut self, event: &Value) {
-        let at = self.next_extent();
+        let at = self.take_next_extent();
         self.push_value(event, at);
     }
 
@@ -280,8 +284,9 @@ impl CheckerCore {
                 reports.push(fault_report(rules::EVENT_UNKNOWN, at, message));
             }
             Some(EventKind::Contract) => {
-                if let Some(part) = fields::check_event(name, data, &self.options.privacy, at, &mut reports) {
-                    self.order.check_contract_event(part, at, &mut reports);
+                if let Some(event) = fields::check_event(name, data, &self.options.privacy, at, &mut reports)
+                {
+                    self.order.check_contract_event(event, at, &mut reports);
                 }
             }
             Some(EventKind::System) => match name {
@@ -292,7 +297,8 @@ impl CheckerCore {
             Some(EventKind::Extension) => self.order.check_extension(name, at, &mut reports),
         }
         if kind.is_some() {
-            self.check_id(matches!(name, "status" | "heartbeat"), name, id, at, &mut reports);
+            let is_control = matches!(name, "status" | "heartbeat");
+            self.check_id(is_control, name, id, at, &mut reports);
         }
         for report in reports {
             self.report(report);
@@ -304,12 +310,12 @@ impl CheckerCore {
         let options = &self.options.options;
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
-        // R-04: a gap is an error only in strict, although nothing is repaired here.
+        // R-04: a gap is an error only in strict. A lenient judgement would keep it an error, since the
+        // checker repairs nothing.
         if finding.code == rules::PHASE_ID_NOT_CONSECUTIVE.code && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }
-        // The first error decides a verdict, so it is listed no matter how many lesser findings came before
-        // it.
+        // The first error decides a verdict, so it is listed even if other findings have used up the limit.
         let is_first_error =
             finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
         if self.findings.len() < limit || is_first_error {
@@ -319,15 +325,15 @@ impl CheckerCore {
         }
     }
 
-    /// Extent of the next event of a list.
-    fn next_extent(&mut self) -> Extent {
+    /// Counts the next event of a list and returns its extent, which is in events instead of bytes and lines.
+    fn take_next_extent(&mut self) -> Extent {
         let index = self.list_len;
         self.list_len += 1;
         let line = u32::try_from(self.list_len).unwrap_or(u32::MAX);
         Extent { place: Place { offset: index, line, column: 1 }, end: index + 1 }
     }
 
-    /// Checks the envelope (J-030).
+    /// Checks that the data of an event has the envelope (J-030). Reports at most one missing field.
     fn check_envelope(
         &self,
         name: &str,
@@ -348,8 +354,8 @@ impl CheckerCore {
         }
     }
 
-    /// Checks the id (J-036). Ids are required only if some event has one: a stream without ids cannot be
-    /// resumed, which is allowed.
+    /// Checks the id of an event (J-036); a control event must have none. Ids are required only if some event
+    /// has one: a stream without ids cannot be resumed, which is allowed.
     fn check_id(
         &mut self,
         is_control: bool,
@@ -401,6 +407,8 @@ impl CheckerCore {
         }
     }
 
+    /// Ends the stream at `end` and returns the findings in its order, or only the deciding one if
+    /// `first_only`.
     fn finish(mut self, end: Extent) -> Vec<Finding> {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);

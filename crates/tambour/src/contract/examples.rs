@@ -16,9 +16,12 @@ pub struct FencedExample<'a> {
     pub line: u32,
     /// Content, without the indentation that the block has in its document.
     pub text: String,
+    /// The whole document.
     markdown: &'a str,
-    /// Opening fence, and offset of the block.
-    fence: (&'a str, usize),
+    /// Opening line of the block, from its fence on, without its line end.
+    fence_line: &'a str,
+    /// Offset of `fence_line` in the document.
+    fence_offset: usize,
     /// Start of each piece of the text: offset in the text, offset in the document.
     pieces: Vec<(usize, usize)>,
 }
@@ -43,7 +46,8 @@ pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
                     line: place.line,
                     text: String::new(),
                     markdown,
-                    fence: (markdown[range.clone()].lines().next().unwrap_or_default(), range.start),
+                    fence_line: markdown[range.clone()].lines().next().unwrap_or_default(),
+                    fence_offset: range.start,
                     pieces: Vec::new(),
                 });
             }
@@ -60,22 +64,24 @@ pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
     out
 }
 
+/// First word of an info string, in lower case; also of the forms `{.json}` and `json,title=x`.
 fn fence_language(info: &str) -> String {
     let info = info.trim_start_matches(['{', '.', ' ']);
     info.split([' ', '\t', ',', '{', '}']).next().unwrap_or_default().to_lowercase()
 }
 
 impl FencedExample<'_> {
-    /// Adds the fence to the text, for contracts that require one around a reply (P-001).
+    /// Adds the fence lines to the text, for contracts that require a fence around a reply (P-001).
     #[must_use]
     pub fn with_fence(mut self) -> Self {
-        let (fence, at) = self.fence;
-        let marks = Fence::parse(fence).map_or("", |(_, info)| &fence[..fence.len() - info.len()]);
-        for piece in &mut self.pieces {
-            piece.0 += fence.len() + 1;
+        let opening_line = self.fence_line;
+        let closing_line = Fence::parse(opening_line)
+            .map_or("", |(_, info)| &opening_line[..opening_line.len() - info.len()]);
+        for (text_offset, _) in &mut self.pieces {
+            *text_offset += opening_line.len() + 1;
         }
-        self.pieces.insert(0, (0, at));
-        self.text = format!("{fence}\n{}{marks}\n", self.text);
+        self.pieces.insert(0, (0, self.fence_offset));
+        self.text = format!("{opening_line}\n{}{closing_line}\n", self.text);
         self
     }
 
@@ -83,6 +89,7 @@ impl FencedExample<'_> {
     #[must_use]
     pub fn relocate(&self, mut finding: Finding) -> Finding {
         let place = Place::START.end_of(&self.markdown[..self.document_offset(finding.span.start)]);
+        // The end is computed from the last byte, since the byte after it may be in another piece.
         let end = match finding.span.end.checked_sub(1) {
             Some(last) if finding.span.end > finding.span.start => self.document_offset(last) + 1,
             _ => place.offset,
@@ -94,11 +101,12 @@ impl FencedExample<'_> {
 
     /// Offset in the document of an offset in the text.
     fn document_offset(&self, at: usize) -> usize {
-        let next = self.pieces.partition_point(|(start, _)| *start <= at);
-        let (start, offset) = match next.checked_sub(1) {
+        let next_piece = self.pieces.partition_point(|(start, _)| *start <= at);
+        let (text_offset, document_offset) = match next_piece.checked_sub(1) {
             Some(index) => self.pieces[index],
-            None => (0, self.fence.1 + self.fence.0.len()),
+            // An empty block has no pieces.
+            None => (0, self.fence_offset + self.fence_line.len()),
         };
-        self.markdown.floor_char_boundary(offset + (at - start))
+        self.markdown.floor_char_boundary(document_offset + (at - text_offset))
     }
 }

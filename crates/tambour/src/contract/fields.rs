@@ -1,4 +1,5 @@
-//! Checks of the fields of contract events (J-002 to J-014), without changing them. The order of events does not belong here.
+//! Checks of the fields of contract events (J-002 to J-014), without changing them. The order of events does
+//! not belong here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,21 +63,25 @@ pub(super) fn check_event(
     })
 }
 
+/// Fields of one contract event, and the list that takes the reports on them. A `row` in its methods is the
+/// row of the specification that a report cites.
 struct ContractFields<'a> {
     name: &'a str,
+    /// Fields, or `None` if they could not be parsed.
     data: Option<&'a Map<String, Value>>,
     extent: Extent,
     out: &'a mut Vec<FindingReport>,
 }
 
 impl<'a> ContractFields<'a> {
-    /// Text of `field`: a non-empty string, for titles and summaries also not blank.
+    /// Text of `field`: a non-empty string, for titles and summaries also not blank. Reports any other
+    /// value and returns `None`; an empty or missing one breaks `empty_rule`.
     fn check_text(&mut self, field: &str, empty_rule: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
-                let is_missing =
+                let is_empty =
                     if empty_rule == rules::DELTA_EMPTY { text.is_empty() } else { text.trim().is_empty() };
-                if !is_missing {
+                if !is_empty {
                     return Some(text);
                 }
                 let message = format!("{field} of {} is empty", self.name);
@@ -94,6 +99,7 @@ impl<'a> ContractFields<'a> {
         None
     }
 
+    /// Id of the phase that starts; reports one that is not a positive integer.
     fn check_phase_id(&mut self) -> PhaseId {
         self.read_id().unwrap_or_else(|| {
             self.out.push(fault_report(
@@ -105,7 +111,8 @@ impl<'a> ContractFields<'a> {
         })
     }
 
-    /// Id of the phase, or `None` if it is readable but no positive integer.
+    /// Id of the phase; `None` if it is missing or not a positive integer. Of an event whose fields could not
+    /// be parsed it is unreadable, which is reported already.
     fn read_id(&self) -> Option<PhaseId> {
         let Some(data) = self.data else { return Some(PhaseId::Unreadable) };
         match data.get("id").and_then(Value::as_u64) {
@@ -114,6 +121,7 @@ impl<'a> ContractFields<'a> {
         }
     }
 
+    /// Reports the first field that is not of the envelope.
     fn reject_fields(&mut self, row: &'static str) {
         let Some(data) = self.data else { return };
         if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
@@ -122,6 +130,7 @@ impl<'a> ContractFields<'a> {
         }
     }
 
+    /// Checks the array `queries` and the strings in it.
     fn check_queries(&mut self, privacy: &DetectorSet) {
         let Some(data) = self.data else { return };
         let list = data.get("queries");
@@ -141,7 +150,7 @@ impl<'a> ContractFields<'a> {
     }
 }
 
-/// Checks plain text of one or two sentences (J-002).
+/// Checks that a summary is plain text of one or two sentences (J-002).
 fn check_summary(text: &str, at: Extent, out: &mut Vec<FindingReport>) {
     if let Some(tag) = find_tag(text) {
         let message = format!("serp_summary holds the tag {}", quote_name(tag));
@@ -165,10 +174,11 @@ fn find_tag(text: &str) -> Option<&str> {
         let start = from + offset;
         let tag_text = &text[start + 1..];
         let name = tag_text.strip_prefix('/').unwrap_or(tag_text);
+        let slash_len = tag_text.len() - name.len();
         let end = tag_text.find(['<', '>']);
         if name.starts_with(|c: char| c.is_ascii_alphabetic())
             && let Some(end) = end.filter(|&end| tag_text.as_bytes()[end] == b'>')
-            && is_tag_content(name[..end - (tag_text.len() - name.len())].trim_end_matches('/'))
+            && is_tag_content(name[..end - slash_len].trim_end_matches('/'))
         {
             return Some(&text[start..start + end + 2]);
         }
@@ -180,23 +190,24 @@ fn find_tag(text: &str) -> Option<&str> {
 /// Returns whether `text`, the inside of a tag, is a name with or without attributes, unlike in
 /// `<https://a.b>`.
 fn is_tag_content(text: &str) -> bool {
-    let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
-    let rest = text.trim_start_matches(name);
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)) && !text.contains("//")
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
+    let attributes = text.trim_start_matches(is_name_char);
+    (attributes.is_empty() || attributes.starts_with(char::is_whitespace)) && !text.contains("//")
 }
 
-/// Lower bound of the number of sentences: an ideographic mark always ends one, a Latin mark only before
-/// white space and a letter that begins a sentence.
+/// Lower bound of the number of sentences: an ideographic mark always ends one, a Latin mark only at the end
+/// of the text, or before white space and a letter that may begin a sentence.
 fn count_sentences(text: &str) -> usize {
     let mut count = 0;
-    let mut pending = false;
-    let mut rest = text.trim().chars().peekable();
-    while let Some(c) = rest.next() {
+    // True if the current sentence has a letter or digit.
+    let mut has_words = false;
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
         let is_end = match c {
             '。' | '！' | '？' => true,
-            '.' | '!' | '?' => match rest.peek() {
+            '.' | '!' | '?' => match chars.peek() {
                 None => true,
-                Some(next) if next.is_whitespace() => rest
+                Some(next) if next.is_whitespace() => chars
                     .clone()
                     .find(|c| !c.is_whitespace())
                     .is_some_and(|c| c.is_uppercase() || !c.is_ascii()),
@@ -204,14 +215,14 @@ fn count_sentences(text: &str) -> usize {
             },
             _ => false,
         };
-        if is_end && pending {
+        if is_end && has_words {
             count += 1;
-            pending = false;
+            has_words = false;
         } else if c.is_alphanumeric() {
-            pending = true;
+            has_words = true;
         }
     }
-    count + usize::from(pending)
+    count + usize::from(has_words)
 }
 
 /// A name from the stream for a message: quoted and shortened.
@@ -219,7 +230,8 @@ pub(super) fn quote_name(text: &str) -> String {
     format!("`{}`", clip(text, 40))
 }
 
-/// Reports faults of the queries of an event, unchanged (J-004, J-005).
+/// Reports faults of the queries of an event, which starts at `place` and ends at offset `end`, without
+/// changing them (J-004, J-005).
 pub fn check_queries(
     queries: &[&str],
     privacy: &DetectorSet,
@@ -230,7 +242,8 @@ pub fn check_queries(
     let mut report = |rule: &'static Rule, message: String| {
         out.push(cite_event_row(FindingReport::new(rule, place, end, message)));
     };
-    let mut before: HashMap<String, HashSet<&str>> = HashMap::new();
+    // Spellings of the queries read so far, by their lower-case form.
+    let mut spellings_by_query: HashMap<String, HashSet<&str>> = HashMap::new();
     for (index, query) in queries.iter().enumerate() {
         let number = index + 1;
         let trimmed = query.trim();
@@ -238,17 +251,17 @@ pub fn check_queries(
             report(query_rules::SERP_QUERY_EMPTY, format!("query {number} is blank"));
             continue;
         }
-        if let Some(found) = privacy.find_first(query) {
+        if let Some(sensitive) = privacy.find_first(query) {
             report(
                 query_rules::SERP_QUERY_SENSITIVE,
-                format!("query {number} holds sensitive data: {}", found.kind),
+                format!("query {number} holds sensitive data: {}", sensitive.kind),
             );
         }
         let length = query.chars().count();
         if length > MAX_QUERY_CHARS {
             report(query_rules::SERP_QUERY_TOO_LONG, format!("query {number} has {length} characters"));
         }
-        let spellings = before.entry(trimmed.to_lowercase()).or_default();
+        let spellings = spellings_by_query.entry(trimmed.to_lowercase()).or_default();
         let has_other_spelling = !spellings.is_empty();
         if !spellings.insert(trimmed) {
             report(query_rules::SERP_QUERIES_DUPLICATE, format!("query {number} repeats another one"));

@@ -1,7 +1,8 @@
-//! Contract of outgoing streams.
+//! Checker of outgoing event streams against the contract of events. It also finds the fenced examples of
+//! documents.
 //!
-//! The [`StreamChecker`] is written from the grammar of the specification, independently of the sequencer, so that
-//! each can test the other. Producing the order of events does not belong here.
+//! The [`StreamChecker`] is written from the grammar of the specification, independently of the sequencer, so
+//! that each can test the other. Producing the order of events does not belong here.
 
 mod check;
 mod examples;
@@ -19,7 +20,7 @@ pub(crate) use rules::RULES;
 
 use crate::span::Place;
 
-/// Extent of an event or a line.
+/// Extent of an event or a line in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Place of the start.

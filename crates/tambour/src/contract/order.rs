@@ -1,11 +1,12 @@
-//! Checks of the order of contract events (J-015 to J-024), by counting.
+//! Checks of the order of contract events (J-015 to J-024).
 //!
 //! ```text
-//! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
+//! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?
+//! final_end
 //! ```
 //!
-//! Each rule looks at the events seen so far instead of a state: one misplaced event gives one finding and
-//! does not affect the rules for the events around it.
+//! Each rule looks at the events seen so far, not at a position in the grammar: one misplaced event gives one
+//! finding and does not affect the rules for the events around it.
 
 use std::collections::HashSet;
 
@@ -13,7 +14,7 @@ use super::Extent;
 use super::rules;
 use crate::finding::{FindingReport, Rule};
 
-/// A contract event.
+/// A contract event, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContractEvent {
     SerpSummary,
@@ -31,13 +32,14 @@ pub(super) enum ContractEvent {
 pub(super) enum PhaseId {
     /// A positive integer.
     Known(u64),
-    /// Unreadable; reported separately, with no further findings.
+    /// Missing, not a positive integer, or in fields that could not be parsed.
     Unreadable,
 }
 
-/// Events seen so far.
+/// Checker of the order of events: the events seen so far.
 #[derive(Debug, Default)]
 pub(super) struct OrderChecker {
+    /// True if a stream may have no thinking at all.
     allow_missing_thinking: bool,
     /// True if any contract event other than `serp_summary` was seen.
     has_body: bool,
@@ -47,24 +49,28 @@ pub(super) struct OrderChecker {
     first_orphan: Option<Extent>,
     /// Extension events before any `thinking_start`, until it is known whether one follows.
     early_extensions: Vec<(Extent, String)>,
+    /// Number of `phase_start` events.
     phase_count: usize,
     first_phase: Option<Extent>,
+    /// Id of the last `phase_start`.
     current_phase: Option<PhaseId>,
     started_phases: HashSet<u64>,
     has_thinking_end: bool,
     has_final_delta: bool,
     queries: QueriesStage,
+    /// First `final_end`.
     final_end: Option<Extent>,
 }
 
-/// `serp_queries` so far.
+/// Position relative to `serp_queries`.
 #[derive(Clone, Copy, Debug, Default)]
 enum QueriesStage {
+    /// No `serp_queries` so far.
     #[default]
     Absent,
-    /// Only `final_end` may follow.
+    /// Directly after this `serp_queries`: only `final_end` may follow.
     Open(Extent),
-    /// Another event followed.
+    /// After another event that followed it.
     Past,
 }
 
@@ -76,22 +82,23 @@ impl OrderChecker {
     /// Checks the next contract event.
     pub(super) fn check_contract_event(
         &mut self,
-        part: ContractEvent,
+        event: ContractEvent,
         at: Extent,
         out: &mut Vec<FindingReport>,
     ) {
-        if !matches!(part, ContractEvent::SerpQueries | ContractEvent::FinalEnd)
+        if !matches!(event, ContractEvent::SerpQueries | ContractEvent::FinalEnd)
             && let QueriesStage::Open(queries) = self.queries
         {
             self.queries = QueriesStage::Past;
             out.push(misplaced_queries(queries, "serp_queries is followed by an event other than final_end"));
         }
-        let is_after_final = self.final_end.is_some() && part != ContractEvent::FinalEnd;
+        // The checks below get this flag, so that they report no second fault of order.
+        let is_after_final = self.final_end.is_some() && event != ContractEvent::FinalEnd;
         if is_after_final {
-            let message = format!("{} after final_end", part.name());
+            let message = format!("{} after final_end", event.name());
             out.push(fault_report(rules::EVENT_AFTER_FINAL_END, at, message));
         }
-        match part {
+        match event {
             ContractEvent::SerpSummary => self.check_serp_summary(at, is_after_final, out),
             ContractEvent::ThinkingStart => self.check_thinking_start(at, is_after_final, out),
             ContractEvent::PhaseStart(id) => self.check_phase_start(id, at, is_after_final, out),
@@ -110,7 +117,7 @@ impl OrderChecker {
                 }
             }
         }
-        self.has_body |= part != ContractEvent::SerpSummary;
+        self.has_body |= event != ContractEvent::SerpSummary;
     }
 
     /// Checks an extension event. Only its position matters; it does not affect contract events (X-010).
@@ -123,30 +130,31 @@ impl OrderChecker {
         }
     }
 
-    /// Checks the end of the stream; `is_failed` is whether its terminal event was `error`.
+    /// Checks the end of the stream at `end`; `is_failed`: its terminal event was `error`.
     pub(super) fn finish(&mut self, is_failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
         if !self.has_events() && is_failed {
             return; // X-001: failed before its first contract event.
         }
-        let close = self.final_end.unwrap_or(end);
-        let no_thinking = !self.has_thinking_start && self.first_orphan.is_none();
-        if !(self.allow_missing_thinking && no_thinking) {
+        // Events that should have come before `final_end` are reported there.
+        let missing_at = self.final_end.unwrap_or(end);
+        if !self.is_thinking_omitted() {
             if !self.has_thinking_start {
                 out.push(fault_report(
                     rules::THINKING_START_MISSING,
-                    self.first_orphan.unwrap_or(close),
+                    self.first_orphan.unwrap_or(missing_at),
                     "no thinking_start",
                 ));
             }
+            // With a `thinking_end` the missing phase was reported there.
             if self.phase_count == 0 && !self.has_thinking_end {
-                out.push(fault_report(rules::PHASE_MISSING, close, "thinking without a phase"));
+                out.push(fault_report(rules::PHASE_MISSING, missing_at, "thinking without a phase"));
             }
             if !self.has_thinking_end {
-                out.push(fault_report(rules::THINKING_END_MISSING, close, "no thinking_end"));
+                out.push(fault_report(rules::THINKING_END_MISSING, missing_at, "no thinking_end"));
             }
         }
         if !self.has_final_delta {
-            out.push(fault_report(rules::FINAL_DELTA_MISSING, close, "no final_delta"));
+            out.push(fault_report(rules::FINAL_DELTA_MISSING, missing_at, "no final_delta"));
         }
         if self.final_end.is_none() {
             out.push(fault_report(rules::FINAL_END_MISSING, end, "no final_end"));
@@ -156,9 +164,14 @@ impl OrderChecker {
         }
     }
 
-    /// Returns true if any contract event was seen.
+    /// Returns whether any contract event was seen.
     fn has_events(&self) -> bool {
         self.has_summary || self.has_body
+    }
+
+    /// Returns whether the stream has no event of a thinking so far, and may lack one.
+    fn is_thinking_omitted(&self) -> bool {
+        self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none()
     }
 
     fn check_serp_summary(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
@@ -197,7 +210,7 @@ impl OrderChecker {
         }
     }
 
-    /// Records the first event of a thinking that was not started.
+    /// Records an event of a thinking that was not started, if it is the first.
     fn record_orphan(&mut self, at: Extent) {
         if !self.has_thinking_start && self.first_orphan.is_none() {
             self.first_orphan = Some(at);
@@ -217,12 +230,12 @@ impl OrderChecker {
         }
         if let PhaseId::Known(id) = id {
             match self.current_phase {
-                Some(PhaseId::Known(before)) if id <= before => {
-                    let message = format!("phase id {id} after {before}");
+                Some(PhaseId::Known(previous)) if id <= previous => {
+                    let message = format!("phase id {id} after {previous}");
                     out.push(fault_report(rules::PHASE_ID_NOT_INCREASING, at, message));
                 }
-                Some(PhaseId::Known(before)) if id - before > 1 => {
-                    let message = format!("phase id {id} after {before}");
+                Some(PhaseId::Known(previous)) if id - previous > 1 => {
+                    let message = format!("phase id {id} after {previous}");
                     out.push(fault_report(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
                 }
                 None if id != 1 => {
@@ -260,7 +273,7 @@ impl OrderChecker {
                 out.push(fault_report(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta without a readable id"));
             }
             (Some(PhaseId::Known(current)), PhaseId::Known(id)) if id != current => {
-                let (code, message) = if self.started_phases.contains(&id) {
+                let (rule, message) = if self.started_phases.contains(&id) {
                     (rules::PHASE_DELTA_NOT_CURRENT, format!("phase_delta for phase {id} in phase {current}"))
                 } else {
                     (
@@ -268,7 +281,7 @@ impl OrderChecker {
                         format!("phase_delta for phase {id}, which was never started"),
                     )
                 };
-                out.push(fault_report(code, at, message));
+                out.push(fault_report(rule, at, message));
             }
             _ => {}
         }
@@ -288,9 +301,8 @@ impl OrderChecker {
 
     fn check_final_delta(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
         // One finding for the answer, not one for each delta.
-        let is_thinking_skipped =
-            self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none();
-        if !self.has_thinking_end && !self.has_final_delta && !is_thinking_skipped && !is_after_final {
+        let is_first_delta = !self.has_final_delta;
+        if is_first_delta && !self.has_thinking_end && !self.is_thinking_omitted() && !is_after_final {
             out.push(fault_report(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
         }
         self.has_final_delta = true;
@@ -303,6 +315,7 @@ impl OrderChecker {
         if is_after_final {
             out.push(misplaced_queries(at, "serp_queries after final_end"));
         }
+        // Only the first of several in a row is reported if it is misplaced.
         self.queries = match self.queries {
             QueriesStage::Open(first) => QueriesStage::Open(first),
             QueriesStage::Absent | QueriesStage::Past if is_after_final => QueriesStage::Past,
@@ -312,6 +325,7 @@ impl OrderChecker {
 }
 
 impl ContractEvent {
+    /// Name of the event in the stream.
     fn name(self) -> &'static str {
         match self {
             ContractEvent::SerpSummary => "serp_summary",
@@ -326,7 +340,7 @@ impl ContractEvent {
     }
 }
 
-/// Report on the main row of `rule`.
+/// Report of a fault against `rule`, citing the rule's first row of the specification.
 pub(super) fn fault_report(rule: &'static Rule, at: Extent, message: impl Into<String>) -> FindingReport {
     FindingReport::new(rule, at.place, at.end, message)
 }

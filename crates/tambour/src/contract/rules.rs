@@ -1,5 +1,5 @@
-//! Rules of event streams. Examples are whole transcripts: JSON Lines, or SSE if framing matters. A test runs
-//! the checker on each example.
+//! Rules of event streams. Their examples are complete transcripts: JSON Lines, or SSE if framing matters. A
+//! test runs the checker on each example.
 
 use crate::finding::rules;
 
@@ -23,7 +23,7 @@ macro_rules! sse {
     };
 }
 
-// Sections of the examples, so that each example shows only its own fault.
+// Sections of correct streams, from which the examples are built so that each shows only its own fault.
 macro_rules! phase1 {
     () => {
         concat!(
@@ -68,6 +68,7 @@ macro_rules! sse_good {
     };
 }
 
+// Correct streams.
 const GOOD: &str = good!();
 const SSE_GOOD: &str = concat!(sse_good!(), sse!("completed"));
 const WITH_SUMMARY: &str = concat!(ev!("serp_summary", "\"text\":\"A plan is wanted.\""), good!());

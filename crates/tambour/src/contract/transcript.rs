@@ -1,5 +1,5 @@
-//! Reader of transcripts: splits their bytes into lines, for any chunking, and turns the lines of an SSE stream, JSON
-//! Lines or a JSON array into events.
+//! Reader of transcripts: splits their bytes, in chunks of any size, into lines, and turns the lines of an
+//! SSE stream, of JSON Lines or of a JSON array into events.
 
 use serde_json::Value;
 
@@ -15,10 +15,11 @@ use crate::span::Place;
 pub(super) struct TranscriptReader {
     /// Most bytes of the data of one event, or of an array.
     limit: usize,
-    /// Form, decided by the first non-blank line unless it was given.
+    /// Form, decided by the first non-blank line unless the caller chose one.
     form: Option<TranscriptForm>,
+    /// True before the first line.
     is_first_line: bool,
-    block: SseEventLines,
+    sse_event: SseEventLines,
     array: EventArray,
 }
 
@@ -27,12 +28,19 @@ pub(super) struct TranscriptReader {
 struct SseEventLines {
     /// Extent from the first line to the last; `None` before the first.
     extent: Option<Extent>,
+    /// Number of `event:` lines.
     event_lines: usize,
+    /// Value of the first `event:` line.
     name: Vec<u8>,
+    /// Number of `data:` lines.
     data_lines: usize,
+    /// Values of the `data:` lines, joined by line feeds.
     data: Vec<u8>,
+    /// True if a line or the data exceeds the limit.
     is_overlong: bool,
+    /// Value of the last `id:` line.
     id: Option<Vec<u8>>,
+    /// True if there is a `retry:` line.
     has_retry: bool,
 }
 
@@ -42,7 +50,7 @@ impl TranscriptReader {
             limit,
             form,
             is_first_line: true,
-            block: SseEventLines::default(),
+            sse_event: SseEventLines::default(),
             array: EventArray::default(),
         }
     }
@@ -79,7 +87,7 @@ impl TranscriptReader {
         match self.form {
             Some(TranscriptForm::Sse) => {
                 core.is_wire = true;
-                if let Some(at) = self.block.extent {
+                if let Some(at) = self.sse_event.extent {
                     let message = "the stream ends without the blank line that sends its last event";
                     core.report(fault_report(rules::SSE_UNTERMINATED, at, message));
                     self.dispatch(core);
@@ -90,6 +98,7 @@ impl TranscriptReader {
         }
     }
 
+    /// Reads a line of an SSE transcript.
     fn push_sse_line(&mut self, line: TranscriptLine<'_>, core: &mut CheckerCore) {
         if line.bytes.is_empty() {
             return self.dispatch(core);
@@ -97,8 +106,8 @@ impl TranscriptReader {
         if line.bytes[0] == b':' {
             return;
         }
-        let block = &mut self.block;
-        block.extent = Some(match block.extent {
+        let event = &mut self.sse_event;
+        event.extent = Some(match event.extent {
             None => line.extent,
             Some(at) => Extent { end: line.extent.end, ..at },
         });
@@ -107,27 +116,27 @@ impl TranscriptReader {
             None => (line.bytes, &[][..]),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
-        block.is_overlong |= line.is_overlong;
+        event.is_overlong |= line.is_overlong;
         match field {
             b"event" => {
-                block.event_lines += 1;
-                if block.event_lines == 1 {
-                    block.name = value.to_vec();
+                event.event_lines += 1;
+                if event.event_lines == 1 {
+                    event.name = value.to_vec();
                 }
             }
             b"data" => {
-                block.data_lines += 1;
-                if block.data_lines > 1 {
-                    block.data.push(b'\n');
+                event.data_lines += 1;
+                if event.data_lines > 1 {
+                    event.data.push(b'\n');
                 }
-                if block.data.len() + value.len() > self.limit {
-                    block.is_overlong = true;
+                if event.data.len() + value.len() > self.limit {
+                    event.is_overlong = true;
                 } else {
-                    block.data.extend_from_slice(value);
+                    event.data.extend_from_slice(value);
                 }
             }
-            b"id" => block.id = Some(value.to_vec()),
-            b"retry" => block.has_retry = true,
+            b"id" => event.id = Some(value.to_vec()),
+            b"retry" => event.has_retry = true,
             _ => {
                 let message = format!("{} is not an SSE field", quote_name(&String::from_utf8_lossy(field)));
                 core.report(fault_report(rules::SSE_FRAMING, line.extent, message));
@@ -137,38 +146,38 @@ impl TranscriptReader {
 
     /// Handles the blank line that ends an event.
     fn dispatch(&mut self, core: &mut CheckerCore) {
-        let block = std::mem::take(&mut self.block);
-        let Some(at) = block.extent else { return };
-        if block.event_lines == 0 && block.data_lines == 0 && block.id.is_none() {
-            return; // Only `retry`, or lines that have their finding.
+        let event = std::mem::take(&mut self.sse_event);
+        let Some(at) = event.extent else { return };
+        if event.event_lines == 0 && event.data_lines == 0 && event.id.is_none() {
+            return; // Only `retry`, or unknown fields, which are reported already.
         }
-        let framing = match (block.event_lines, block.data_lines) {
+        let framing_fault = match (event.event_lines, event.data_lines) {
             (1, 1) => None,
             (0, _) => Some("an event without an `event:` line"),
             (_, 0) => Some("an event without a `data:` line"),
             (1, _) => Some("an event with several `data:` lines"),
             _ => Some("an event with several `event:` lines"),
         };
-        if let Some(message) = framing {
+        if let Some(message) = framing_fault {
             core.report(fault_report(rules::SSE_FRAMING, at, message));
         }
-        let value = if block.is_overlong {
+        let value = if event.is_overlong {
             core.report(fault_report(rules::LIMIT_EXCEEDED, at, "an event is longer than the limit"));
             None
-        } else if block.data_lines == 0 {
+        } else if event.data_lines == 0 {
             None
         } else {
-            parse_event(&block.data, at, core)
+            parse_event(&event.data, at, core)
         };
-        let id = block.id.map(|id| String::from_utf8_lossy(&id).into_owned());
-        if block.event_lines == 0 {
+        let id = event.id.map(|id| String::from_utf8_lossy(&id).into_owned());
+        if event.event_lines == 0 {
             // The name in the data is used instead, so that one missing line gives one finding.
             if let Some(value) = value.filter(|value| value.get("event").is_some()) {
                 core.push_value(&value, at);
             }
             return;
         }
-        let name = String::from_utf8_lossy(&block.name);
+        let name = String::from_utf8_lossy(&event.name);
         if !matches!(value, None | Some(Value::Object(_))) {
             core.report(fault_report(rules::EVENT_SHAPE, at, "the data of an event is not a JSON object"));
         }
@@ -181,17 +190,20 @@ impl TranscriptReader {
 struct EventArray {
     /// Bytes of the array, at the same distances as in the transcript.
     bytes: Vec<u8>,
-    /// Offset of each line in the bytes, and its place.
+    /// Start of each line: offset in `bytes`, and place in the transcript.
     lines: Vec<(usize, Place)>,
+    /// True if a line or the array exceeds the limit; the bytes after it are not kept.
     is_overlong: bool,
 }
 
 impl EventArray {
+    /// Adds a line of the array.
     fn push_line(&mut self, line: TranscriptLine<'_>, limit: usize) {
         let place = line.extent.place;
-        let first = self.lines.first().map_or(place.offset, |(_, first)| first.offset);
-        let at = place.offset - first;
+        let array_offset = self.lines.first().map_or(place.offset, |(_, first)| first.offset);
+        let at = place.offset - array_offset;
         self.is_overlong |= line.is_overlong || at + line.bytes.len() >= limit;
+        // The first line is kept in any case: it has the place of the report.
         if self.is_overlong && !self.lines.is_empty() {
             return;
         }
@@ -203,6 +215,7 @@ impl EventArray {
         }
     }
 
+    /// Parses the array and passes its events on.
     fn finish(&self, end: Extent, core: &mut CheckerCore) {
         let start = self.lines.first().map_or(end.place, |(_, place)| *place);
         let extent = Extent { place: start, end: end.end };
@@ -216,7 +229,7 @@ impl EventArray {
         match serde_json::from_slice::<Vec<Value>>(&self.bytes) {
             Ok(events) => {
                 let mut lines = self.lines.iter().peekable();
-                // Last computed place, and its offset in the bytes.
+                // Nearest known position before the event: offset in `bytes`, and place.
                 let mut base = (0, start);
                 for (event, (from, to)) in events.iter().zip(item_ranges(&self.bytes)) {
                     while let Some(line) = lines.next_if(|(at, _)| *at <= from) {
@@ -239,7 +252,7 @@ impl EventArray {
 /// Byte range of each item of a JSON array.
 fn item_ranges(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let (mut depth, mut is_in_string, mut is_escaped) = (0usize, false, false);
-    // Current item, up to its last byte that is not white space.
+    // Range of the current item, up to its last byte that is not white space.
     let mut item: Option<(usize, usize)> = None;
     array.iter().enumerate().filter_map(move |(at, &byte)| {
         if is_in_string {
@@ -259,6 +272,7 @@ fn item_ranges(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
                 b' ' | b'\t' | b'\r' | b'\n' => return None,
                 _ => {}
             }
+            // The bracket that opens the array itself.
             if depth == 1 && byte == b'[' && item.is_none() {
                 return None;
             }
@@ -268,6 +282,7 @@ fn item_ranges(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
+/// Reads a line of JSON Lines; blank ones are skipped.
 fn read_json_line(line: TranscriptLine<'_>, core: &mut CheckerCore) {
     if line.bytes.trim_ascii().is_empty() {
         return;
@@ -279,6 +294,7 @@ fn read_json_line(line: TranscriptLine<'_>, core: &mut CheckerCore) {
     }
 }
 
+/// Parses an event, or the data of one; reports a fault and returns `None` if it is not JSON.
 fn parse_event(bytes: &[u8], at: Extent, core: &mut CheckerCore) -> Option<Value> {
     if std::str::from_utf8(bytes).is_err() {
         core.report(fault_report(rules::EVENT_JSON, at, "an event is not UTF-8"));
@@ -297,14 +313,16 @@ fn parse_event(bytes: &[u8], at: Extent, core: &mut CheckerCore) -> Option<Value
     }
 }
 
-/// Parts of an event in JSON form: name, data and id.
+/// Parts of an event in JSON form.
 pub(super) struct EventParts<'a> {
     pub(super) name: &'a str,
+    /// Fields, or `None` if they are not an object, which is reported already.
     pub(super) data: Option<std::borrow::Cow<'a, serde_json::Map<String, Value>>>,
     pub(super) id: Option<String>,
 }
 
-/// Reads `{"event": NAME, "data": {...}}`, or the flat form with fields beside the name (J-050).
+/// Reads `{"event": NAME, "data": {...}}`, or the flat form with fields beside the name (J-050). Reports a
+/// value without a name and returns `None`.
 pub(super) fn split_event<'a>(
     value: &'a Value,
     at: Extent,
@@ -354,13 +372,15 @@ pub(super) fn split_event<'a>(
 pub(super) struct TranscriptLines {
     /// Most bytes of a line that are kept.
     limit: usize,
+    /// Kept bytes of the current line.
     buffer: Vec<u8>,
-    /// Bytes and scalar values of the open line, kept or not.
+    /// Number of bytes of the current line, kept or not.
     length: usize,
+    /// Number of Unicode scalar values of the current line, kept or not.
     scalar_count: u32,
-    /// Start of the open line.
+    /// Start of the current line.
     place: Place,
-    /// The last byte was a carriage return: a line feed after it belongs to the same line end.
+    /// True if the last byte was a carriage return: a line feed after it belongs to the same line end.
     is_after_cr: bool,
 }
 
@@ -386,7 +406,7 @@ impl TranscriptLines {
     }
 
     /// Reads the next bytes and passes on each completed line.
-    pub(super) fn push(&mut self, mut bytes: &[u8], line: &mut dyn FnMut(TranscriptLine<'_>)) {
+    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(TranscriptLine<'_>)) {
         while let Some(&first) = bytes.first() {
             if std::mem::take(&mut self.is_after_cr) && first == b'\n' {
                 self.place = Place { offset: self.place.offset + 1, line: self.place.line + 1, column: 1 };
@@ -397,8 +417,8 @@ impl TranscriptLines {
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             self.append(piece);
             let Some(end) = end else { return };
-            self.end_line(line);
-            // Only line feeds count as line ends here, as in all places (`Place`).
+            self.end_line(out);
+            // A carriage return ends a line of the transcript, but places count only line feeds ([`Place`]).
             self.place = if bytes[end] == b'\n' {
                 Place { offset: self.place.offset + 1, line: self.place.line + 1, column: 1 }
             } else {
@@ -410,25 +430,27 @@ impl TranscriptLines {
     }
 
     /// Passes on the last line if its end is missing; returns the place of the end.
-    pub(super) fn finish(&mut self, line: &mut dyn FnMut(TranscriptLine<'_>)) -> Place {
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(TranscriptLine<'_>)) -> Place {
         if self.length > 0 {
-            self.end_line(line);
+            self.end_line(out);
         }
         self.place
     }
 
+    /// Appends bytes to the current line.
     fn append(&mut self, piece: &[u8]) {
         let room = self.limit.saturating_sub(self.buffer.len());
         self.buffer.extend_from_slice(&piece[..room.min(piece.len())]);
         self.length += piece.len();
-        // Bytes of the form 0b10xxxxxx continue a scalar value.
+        // Counts the first byte of each scalar value: the others have the form 0b10xxxxxx, below -64 as `i8`.
         self.scalar_count += piece.iter().map(|&byte| u32::from(byte as i8 >= -64)).sum::<u32>();
     }
 
-    fn end_line(&mut self, line: &mut dyn FnMut(TranscriptLine<'_>)) {
+    /// Passes on the current line and begins the next one at its end.
+    fn end_line(&mut self, out: &mut dyn FnMut(TranscriptLine<'_>)) {
         let end = self.place.offset + self.length;
         let extent = Extent { place: self.place, end };
-        line(TranscriptLine { bytes: &self.buffer, extent, is_overlong: self.length > self.buffer.len() });
+        out(TranscriptLine { bytes: &self.buffer, extent, is_overlong: self.length > self.buffer.len() });
         self.place =
             Place { offset: end, column: self.place.column.saturating_add(self.scalar_count), ..self.place };
         self.buffer.clear();

@@ -1,10 +1,13 @@
 //! The dialect `auto`: detects how a reply is written (J-054, X-013).
 //!
-//! At most `limits.detect` bytes of non-blank text are read before the decision; until then nothing is
-//! emitted. Only an object with the first key of a dialect, and no other key so far, is read up to its next
-//! key or up to `limits.hold`; in doubt the reply is text (R-91). A reply once read as plain stays plain.
-//! Reasoning in a field of its own that arrives before the decision waits too, because it is the thinking of
-//! a plain reply and a draft beside any other (X-012); beyond `limits.hold` it becomes a draft.
+//! `limits.detect` bytes of non-blank text, called the window, are read before the decision; until then
+//! nothing is emitted. The window grows, up to `limits.hold`, only while an object may still get the keys of
+//! a dialect or the text after a tag decides about it; in doubt the reply is text (R-91). A reply once read
+//! as plain stays plain.
+//!
+//! Reasoning in a separate field of the upstream that arrives before the decision waits too, because it is
+//! the thinking of a plain reply, but a draft beside a reply of any other dialect (X-012). Beyond
+//! `limits.hold` it becomes a draft.
 
 use std::sync::Arc;
 
@@ -32,22 +35,23 @@ struct AutoReader {
     options: Arc<Options>,
     /// Text received before the decision.
     buffer: String,
-    /// Bytes of `seen` that are not blank.
+    /// Bytes of `buffer` that are not white space.
     nonblank_len: usize,
-    /// Value of `filled` at the last look, and whether a line ended there: further white space adds no
-    /// evidence.
+    /// Value of `nonblank_len` at the last examination, and whether a line ended there: further white space
+    /// adds no evidence.
     examined_len: usize,
     examined_newline: bool,
     /// Set if the next non-blank character adds evidence.
     next_char_decides: bool,
-    /// Non-blank bytes after which the decision is due, and whether that limit was reached before without
-    /// one.
+    /// Value of `nonblank_len` at which the decision is due, and whether it was raised because an examination
+    /// at that length gave no decision.
     window: usize,
     is_window_extended: bool,
     /// Reasoning received before the decision.
     reasoning: String,
     /// Set once the reasoning has exceeded the hold limit and become a draft.
     is_reasoning_drafted: bool,
+    /// Reader of the detected dialect; `None` before the decision.
     reader: Option<Box<dyn Dialect>>,
 }
 
@@ -68,15 +72,18 @@ impl AutoReader {
         }
     }
 
-    /// Share of the reply that has been received.
+    /// Returns the share of the reply that has been received.
     fn extent(&self) -> PrefixExtent {
-        match self.nonblank_len >= self.window {
-            _ if self.buffer.len() + self.reasoning.len() >= self.options.limits.hold => PrefixExtent::All,
-            true => PrefixExtent::Window,
-            false => PrefixExtent::Part,
+        if self.buffer.len() + self.reasoning.len() >= self.options.limits.hold {
+            PrefixExtent::All
+        } else if self.nonblank_len >= self.window {
+            PrefixExtent::Window
+        } else {
+            PrefixExtent::Part
         }
     }
 
+    /// Creates the reader of the detected dialect and passes all buffered input to it.
     fn decide(&mut self, verdict: OpeningVerdict, out: &mut dyn IntentSink) {
         let reasoning = std::mem::take(&mut self.reasoning);
         let mut reader = match verdict {
@@ -106,6 +113,7 @@ impl Dialect for AutoReader {
             self.buffer.push(c);
             self.nonblank_len += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let extent = self.extent();
+            // Characters that end a tag, a mark, a string, a key, a value or a line.
             let is_decisive = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
                 || (!c.is_whitespace() && self.next_char_decides);
             let must_examine = match extent {
@@ -125,20 +133,20 @@ impl Dialect for AutoReader {
                 OpeningVerdict::Unknown
             };
             if extent == PrefixExtent::Window && verdict == OpeningVerdict::Unknown {
-                // The next look comes at twice the length, so that the work stays linear.
+                // The next examination comes at twice the length, so that the work stays linear.
                 (self.window, self.is_window_extended) = (self.window.saturating_mul(2), true);
             }
             if verdict != OpeningVerdict::Unknown || extent == PrefixExtent::All {
-                let mut rest = &text[at + c.len_utf8()..];
-                if rest.len() <= self.options.limits.delta {
-                    // Joined with the held text it makes one chunk.
-                    self.buffer.push_str(std::mem::take(&mut rest));
+                let mut unread = &text[at + c.len_utf8()..];
+                if unread.len() <= self.options.limits.delta {
+                    // A short remainder reaches the reader in one chunk with the buffered text.
+                    self.buffer.push_str(std::mem::take(&mut unread));
                 }
                 self.decide(verdict, out);
                 if let Some(reader) = &mut self.reader
-                    && !rest.is_empty()
+                    && !unread.is_empty()
                 {
-                    reader.push_text(rest, out);
+                    reader.push_text(unread, out);
                 }
                 return;
             }
@@ -148,7 +156,7 @@ impl Dialect for AutoReader {
     fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         match &mut self.reader {
             Some(reader) => reader.push_reasoning(text, out),
-            // A model that reasons in a field of its own may still write any dialect.
+            // A model whose reasoning comes in a separate field may still write any dialect.
             None => {
                 self.reasoning.push_str(text);
                 self.is_reasoning_drafted |= self.held_bytes() > self.options.limits.hold;

@@ -31,14 +31,21 @@ pub(super) enum CallRefusalReason {
     DoubtfulValue(Doubt),
 }
 
-/// Rules of a dialect that a call may break.
+/// Rules of a dialect that a call may break, by [`CallRefusalReason`].
 pub(super) struct CallRules {
+    /// The tool exists.
     pub(super) unknown: &'static Rule,
+    /// The caller may use the tool.
     pub(super) forbidden: &'static Rule,
+    /// The arguments satisfy the schema.
     pub(super) arguments: &'static Rule,
+    /// Arguments are present where the schema requires some.
     pub(super) no_arguments: &'static Rule,
+    /// No value is the guess of a repair.
     pub(super) guessed: &'static Rule,
+    /// Numbers are in the exact range of a double.
     pub(super) range: &'static Rule,
+    /// The call is valid as a whole; broken by a duplicate key.
     pub(super) invalid: &'static Rule,
 }
 
@@ -46,12 +53,12 @@ impl CallRules {
     /// Returns the report on a call that must not run.
     pub(super) fn report(
         &self,
-        fault: CallRefusalReason,
+        reason: CallRefusalReason,
         place: Place,
         end: usize,
         message: String,
     ) -> FindingReport {
-        let rule = match fault {
+        let rule = match reason {
             CallRefusalReason::UnknownTool => self.unknown,
             CallRefusalReason::ForbiddenTool => self.forbidden,
             CallRefusalReason::InvalidArguments => self.arguments,
@@ -69,24 +76,25 @@ impl CallRules {
 const NAME_KEYS: [&str; 3] = ["name", "tool", "tool_name"];
 const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
 
-/// Describes how a call contradicts itself: two values for the tool name or for the arguments.
+/// Describes how a call contradicts itself: two values for the tool name or for the arguments. The
+/// text is a predicate whose subject is the call; `None` if there is no contradiction.
 pub(super) fn find_contradiction(call: &Map<String, Value>) -> Option<&'static str> {
     let function = call.get("function").and_then(Value::as_object);
     let levels = || std::iter::once(call).chain(function);
-    let values_of = |keys: &'static [&str]| {
+    let members_of = |keys: &'static [&str]| {
         levels()
             .flat_map(|fields| fields.iter())
             .filter(move |(key, _)| keys.iter().any(|candidate| candidate.eq_ignore_ascii_case(key)))
     };
-    let mut names = values_of(&NAME_KEYS).map(|(_, value)| value).filter(|value| value.is_string());
+    let mut names = members_of(&NAME_KEYS).map(|(_, value)| value).filter(|value| value.is_string());
     let function_name = call.get("function").filter(|value| value.is_string());
-    let first = names.next();
-    if names.chain(function_name).any(|name| first.is_some_and(|first| first != name)) {
+    let first_name = names.next();
+    if names.chain(function_name).any(|name| first_name.is_some_and(|first_name| first_name != name)) {
         return Some("names two tools");
     }
-    let mut args = values_of(&ARGUMENT_KEYS).map(|(_, value)| value);
-    let first = args.next();
-    args.any(|other| Some(other) != first).then_some("has its arguments twice")
+    let mut args = members_of(&ARGUMENT_KEYS).map(|(_, value)| value);
+    let first_args = args.next();
+    args.any(|other| Some(other) != first_args).then_some("has its arguments twice")
 }
 
 /// Reason why a call must not run, and the message about it.
@@ -99,7 +107,8 @@ pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), 
     Err((CallRefusalReason::DoubtfulValue(doubt.doubt), message))
 }
 
-/// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that.
+/// Returns the arguments of a call that has none: `{}` if the schema of the tool accepts that. The
+/// check takes its steps from `steps_left`.
 pub(super) fn default_arguments(
     name: &str,
     options: &Options,
@@ -126,8 +135,9 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
     }
 }
 
-/// Checks a call against the registered tools, within the `steps_left` steps of [`CHECKS`](crate::tool::CHECKS).
-/// Without tools every call passes, because nothing runs it; in a tool loop every call is refused then.
+/// Checks a call against the registered tools, within `steps_left` steps; all calls of a reply share
+/// [`MAX_CHECK_STEPS`](crate::tool::MAX_CHECK_STEPS). Without tools every call passes, because nothing runs
+/// it; but in a tool loop every call is refused.
 pub(super) fn check_call(
     name: &str,
     args: &Value,
@@ -138,9 +148,12 @@ pub(super) fn check_call(
         return if options.tool_loop { require_tools(name, options) } else { Ok(()) };
     };
     let Some(tool) = tools.get(name) else {
-        let close = tools.similar_names(name);
-        let hint =
-            if close.is_empty() { String::new() } else { format!("; close names: {}", close.join(", ")) };
+        let similar_names = tools.similar_names(name);
+        let hint = if similar_names.is_empty() {
+            String::new()
+        } else {
+            format!("; close names: {}", similar_names.join(", "))
+        };
         return Err((CallRefusalReason::UnknownTool, format!("there is no tool `{}`{hint}", clip(name, 60))));
     };
     if !tool.allows_caller(options.caller.as_deref()) {

@@ -1,4 +1,4 @@
-//! Leading reasoning before a reply that is not markup: it becomes a draft.
+//! Reasoning at the beginning of a reply that is not markup: it becomes a draft.
 
 use super::open_reasoning::ReasoningBuffer;
 use super::{Intent, IntentSink};
@@ -24,12 +24,13 @@ pub(super) struct ReasoningRules {
     pub(super) structure_fields: &'static [&'static str],
 }
 
-/// Strips leading reasoning, such as `<think>...</think>`, from a reply.
+/// Separates leading reasoning, such as `<think>...</think>`, from the reply itself, and emits it as a draft.
 #[derive(Clone, Debug)]
-pub(super) struct LeadingThink {
+pub(super) struct LeadingDraft {
     state: LeadingState,
     /// Possible beginning of a mark.
     held_text: String,
+    /// Place after the text read so far, without `held_text`; within a draft, the start of its text.
     place: Place,
     /// Start of the first draft, if any, and of the last.
     first_draft: Option<Place>,
@@ -44,13 +45,15 @@ pub(super) struct LeadingThink {
 enum LeadingState {
     /// Only white space and drafts so far; the mark is the one that closed the last draft.
     Start(Option<ReasoningMark>),
+    /// In a draft: its open mark and its text.
     InDraft(OpenReasoning, Box<ReasoningBuffer>),
+    /// In the reply itself.
     Reply,
 }
 
-impl LeadingThink {
-    pub(super) fn new(rules: ReasoningRules, limits: &Limits) -> LeadingThink {
-        LeadingThink {
+impl LeadingDraft {
+    pub(super) fn new(rules: ReasoningRules, limits: &Limits) -> LeadingDraft {
+        LeadingDraft {
             state: LeadingState::Start(None),
             held_text: String::new(),
             place: Place::START,
@@ -96,8 +99,8 @@ impl LeadingThink {
 
     /// Reads text and returns the part that belongs to the reply itself, held text included.
     pub(super) fn push(&mut self, text: &str, out: &mut dyn IntentSink) -> String {
-        let combined = std::mem::take(&mut self.held_text) + text;
-        let mut text = combined.as_str();
+        let held_and_new = std::mem::take(&mut self.held_text) + text;
+        let mut text = held_and_new.as_str();
         while !text.is_empty() {
             text = match std::mem::replace(&mut self.state, LeadingState::Reply) {
                 LeadingState::Start(closed) => self.read_start(text, closed, out),
@@ -108,7 +111,7 @@ impl LeadingThink {
         String::new()
     }
 
-    /// Reads white space, and decides whether a draft or the reply itself follows. Returns the unread rest.
+    /// Reads white space, and decides whether a draft or the reply itself follows. Returns the unread text.
     fn read_start<'a>(
         &mut self,
         text: &'a str,
@@ -118,8 +121,8 @@ impl LeadingThink {
         // Leading white space is dropped, since its length is unbounded.
         let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
         self.place.advance(&text[..text.len() - body.len()]);
-        let rest;
-        (self.state, rest) = match marks::match_mark(body.as_bytes()) {
+        let unread;
+        (self.state, unread) = match marks::match_mark(body.as_bytes()) {
             _ if body.is_empty() => (LeadingState::Start(closed_mark), body),
             MarkMatch::Prefix => {
                 body.clone_into(&mut self.held_text);
@@ -144,7 +147,7 @@ impl LeadingThink {
             }
             MarkMatch::Mismatch | MarkMatch::Mark(..) => (LeadingState::Reply, body),
         };
-        rest
+        unread
     }
 
     /// Reads text of a draft. Returns the text after the draft.
@@ -155,14 +158,14 @@ impl LeadingThink {
         mut reasoning: Box<ReasoningBuffer>,
         out: &mut dyn IntentSink,
     ) -> &'a str {
-        let mut draft = |text: &str| out.emit_intent(Intent::Draft(text));
-        let (mut at, mut end) = (0, None);
+        let mut emit_draft = |text: &str| out.emit_intent(Intent::Draft(text));
+        let (mut at, mut closing) = (0, None);
         while let Some(found) = marks::find(&text.as_bytes()[at..]) {
             at += found;
             match marks::match_mark(&text.as_bytes()[at..]) {
                 MarkMatch::Mismatch => at += 1,
                 MarkMatch::Prefix => {
-                    reasoning.push(&text[..at], &mut draft);
+                    reasoning.push(&text[..at], &mut emit_draft);
                     text[at..].clone_into(&mut self.held_text);
                     self.state = LeadingState::InDraft(open, reasoning);
                     return "";
@@ -170,28 +173,28 @@ impl LeadingThink {
                 MarkMatch::Mark(mark, len) => match open.apply(mark) {
                     MarkEffect::Text => at += len,
                     effect => {
-                        end = Some((mark, len, effect));
+                        closing = Some((mark, len, effect));
                         break;
                     }
                 },
             }
         }
-        let Some((mark, len, effect)) = end else {
-            reasoning.push(text, &mut draft);
+        let Some((mark, len, effect)) = closing else {
+            reasoning.push(text, &mut emit_draft);
             self.state = LeadingState::InDraft(open, reasoning);
             return "";
         };
-        reasoning.push(&text[..at], &mut draft);
-        reasoning.close(&mut draft);
+        reasoning.push(&text[..at], &mut emit_draft);
+        reasoning.close(&mut emit_draft);
         self.place = reasoning.place();
-        let (raw, rest) = text[at..].split_at(len);
+        let (raw, unread) = text[at..].split_at(len);
         if effect == MarkEffect::CloseForeign {
             out.report(mismatched_report(self.rules.mismatched, raw, self.place));
         }
         report_attributes(self.rules.attributes, raw, self.place, out);
         self.place.advance(raw);
         self.state = LeadingState::Start(Some(mark));
-        rest
+        unread
     }
 
     /// Ends the input and returns the held text that belongs to the reply itself.
@@ -219,7 +222,8 @@ impl LeadingThink {
     }
 }
 
-/// Returns the report on unclosed reasoning; `is_reply_found` says whether the reply itself was found at its end.
+/// Returns the report on unclosed reasoning; `is_reply_found` is set if the reply itself was found at its
+/// end.
 pub(super) fn unclosed_report(
     rules: ReasoningRules,
     at: Place,

@@ -1,7 +1,8 @@
 //! Detection of replies that repeat an example of the instructions, as small models do.
 //!
-//! Answer text and actions are held back as long as the answer matches the beginning of an example, letter by letter,
-//! which a few words decide. A reply that matches to its end counts as empty, with the reason `example_echo`.
+//! Answer text and actions are held back as long as the answer matches the beginning of an example, letter by
+//! letter, which a few words decide. A reply that matches to its end counts as empty, with the reason
+//! `example_echo`.
 
 use std::sync::Arc;
 
@@ -14,18 +15,21 @@ use crate::span::Place;
 /// Fallback reason for a reply that repeats an example.
 const ECHO_REASON: &str = "example_echo";
 
+/// Builds the reader of a dialect.
 type ReaderFactory = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
 /// Wraps the reader built by `factory` so that a reply that repeats an example counts as empty. Examples are
 /// those of `options.examples`, read by the same reader, and those of the dialect's own instructions in each
-/// language if they were given.
+/// language if these were in the prompt. `rule` is the rule against repeated examples, `prompt` builds the
+/// instructions.
 pub(super) fn refuse_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
     prompt: fn(&Options) -> FormatInstructions,
     factory: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    wrap_reader(options, rule, prompt, factory, true)
+    let is_refusing = true;
+    wrap_reader(options, rule, prompt, factory, is_refusing)
 }
 
 /// Like [`refuse_echoes`], but only reports a repeated example: it may be the requested value.
@@ -35,7 +39,8 @@ pub(super) fn report_echoes(
     prompt: fn(&Options) -> FormatInstructions,
     factory: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    wrap_reader(options, rule, prompt, factory, false)
+    let is_refusing = false;
+    wrap_reader(options, rule, prompt, factory, is_refusing)
 }
 
 fn wrap_reader(
@@ -89,21 +94,24 @@ impl IntentSink for ExampleText {
 
 /// Collects the texts and actions of an example.
 fn read_example(example: &str, options: &Arc<Options>, factory: ReaderFactory) -> ExampleText {
-    let mut words = ExampleText::default();
+    let mut example_text = ExampleText::default();
     let mut reader = factory(options);
-    reader.push_text(example, &mut words);
-    reader.finish(ReplyEnding { is_truncated: false, is_failed: false, has_native_calls: false }, &mut words);
-    words
+    reader.push_text(example, &mut example_text);
+    let ending = ReplyEnding { is_truncated: false, is_failed: false, has_native_calls: false };
+    reader.finish(ending, &mut example_text);
+    example_text
 }
 
 /// Reader that compares replies with examples.
 struct EchoReader {
+    /// Reader of the reply; after a refusal, a reader that was given no text.
     inner: Box<dyn Dialect>,
     factory: ReaderFactory,
     options: Arc<Options>,
+    /// Rule against repeated examples.
     rule: &'static Rule,
     held_output: HeldOutput,
-    /// End of a reply that was replaced by an empty one.
+    /// End of a refused reply, which counts as empty.
     refused_end: Option<Place>,
 }
 
@@ -113,11 +121,12 @@ struct HeldOutput {
     /// Set if a reply that repeats an example is refused.
     is_refusing: bool,
     examples: Vec<EchoExample>,
+    /// Held items in order; adjacent texts of one kind are joined.
     queue: Vec<HeldItem>,
     /// Bytes of held text, and their limit.
     held_bytes: usize,
     max_bytes: usize,
-    /// Set once queries have been emitted.
+    /// Set once queries have been emitted; a refusal replaces them with an empty list.
     has_queries: bool,
 }
 
@@ -127,10 +136,13 @@ enum HeldItem {
     Intent(Intent<'static>),
     Action(ReplyAction),
     Report(FindingReport),
+    /// Reason.
     Fallback(&'static str),
+    /// Code and message.
     Failure(&'static str, String),
 }
 
+/// Kind of a held text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeldTextKind {
     Phase,
@@ -141,12 +153,12 @@ enum HeldTextKind {
 
 impl HeldItem {
     fn from_intent(intent: Intent<'_>) -> HeldItem {
-        let text = |kind, text: &str| HeldItem::Text(kind, text.to_owned());
+        let held_text = |kind, text: &str| HeldItem::Text(kind, text.to_owned());
         HeldItem::Intent(match intent {
-            Intent::PhaseText(content) => return text(HeldTextKind::Phase, content),
-            Intent::FinalText(content) => return text(HeldTextKind::Answer, content),
-            Intent::Draft(content) => return text(HeldTextKind::Draft, content),
-            Intent::Aside { kind, text: content } => return text(HeldTextKind::Aside(kind), content),
+            Intent::PhaseText(content) => return held_text(HeldTextKind::Phase, content),
+            Intent::FinalText(content) => return held_text(HeldTextKind::Answer, content),
+            Intent::Draft(content) => return held_text(HeldTextKind::Draft, content),
+            Intent::Aside { kind, text: content } => return held_text(HeldTextKind::Aside(kind), content),
             Intent::SkipThinking => Intent::SkipThinking,
             Intent::Summary(text) => Intent::Summary(text.into_owned().into()),
             Intent::ThinkingStart => Intent::ThinkingStart,
@@ -182,9 +194,11 @@ impl HeldOutput {
     /// Holds back an output, in order, until the reply is decided.
     fn hold(&mut self, item: HeldItem, out: &mut dyn IntentSink) {
         match (self.queue.last_mut(), item) {
-            (Some(HeldItem::Text(before, all)), HeldItem::Text(kind, text)) if *before == kind => {
+            (Some(HeldItem::Text(last_kind, last_text)), HeldItem::Text(kind, text))
+                if *last_kind == kind =>
+            {
                 self.held_bytes += text.len();
-                all.push_str(&text);
+                last_text.push_str(&text);
             }
             (_, item) => {
                 if let HeldItem::Text(_, text) = &item {
@@ -209,7 +223,7 @@ impl HeldOutput {
         }
     }
 
-    /// Drops the held answer and its actions, and emits the rest: thoughts and findings.
+    /// Drops the held answer and its actions, and emits the other held items: thoughts and findings.
     fn refuse(&mut self, out: &mut dyn IntentSink) {
         self.held_bytes = 0;
         for item in std::mem::take(&mut self.queue) {
@@ -228,23 +242,29 @@ impl HeldOutput {
     }
 }
 
-/// Output that compares everything a reader emits before passing it on or holding it back.
+/// Sink that compares everything a reader emits with the examples, then passes it on or holds it back.
 struct EchoSink<'a> {
     held_output: &'a mut HeldOutput,
     out: &'a mut dyn IntentSink,
 }
 
 impl EchoSink<'_> {
-    /// Returns whether an output must be held back; `is_beginning` is set for output that may start the holding.
-    fn must_hold(&self, is_beginning: bool) -> bool {
-        !self.held_output.queue.is_empty() || is_beginning && self.held_output.may_refuse()
+    /// Returns whether output is being held back, so that all further output must wait for it.
+    fn is_holding(&self) -> bool {
+        !self.held_output.queue.is_empty()
+    }
+
+    /// Returns whether output that a refusal would drop must be held back.
+    fn must_hold(&self) -> bool {
+        self.is_holding() || self.held_output.may_refuse()
     }
 }
 
 impl IntentSink for EchoSink<'_> {
     fn emit_intent(&mut self, intent: Intent<'_>) {
         self.held_output.examples.iter_mut().for_each(|example| example.compare_intent(&intent));
-        if self.must_hold(matches!(intent, Intent::FinalText(_) | Intent::Queries(_))) {
+        let is_answer = matches!(intent, Intent::FinalText(_) | Intent::Queries(_));
+        if self.is_holding() || is_answer && self.must_hold() {
             self.held_output.hold(HeldItem::from_intent(intent), self.out);
         } else {
             self.out.emit_intent(intent);
@@ -261,7 +281,7 @@ impl IntentSink for EchoSink<'_> {
 
     fn emit_action(&mut self, action: ReplyAction) {
         self.held_output.examples.iter_mut().for_each(|example| example.compare_action(&action));
-        if self.must_hold(true) {
+        if self.must_hold() {
             self.held_output.hold(HeldItem::Action(action), self.out);
         } else {
             self.out.emit_action(action);
@@ -269,7 +289,7 @@ impl IntentSink for EchoSink<'_> {
     }
 
     fn report(&mut self, report: FindingReport) {
-        if self.must_hold(false) {
+        if self.is_holding() {
             self.held_output.hold(HeldItem::Report(report), self.out);
         } else {
             self.out.report(report);
@@ -277,7 +297,7 @@ impl IntentSink for EchoSink<'_> {
     }
 
     fn fall_back(&mut self, reason: &'static str) {
-        if self.must_hold(true) {
+        if self.must_hold() {
             self.held_output.hold(HeldItem::Fallback(reason), self.out);
         } else {
             self.out.fall_back(reason);
@@ -285,7 +305,7 @@ impl IntentSink for EchoSink<'_> {
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {
-        if self.must_hold(true) {
+        if self.must_hold() {
             self.held_output.hold(HeldItem::Failure(code, message.to_owned()), self.out);
         } else {
             self.out.fail(code, message);
@@ -293,7 +313,7 @@ impl IntentSink for EchoSink<'_> {
     }
 }
 
-/// Output that passes on only the actions of an empty reply, such as the safe fallback of a plan.
+/// Sink that passes on only actions. An empty reply may have some, such as the safe fallback of a plan.
 struct ActionSink<'a>(&'a mut dyn IntentSink);
 
 impl IntentSink for ActionSink<'_> {
@@ -334,6 +354,7 @@ impl Dialect for EchoReader {
         out.fall_back(ECHO_REASON);
         held_output.refuse(out);
         out.report(report.with_repair("not used"));
+        // The actions of an empty reply replace those of the refused one.
         let mut empty_reader = (self.factory)(&self.options);
         empty_reader.finish(ending, &mut ActionSink(out));
         (self.inner, self.refused_end) = (empty_reader, Some(end));
@@ -356,9 +377,9 @@ impl Dialect for EchoReader {
     }
 }
 
-/// Bytes of letters and digits from which a match with the beginning of an example is no coincidence: about
-/// eight words, or as many Chinese characters. From there on, a reply that is truncated or stops in the
-/// middle of the example has repeated it.
+/// Least bytes of letters and digits whose match with the beginning of an example's answer is no coincidence:
+/// about five English words or eight Chinese characters. After so many, a reply that ends in the middle of
+/// that answer has repeated the example.
 const MIN_MATCH_BYTES: usize = 24;
 
 /// An example, compared with a reply as it arrives.
@@ -372,7 +393,9 @@ struct EchoExample {
 /// Texts of an example, collected while it is read.
 #[derive(Default)]
 struct ExampleText {
+    /// All texts and actions, in order.
     all: String,
+    /// Text of the answer only.
     answer: String,
 }
 
@@ -395,9 +418,10 @@ impl ExampleText {
 
 impl EchoExample {
     /// Creates an example from its texts; `None` if there is nothing to compare.
-    fn new(words: &ExampleText, texts: &Texts) -> Option<EchoExample> {
-        let (all, mut answer) = (normalize(&words.all), normalize(&words.answer));
-        // Our own text beside tool calls is in every reply with calls.
+    fn new(example_text: &ExampleText, texts: &Texts) -> Option<EchoExample> {
+        let (all, mut answer) = (normalize(&example_text.all), normalize(&example_text.answer));
+        // A default text is in every reply that only calls tools or has no answer, so its match proves
+        // nothing.
         if [&texts.running_tools, &texts.fallback].iter().any(|text| normalize(text) == answer) {
             answer.clear();
         }
@@ -442,9 +466,11 @@ impl EchoExample {
 
 /// A text, and the length of its prefix that another text has matched.
 struct PrefixMatch {
-    /// Letters and digits only.
+    /// The text, normalized.
     text: String,
+    /// Length of the matched prefix, in bytes.
     matched_len: usize,
+    /// Set while everything compared so far matches.
     is_match: bool,
 }
 
@@ -453,6 +479,7 @@ impl PrefixMatch {
         PrefixMatch { matched_len: 0, is_match: !text.is_empty(), text }
     }
 
+    /// Compares the next piece of the other text.
     fn compare(&mut self, text: &str) {
         if !self.is_match {
             return;
@@ -472,12 +499,13 @@ impl PrefixMatch {
     }
 }
 
+/// Returns the letters that two texts are compared by.
 fn normalize(text: &str) -> String {
     normalized_letters(text).collect()
 }
 
-/// Letters and digits of a text, in lower case and usual width: they survive changes of punctuation and
-/// spaces.
+/// Returns the letters and digits of a text, in lower case and with full-width forms as ASCII. A copy with
+/// other punctuation or spaces has the same.
 fn normalized_letters(text: &str) -> impl Iterator<Item = char> {
     let to_half_width = |c: char| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
@@ -486,6 +514,7 @@ fn normalized_letters(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(to_half_width).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
+/// Visits the texts of an intent that count for the comparison.
 fn for_each_text(intent: &Intent<'_>, visit: &mut dyn FnMut(&str)) {
     match intent {
         Intent::PhaseText(text) | Intent::FinalText(text) => visit(text),
@@ -495,6 +524,7 @@ fn for_each_text(intent: &Intent<'_>, visit: &mut dyn FnMut(&str)) {
     }
 }
 
+/// Visits the texts of search queries.
 fn for_each_query(raw_queries: RawQueries<'_>, visit: &mut dyn FnMut(&str)) {
     match raw_queries {
         RawQueries::Text(text) => visit(text),
@@ -504,7 +534,8 @@ fn for_each_query(raw_queries: RawQueries<'_>, visit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns the text of an action whose difference matters even between equal replies: calls and operations.
+/// Returns the part of an action that is compared: with other calls or operations, an equal answer is no
+/// repeated example.
 fn action_text(action: &ReplyAction) -> String {
     match action {
         ReplyAction::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),

@@ -13,7 +13,7 @@ pub(super) enum MarkerForm {
     Near,
 }
 
-/// Rules that such a reply breaks.
+/// Rules that a reply with the failure marker breaks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkerRules {
     /// The model declared that it failed.
@@ -55,27 +55,42 @@ pub(super) struct MarkerWatch {
     fence: Option<char>,
     /// Set once that fence has closed.
     is_fence_closed: bool,
+    /// Set once the one punctuation mark that may follow the marker was read.
     has_punctuation: bool,
+    /// Set if the text so far can only be an inexact marker.
     is_near: bool,
 }
 
-/// Part of the marker read last. Numbers count characters.
+/// Part of the marker read last. Numbers count the characters of that part read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkerState {
+    /// White space before everything else.
     Start,
+    /// Backticks or tildes of the opening fence or code span.
     Fence(u8),
+    /// Language name after the fence.
     Info(u8),
     /// White space inside the fence.
     FenceSpace,
+    /// `<` before the name.
     Opening(u8),
+    /// Name of the marker.
     Name(u8),
+    /// `>` after the name.
     Closing(u8),
-    /// After the marker.
+    /// White space or punctuation after the marker.
     After,
+    /// Closing fence.
     FenceEnd,
     /// The text is not the marker.
     Other,
 }
+
+/// Longest fence around a marker, in characters.
+const MAX_FENCE_LEN: u8 = 8;
+
+/// Longest language name of a fence around a marker, in characters.
+const MAX_INFO_LEN: u8 = 16;
 
 impl Default for MarkerWatch {
     fn default() -> MarkerWatch {
@@ -98,8 +113,8 @@ impl MarkerWatch {
     /// Returns the form of the marker, if the text so far is the whole reply.
     pub(super) fn form(&self) -> Option<MarkerForm> {
         match self.state {
-            MarkerState::Closing(closing) => {
-                Some(if self.is_near || closing < 2 { MarkerForm::Near } else { MarkerForm::Exact })
+            MarkerState::Closing(len) => {
+                Some(if self.is_near || len < 2 { MarkerForm::Near } else { MarkerForm::Exact })
             }
             MarkerState::After | MarkerState::FenceEnd => {
                 Some(if self.is_near { MarkerForm::Near } else { MarkerForm::Exact })
@@ -119,46 +134,52 @@ impl MarkerWatch {
         text.len()
     }
 
+    /// Returns the state after the next character.
     fn next_state(&mut self, c: char) -> MarkerState {
         let name = &FAILURE_MARKER[2..FAILURE_MARKER.len() - 2];
-        let space = c.is_whitespace() || c == '\u{FEFF}';
+        let is_space = c.is_whitespace() || c == '\u{FEFF}';
         match self.state {
-            MarkerState::Start if space => MarkerState::Start,
+            MarkerState::Start if is_space => MarkerState::Start,
             MarkerState::Start if matches!(c, '`' | '~') => {
                 self.fence = Some(c);
                 self.is_near = true;
                 MarkerState::Fence(1)
             }
-            MarkerState::Fence(n) if self.fence == Some(c) && n < 8 => MarkerState::Fence(n + 1),
-            MarkerState::Fence(n) if n < 3 && self.fence == Some('~') => MarkerState::Other,
-            MarkerState::Fence(n) if n >= 3 && c.is_ascii_alphanumeric() => MarkerState::Info(1),
-            MarkerState::Info(n) if c.is_ascii_alphanumeric() && n < 16 => MarkerState::Info(n + 1),
-            MarkerState::Fence(_) | MarkerState::Info(_) | MarkerState::FenceSpace if space => {
+            MarkerState::Fence(len) if self.fence == Some(c) && len < MAX_FENCE_LEN => {
+                MarkerState::Fence(len + 1)
+            }
+            // One or two backticks open a code span; fewer than three tildes are nothing.
+            MarkerState::Fence(len) if len < 3 && self.fence == Some('~') => MarkerState::Other,
+            MarkerState::Fence(len) if len >= 3 && c.is_ascii_alphanumeric() => MarkerState::Info(1),
+            MarkerState::Info(len) if c.is_ascii_alphanumeric() && len < MAX_INFO_LEN => {
+                MarkerState::Info(len + 1)
+            }
+            MarkerState::Fence(_) | MarkerState::Info(_) | MarkerState::FenceSpace if is_space => {
                 MarkerState::FenceSpace
             }
             MarkerState::Start | MarkerState::Fence(_) | MarkerState::FenceSpace if c == '<' => {
                 MarkerState::Opening(1)
             }
             MarkerState::Opening(1) if c == '<' => MarkerState::Opening(2),
-            MarkerState::Opening(n) if name.starts_with(c.to_ascii_uppercase()) => {
-                self.is_near |= n < 2 || !name.starts_with(c);
+            MarkerState::Opening(len) if name.starts_with(c.to_ascii_uppercase()) => {
+                self.is_near |= len < 2 || !name.starts_with(c);
                 MarkerState::Name(1)
             }
-            MarkerState::Name(n) if usize::from(n) == name.len() && c == '>' => MarkerState::Closing(1),
-            MarkerState::Name(n) => match name.as_bytes().get(usize::from(n)) {
-                Some(expected) if expected.eq_ignore_ascii_case(&(c as u32).try_into().unwrap_or(0)) => {
-                    self.is_near |= char::from(*expected) != c;
-                    MarkerState::Name(n + 1)
+            MarkerState::Name(len) if usize::from(len) == name.len() && c == '>' => MarkerState::Closing(1),
+            MarkerState::Name(len) => match name.as_bytes().get(usize::from(len)).copied().map(char::from) {
+                Some(expected) if expected.eq_ignore_ascii_case(&c) => {
+                    self.is_near |= expected != c;
+                    MarkerState::Name(len + 1)
                 }
                 _ => MarkerState::Other,
             },
             MarkerState::Closing(1) if c == '>' => MarkerState::Closing(2),
-            MarkerState::Closing(n) => {
-                self.is_near |= n < 2;
-                self.state_after_marker(c, space)
+            MarkerState::Closing(len) => {
+                self.is_near |= len < 2;
+                self.state_after_marker(c, is_space)
             }
             MarkerState::FenceEnd if self.fence == Some(c) => MarkerState::FenceEnd,
-            MarkerState::After | MarkerState::FenceEnd => self.state_after_marker(c, space),
+            MarkerState::After | MarkerState::FenceEnd => self.state_after_marker(c, is_space),
             MarkerState::Start
             | MarkerState::Fence(_)
             | MarkerState::Info(_)
@@ -168,12 +189,12 @@ impl MarkerWatch {
         }
     }
 
-    /// Returns the state after a character behind the marker.
-    fn state_after_marker(&mut self, c: char, space: bool) -> MarkerState {
+    /// Returns the state after a character that follows the marker.
+    fn state_after_marker(&mut self, c: char, is_space: bool) -> MarkerState {
         self.is_fence_closed |= self.state == MarkerState::FenceEnd;
         let is_punctuation =
             matches!(c, '.' | '!' | '?' | ',' | ';' | ':' | '…' | '。' | '！' | '？' | '，' | '；');
-        if space {
+        if is_space {
             MarkerState::After
         } else if is_punctuation && !self.has_punctuation {
             self.has_punctuation = true;

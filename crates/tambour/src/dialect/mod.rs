@@ -1,8 +1,8 @@
 //! Readers of reply formats: tokens to intents, one folder per dialect.
 //!
 //! A dialect knows neither the source of its bytes nor the receiver of its events. It emits the meaning of a
-//! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into a valid
-//! stream.
+//! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into
+//! a valid stream.
 
 mod ai_say;
 mod aiplan;
@@ -166,7 +166,8 @@ pub struct ReplyEnding {
     /// Set if the reply was truncated by a limit, a filter, a failure or the user: nothing unfinished may act
     ///
     pub is_truncated: bool,
-    /// Set if the connection broke or the stream ended with an error: nothing is decided (S-065).
+    /// Set if the connection broke or the stream ended with an error: neither a JSON value nor the answer of
+    /// a dialogue round is taken from the reply (S-065).
     pub is_failed: bool,
     /// Set if native tool calls accompany the reply, which then needs no text.
     pub has_native_calls: bool,
@@ -178,7 +179,7 @@ pub trait Dialect: Send {
     /// Reads the next chunk of the reply.
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink);
 
-    /// Reads reasoning that the upstream sends in a field of its own.
+    /// Reads reasoning that the upstream sends in a separate field.
     fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         out.emit_intent(Intent::Draft(text));
     }
@@ -289,7 +290,7 @@ pub const THINKINGML: &str = thinkingml::ENTRY.name;
 /// Name of the dialect that detects the others.
 pub const AUTO: &str = auto::ENTRY.name;
 
-/// Output that discards everything.
+/// Sink that discards everything.
 struct NullSink;
 
 impl IntentSink for NullSink {

@@ -1,8 +1,9 @@
 //! Unclosed reasoning before the requested structure.
 //!
-//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with values
-//! on lines of their own, with only fences between and after them, and one of them has a field of the
-//! structure, the reasoning ends where they begin. Actions in them are not carried out.
+//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with a run
+//! (JSON values on lines of their own, with only fences and commas between and after them) and one of the
+//! values has a field of the structure, the reasoning ends where the run begins. Actions in the run are not
+//! carried out.
 
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
@@ -17,11 +18,12 @@ pub(super) struct ReasoningBuffer {
     /// Text not emitted yet, and its start.
     held_text: String,
     start: Place,
+    /// Most bytes of a run (`limits.hold`).
     limit: usize,
 }
 
 impl ReasoningBuffer {
-    /// Starts reasoning whose text begins at `at`, before a structure with one of these fields.
+    /// Starts reasoning whose text begins at `start`, before a structure that has one of these fields.
     pub(super) fn new(start: Place, fields: &'static [&'static str], limits: &Limits) -> ReasoningBuffer {
         ReasoningBuffer {
             reader: JsonReader::new_lines(limits).without_thoughts().with_start(start),
@@ -52,9 +54,9 @@ impl ReasoningBuffer {
     pub(super) fn push(&mut self, text: &str, out: &mut dyn FnMut(&str)) {
         self.held_text.push_str(text);
         self.reader.push(text, &mut self.finder);
-        let read = self.reader.place().offset;
-        self.finder.drop_overlong(read);
-        self.release(self.finder.certain_offset().min(read), out);
+        let read_end = self.reader.place().offset;
+        self.finder.drop_overlong(read_end);
+        self.release(self.finder.certain_offset().min(read_end), out);
     }
 
     /// Closes the reasoning: all held text is part of it.
@@ -91,17 +93,18 @@ impl ReasoningBuffer {
     }
 }
 
-/// Bytes of a line that decide whether it is a fence.
+/// Leading bytes of a line that decide whether it is a fence.
 const FENCE_LINE_BYTES: usize = 64;
 
 /// Most bytes between the start of a fence and that of the value in it.
 const MAX_FENCE_GAP: usize = 256;
 
-/// Finds the values at the end of a text.
+/// Finds the run at the end of a text.
 #[derive(Clone, Debug, Default)]
 struct TrailingValueFinder {
+    /// Fields of the structure; if empty, any value is the structure.
     fields: &'static [&'static str],
-    /// Current offset, outside of values.
+    /// Offset after the text read so far, without the current value.
     offset: usize,
     /// Current line outside of values, from its first non-blank character, and the offset of that.
     line: String,
@@ -112,9 +115,10 @@ struct TrailingValueFinder {
     has_value: bool,
     /// Offset of the last fence, if nothing followed it.
     fence_offset: Option<usize>,
-    /// Start of the values followed by fences only, and whether one of them has a field of the structure.
+    /// Start of the run, and whether one of its values has a field of the structure.
     run_start: Option<usize>,
     has_field: bool,
+    /// Most bytes of a run (`limits.hold`).
     limit: usize,
 }
 
@@ -125,19 +129,22 @@ impl TrailingValueFinder {
         self.run_start.or(self.fence_offset).unwrap_or(line)
     }
 
+    /// Gives up the run, because other text follows it.
     fn end_run(&mut self) {
         self.run_start = None;
         self.has_field = false;
     }
 
-    /// Gives up a run or fence that has become too long to hold, given that the text was read up to `read`.
-    fn drop_overlong(&mut self, read: usize) {
-        if self.run_start.is_some_and(|run| read - run > self.limit) {
+    /// Gives up a run that has become too long to hold, and a fence too far from a value, when the text was
+    /// read up to the offset `read_end`.
+    fn drop_overlong(&mut self, read_end: usize) {
+        if self.run_start.is_some_and(|run| read_end - run > self.limit) {
             self.end_run();
         }
-        self.fence_offset = self.fence_offset.filter(|fence| read - fence <= MAX_FENCE_GAP);
+        self.fence_offset = self.fence_offset.filter(|fence| read_end - fence <= MAX_FENCE_GAP);
     }
 
+    /// Reads text outside of values.
     fn push_text(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             let body = if self.line.is_empty() { piece.trim_start() } else { piece };
@@ -161,6 +168,7 @@ impl TrailingValueFinder {
         }
     }
 
+    /// Ends the line: white space, a fence or a comma may be in a run.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = line.trim();
@@ -174,21 +182,21 @@ impl TrailingValueFinder {
         self.has_value = false;
     }
 
+    /// Begins a value at this offset: it begins a run, continues one, or is part of prose.
     fn begin_value(&mut self, at: usize) {
         self.drop_overlong(at);
         let prefix = std::mem::take(&mut self.line);
         let prefix = prefix.trim();
-        let prose = std::mem::take(&mut self.is_prose);
+        let is_after_prose = std::mem::take(&mut self.is_prose);
         if is_fence(prefix) {
             self.fence_offset = Some(self.line_offset);
         }
         let may_start_run = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
         let continues_run = self.run_start.is_some() && matches!(prefix, "" | ",");
-        if prose || !(may_start_run || continues_run) {
+        if is_after_prose || !(may_start_run || continues_run) {
             self.end_run();
         } else {
             self.run_start.get_or_insert(self.fence_offset.unwrap_or(at));
-            // If no fields are given, any value is the structure.
             self.has_field |= self.fields.is_empty();
         }
         self.fence_offset = None;
@@ -205,6 +213,7 @@ impl JsonSink for TrailingValueFinder {
             }
             JsonEvent::ValueEnd(end) => {
                 (self.offset, self.has_value) = (end.offset, true);
+                // A value that the reader had to close is no structure.
                 if end.is_auto_closed || self.run_start.is_some_and(|run| end.offset - run > self.limit) {
                     self.end_run();
                 }

@@ -7,25 +7,30 @@ use std::ops::Range;
 pub(super) struct Preface {
     /// The held text; `None` once the structure has begun or the text was taken.
     held_text: Option<String>,
-    /// Offset in the reply that corresponds to index 0 of `held`, in bytes. Text removed from `held` always
-    /// precedes the unread text, so that this holds for all later offsets.
+    /// Byte offset in the reply that corresponds to index 0 of `held_text`. Text removed from `held_text`
+    /// always precedes the unread text, so that this is right for all later offsets.
     base_offset: usize,
-    /// Ranges of thoughts in `held`, which are not text of the reply, and their total bytes.
+    /// Ranges of thoughts in `held_text`, which are not text of the reply, and their total bytes.
     thought_ranges: Vec<Range<usize>>,
     thought_bytes: usize,
+    /// Set if no structure arrived in time, so that the reply is emitted unchanged.
     is_plain: bool,
+    /// Most bytes held, without thoughts (`limits.hold`).
     limit: usize,
 }
 
-/// Overflow of the limit before any structure: the held text, the part of the new text that still fitted, and
-/// the rest.
+/// Texts when the limit is exceeded before any structure.
 pub(super) struct PrefaceOverflow<'a> {
+    /// All held text, `fitting_text` included, without thoughts.
     pub(super) held_text: String,
+    /// Part of the new text that was still held.
     pub(super) fitting_text: &'a str,
-    pub(super) rest: &'a str,
+    /// Part of the new text beyond the limit.
+    pub(super) excess_text: &'a str,
 }
 
 impl Preface {
+    /// Creates an empty preface that holds at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Preface {
         let thought_ranges = Vec::new();
         Preface {
@@ -100,6 +105,7 @@ impl Preface {
     ) -> Option<PrefaceOverflow<'a>> {
         let mut from = 0;
         loop {
+            // Once the structure has begun, nothing is held.
             let Some(buffer) = &mut self.held_text else {
                 read(&text[from..], self);
                 return None;
@@ -116,6 +122,7 @@ impl Preface {
                 self.thought_ranges.clear();
                 self.thought_bytes = 0;
             } else if self.held_text.as_ref().is_some_and(|buffer| buffer.len() >= 2 * self.limit) {
+                // Thoughts are at least half of the text, so that the work stays linear.
                 self.compact();
             }
             if to == text.len() {
@@ -125,21 +132,21 @@ impl Preface {
         }
         self.is_plain = true;
         let held_text = self.take_text().unwrap_or_default();
-        Some(PrefaceOverflow { held_text, fitting_text: &text[..from], rest: &text[from..] })
+        Some(PrefaceOverflow { held_text, fitting_text: &text[..from], excess_text: &text[from..] })
     }
 
     /// Removes thoughts from the held text.
     fn compact(&mut self) {
         let thoughts = std::mem::take(&mut self.thought_ranges);
         let Some(held_text) = self.held_text.as_mut().filter(|_| !thoughts.is_empty()) else { return };
-        let mut remainder = String::with_capacity(held_text.len() - self.thought_bytes);
+        let mut reply_text = String::with_capacity(held_text.len() - self.thought_bytes);
         let mut from = 0;
         for thought in thoughts {
-            remainder.push_str(&held_text[from..thought.start]);
+            reply_text.push_str(&held_text[from..thought.start]);
             from = thought.end;
         }
-        remainder.push_str(&held_text[from..]);
-        *held_text = remainder;
+        reply_text.push_str(&held_text[from..]);
+        *held_text = reply_text;
         self.base_offset += std::mem::take(&mut self.thought_bytes);
     }
 }

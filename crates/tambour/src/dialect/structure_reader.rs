@@ -1,7 +1,7 @@
 //! Text before a JSON structure: a leading draft, then text held until the structure begins. At
 //! the end of the reply, decides whether it has a structure at all.
 
-use super::draft::{LeadingThink, ReasoningRules};
+use super::draft::{LeadingDraft, ReasoningRules};
 use super::preface::{Preface, PrefaceOverflow};
 use super::thoughts::Thoughts;
 use super::{Intent, IntentSink};
@@ -14,16 +14,17 @@ use crate::span::Place;
 pub(super) trait JsonStructure {
     /// Rules that reasoning may break.
     const REASONING_RULES: ReasoningRules;
-    /// More text than `limits.hold` precedes the structure: the rule, the message and the repair.
+    /// Finding for more text before the structure than `limits.hold`: its rule, message and repair.
     const OVERFLOW: (&'static Rule, &'static str, &'static str);
 
     /// Builds a JSON reader.
     fn new_reader(limits: &Limits) -> JsonReader;
 
     /// Sets the start of the text, after the leading draft.
-    fn start_at(&mut self, place: Place, draft: &LeadingThink);
+    fn start_at(&mut self, place: Place, draft: &LeadingDraft);
 
-    /// Announces that the following text comes from an unclosed thought at `place`.
+    /// Announces that the following events are of the structure that an unclosed thought ends with, at
+    /// `place`.
     fn enter_thought(&mut self, place: Place);
 
     /// Handles the next event of the reader.
@@ -36,7 +37,7 @@ pub(super) trait JsonStructure {
     fn handle_bracket(&mut self, _place: TokenPlace<'_>) {}
 
     /// Like [`JsonSink::report_rounding`].
-    fn handle_rounded(&mut self, _place: Place, _end: usize) {}
+    fn handle_rounding(&mut self, _place: Place, _end: usize) {}
 
     /// Returns whether the structure has begun.
     fn has_begun(&self) -> bool;
@@ -50,18 +51,19 @@ pub(super) trait JsonStructure {
     /// Called before the reader finishes.
     fn prepare_finish(&mut self) {}
 
-    /// Called after the reader has finished; `found` is the text read as the structure at the end of a
-    /// thought.
-    fn complete(&mut self, _found: Option<&str>, _end: Place, _out: &mut dyn IntentSink) {}
+    /// Called after the reader has finished. `thought_structure` is the text read as the structure at the end
+    /// of an unclosed thought, `end` the end of the reply.
+    fn complete(&mut self, _thought_structure: Option<&str>, _end: Place, _out: &mut dyn IntentSink) {}
 }
 
-/// Reads the text before a structure, and passes the structure on.
-pub(super) struct StructureReader<B> {
-    draft: LeadingThink,
+/// Reads the text before a structure, and passes the events of a JSON reader to the structure.
+pub(super) struct StructureReader<S> {
+    draft: LeadingDraft,
     reader: JsonReader,
-    pub(super) structure: B,
+    pub(super) structure: S,
     pub(super) preface: Preface,
     limits: Limits,
+    /// Place after all text of the reply itself; used once the leading draft is over.
     end: Place,
 }
 
@@ -75,11 +77,11 @@ pub(super) enum ReplyShape {
     Structure,
 }
 
-impl<B: JsonStructure> StructureReader<B> {
-    pub(super) fn new(structure: B, limits: &Limits) -> StructureReader<B> {
+impl<S: JsonStructure> StructureReader<S> {
+    pub(super) fn new(structure: S, limits: &Limits) -> StructureReader<S> {
         StructureReader {
-            draft: LeadingThink::new(B::REASONING_RULES, limits),
-            reader: B::new_reader(limits),
+            draft: LeadingDraft::new(S::REASONING_RULES, limits),
+            reader: S::new_reader(limits),
             structure,
             preface: Preface::new(limits.hold),
             limits: limits.clone(),
@@ -87,7 +89,8 @@ impl<B: JsonStructure> StructureReader<B> {
         }
     }
 
-    /// Returns the extent of the reply itself, after the leading draft: its place, and the offset after it.
+    /// Returns the extent of the reply itself, once the leading draft is over: its place, and the offset
+    /// after it.
     pub(super) fn extent(&self) -> (Place, usize) {
         (self.draft.place(), self.end.offset)
     }
@@ -110,45 +113,45 @@ impl<B: JsonStructure> StructureReader<B> {
         if self.draft.is_over() {
             return self.read_text(text, out);
         }
-        let rest = self.draft.push(text, out);
+        let reply_text = self.draft.push(text, out);
         if self.draft.is_over() {
-            self.begin_reply(&rest, out);
+            self.begin_reply(&reply_text, out);
         }
     }
 
     /// Ends the reply.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> ReplyShape {
         if !self.draft.is_over() {
-            let rest = self.draft.finish(out);
-            self.begin_reply(&rest, out);
+            let reply_text = self.draft.finish(out);
+            self.begin_reply(&reply_text, out);
         }
         if self.preface.is_plain() {
             return ReplyShape::Plain;
         }
         let StructureReader { structure, preface, .. } = self;
         structure.prepare_finish();
-        self.reader.finish(&mut StructureSink { body: structure, preface, out });
-        let found = structure.thoughts().finish(self.end.offset, out);
-        if let Some((place, text)) = &found {
+        self.reader.finish(&mut StructureSink { structure, preface, out });
+        let thought_structure = structure.thoughts().finish(self.end.offset, out);
+        if let Some((place, text)) = &thought_structure {
             structure.enter_thought(*place);
-            let mut reader = B::new_reader(&self.limits).without_thoughts().with_start(*place);
-            reader.push(text, &mut StructureSink { body: structure, preface, out });
-            reader.finish(&mut StructureSink { body: structure, preface, out });
+            let mut reader = S::new_reader(&self.limits).without_thoughts().with_start(*place);
+            reader.push(text, &mut StructureSink { structure, preface, out });
+            reader.finish(&mut StructureSink { structure, preface, out });
         }
-        structure.complete(found.as_ref().map(|(_, text)| text.as_str()), self.end, out);
+        structure.complete(thought_structure.as_ref().map(|(_, text)| text.as_str()), self.end, out);
         match self.preface.take_text().filter(|_| !self.structure.has_begun()) {
             Some(text) => ReplyShape::Text(text),
             None => ReplyShape::Structure,
         }
     }
 
-    /// Begins the reply itself, once the leading draft is over.
-    fn begin_reply(&mut self, rest: &str, out: &mut dyn IntentSink) {
+    /// Begins the reply itself with its first text, once the leading draft is over.
+    fn begin_reply(&mut self, first_text: &str, out: &mut dyn IntentSink) {
         self.end = self.draft.place();
         self.reader.set_start(self.end);
         self.preface.start_at(self.end.offset);
         self.structure.start_at(self.end, &self.draft);
-        self.read_text(rest, out);
+        self.read_text(first_text, out);
     }
 
     /// Reads text after the leading draft.
@@ -163,41 +166,41 @@ impl<B: JsonStructure> StructureReader<B> {
         }
         let StructureReader { preface, reader, structure, .. } = self;
         let overflow = preface.push(text, |text, preface| {
-            reader.push(text, &mut StructureSink { body: structure, preface, out: &mut *out });
+            reader.push(text, &mut StructureSink { structure, preface, out: &mut *out });
             structure.has_begun()
         });
-        if let Some(PrefaceOverflow { held_text, fitting_text, rest }) = overflow {
-            let (rule, message, repair) = B::OVERFLOW;
+        if let Some(PrefaceOverflow { held_text, fitting_text, excess_text }) = overflow {
+            let (rule, message, repair) = S::OVERFLOW;
             let place = start.end_of(fitting_text);
             out.report(FindingReport::new(rule, place, place.offset, message).with_repair(repair));
             out.emit_intent(Intent::FinalText(&held_text));
-            out.emit_intent(Intent::FinalText(rest));
+            out.emit_intent(Intent::FinalText(excess_text));
         }
     }
 }
 
 /// Connects the structure to the JSON reader.
-struct StructureSink<'a, B> {
-    body: &'a mut B,
+struct StructureSink<'a, S> {
+    structure: &'a mut S,
     preface: &'a mut Preface,
     out: &'a mut dyn IntentSink,
 }
 
-impl<B: JsonStructure> JsonSink for StructureSink<'_, B> {
+impl<S: JsonStructure> JsonSink for StructureSink<'_, S> {
     #[inline]
     fn event(&mut self, event: JsonEvent<'_>) {
-        self.body.handle_event(&event, self.preface, self.out);
+        self.structure.handle_event(&event, self.preface, self.out);
     }
 
     fn report(&mut self, report: FindingReport) {
-        self.body.handle_report(report, self.out);
+        self.structure.handle_report(report, self.out);
     }
 
     fn bracket(&mut self, place: TokenPlace<'_>) {
-        self.body.handle_bracket(place);
+        self.structure.handle_bracket(place);
     }
 
     fn report_rounding(&mut self, place: Place, end: usize) {
-        self.body.handle_rounded(place, end);
+        self.structure.handle_rounding(place, end);
     }
 }

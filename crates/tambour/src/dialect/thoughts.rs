@@ -16,17 +16,19 @@ use crate::span::Place;
 pub(super) struct Thoughts {
     rules: ReasoningRules,
     limits: Limits,
+    /// The thought that has begun and not ended.
     open: Option<OpenThought>,
     /// Set if the structure was found in an unclosed thought.
     is_structure_in_thought: bool,
 }
 
+/// A thought that has not ended.
 #[derive(Clone, Debug)]
 struct OpenThought {
     start: Place,
     /// Offset after the text read so far.
     end: usize,
-    /// Text of the thought, if it precedes the structure.
+    /// Text of the thought, if it precedes the structure; a later one is emitted as it arrives.
     draft: Option<Box<ReasoningBuffer>>,
 }
 
@@ -88,6 +90,7 @@ impl Thoughts {
         true
     }
 
+    /// Handles a closing mark.
     fn end_thought(
         &mut self,
         mark: &ThoughtMark<'_>,
@@ -100,8 +103,9 @@ impl Thoughts {
         if closing == ThoughtClosing::Unopened {
             let message = format!("`{}` closes nothing", mark.text);
             let report = FindingReport::new(self.rules.unopened, at, end, message);
-            let before = preface.is_some();
-            let repair = if before { "left out; the text before it is reasoning" } else { "left out" };
+            let is_before_structure = preface.is_some();
+            let repair =
+                if is_before_structure { "left out; the text before it is reasoning" } else { "left out" };
             out.report(report.with_repair(repair));
             if let Some(preface) = preface {
                 preface.mark_thought_before(end, &mut |text| out.emit_intent(Intent::Draft(text)));
@@ -119,6 +123,7 @@ impl Thoughts {
         }
     }
 
+    /// Reports a thought after the beginning of the structure.
     fn report_late(&self, at: Place, end: usize, out: &mut dyn IntentSink) {
         let report = FindingReport::new(self.rules.late, at, end, "reasoning after the reply has begun");
         out.report(report.with_repair("sent beside the answer"));
@@ -144,6 +149,7 @@ impl Thoughts {
     }
 }
 
+/// Marks the offsets `from..to` of the reply as a thought, if they are in the preface.
 fn mark_thought(preface: &mut Option<&mut Preface>, from: usize, to: usize) {
     if let Some(preface) = preface {
         preface.mark_thought(from, to);

@@ -1,5 +1,5 @@
-//! Texts in JSON values: read where a string is expected, and written from several pieces without joining
-//! these first.
+//! Texts in JSON values: read where a string is expected, and written from several pieces without
+//! joining these first.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Members that describe an object rather than hold its text.
 const DESCRIPTIVE_KEYS: [&str; 4] = ["type", "role", "index", "annotations"];
 
-/// Members that hold the text of an object and carry no meaning of their own.
+/// Members that may hold the text of an object, and whose names say nothing else about it.
 const TEXT_KEYS: [&str; 5] = ["text", "content", "delta", "message", "value"];
 
 /// Returns the text of a value: a string, a number, a list of texts or of content parts joined by blank
@@ -41,8 +41,8 @@ fn member_text(value: &Value) -> Option<String> {
     if value.is_number() { None } else { text_in(value) }
 }
 
-/// Returns whether [`text_in`] loses nothing of a value: no item with content but without text, and no key
-/// with a meaning of its own.
+/// Returns whether [`text_in`] loses nothing of a value: no item that has content but no text, and no key
+/// that says something about the text.
 pub(super) fn is_lossless(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_lossless),
@@ -60,7 +60,7 @@ pub(super) fn is_lossless(value: &Value) -> bool {
     }
 }
 
-/// Pieces of one text.
+/// Pieces that form one text in their order.
 pub(super) struct TextPieces<I>(pub(super) I);
 
 impl<'a, I: Iterator<Item = &'a str> + Clone> TextPieces<I> {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::client_protocol::{
-    AnswerBuffer, StatePatch, StreamContext, UsageCounts, apply_update, initial_state, unique_call_id,
-    write_data_frame, write_value,
+    AnswerBuffer, EMPTY_JSON_STRING, StatePatch, StreamContext, UsageCounts, apply_update, initial_state,
+    unique_call_id, write_data_frame, write_value,
 };
 use super::encoder::{Encoder, EncoderEntry};
 use super::entry_content::EntryContent;
@@ -29,21 +29,23 @@ pub struct RunContext {
 pub struct AgUiEncoder {
     context: StreamContext,
     run: RunContext,
-    /// True if the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
+    /// True if the reasoning is open. The first phase opens it, so a reply without phases has no reasoning
     /// events.
     is_reasoning_open: bool,
-    /// First phase, held back until it has text: an empty single phase is not sent.
+    /// Id and title of the first phase, held back until it has text: an empty single phase is not sent.
     held_phase: Option<(u64, String)>,
     phase_count: usize,
     /// Open phase: its id, and the name of its step.
     open_phase: Option<(u64, String)>,
+    /// True if the message with the answer is open.
     is_text_open: bool,
     answer: AnswerBuffer,
-    /// Calls without a result.
+    /// Ids of calls without a result.
     pending_calls: Vec<String>,
     has_calls: bool,
-    /// Number of activities, for their ids, and the choice offered last.
+    /// Number of activities so far, which numbers their ids.
     activity_count: usize,
+    /// Choice offered last: id of its activity, and its data.
     last_choice: Option<(String, Value)>,
     is_over: bool,
 }
@@ -69,8 +71,9 @@ impl AgUiEncoder {
         }
     }
 
-    fn part_id(&self, part: &str) -> String {
-        format!("{}:{part}", self.context.message_id)
+    /// Id of a part of the message, from the name of the part.
+    fn part_id(&self, name: &str) -> String {
+        format!("{}:{name}", self.context.message_id)
     }
 
     /// Sends the start of a phase.
@@ -91,8 +94,8 @@ impl AgUiEncoder {
 
     fn close_phase(&mut self, out: &mut Vec<u8>) {
         if let Some((id, step)) = self.open_phase.take() {
-            let message = self.part_id(&format!("phase-{id}"));
-            write_event(&json!({"type": "REASONING_MESSAGE_END", "messageId": message}), out);
+            let message_id = self.part_id(&format!("phase-{id}"));
+            write_event(&json!({"type": "REASONING_MESSAGE_END", "messageId": message_id}), out);
             write_event(&json!({"type": "STEP_FINISHED", "stepName": step}), out);
         }
     }
@@ -105,6 +108,7 @@ impl AgUiEncoder {
         }
     }
 
+    /// Closes the reasoning and the answer.
     fn close_parts(&mut self, out: &mut Vec<u8>) {
         self.close_thinking(out);
         if std::mem::take(&mut self.is_text_open) {
@@ -112,8 +116,9 @@ impl AgUiEncoder {
         }
     }
 
+    /// Writes text of the answer; `text` is a JSON string.
     fn write_final_text(&mut self, text: &str, out: &mut Vec<u8>) {
-        if text == "\"\"" {
+        if text == EMPTY_JSON_STRING {
             return;
         }
         if !std::mem::replace(&mut self.is_text_open, true) {
@@ -147,6 +152,7 @@ impl AgUiEncoder {
             }
             "aside" => AgUiEncoder::write_custom("comment", &data, out),
             "finding" => AgUiEncoder::write_custom("repair", &data, out),
+            // The call itself was sent with its start.
             "tool_start" => {}
             name => AgUiEncoder::write_custom(name, &data, out),
         }
@@ -176,8 +182,8 @@ impl AgUiEncoder {
 
     fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
         let id = unique_call_id(&self.context, id);
-        let message = &self.context.message_id;
-        let start = json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": message});
+        let message_id = &self.context.message_id;
+        let start = json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": message_id});
         write_event(&start, out);
         write_event(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": args.to_string()}), out);
         write_event(&json!({"type": "TOOL_CALL_END", "toolCallId": id}), out);
@@ -195,16 +201,16 @@ impl AgUiEncoder {
                 other => other.to_string(),
             },
         };
-        let message = self.part_id(&format!("result-{}", result.call_id));
+        let message_id = self.part_id(&format!("result-{}", result.call_id));
         let result_event = json!({
-            "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": content, "role": "tool",
+            "type": "TOOL_CALL_RESULT", "messageId": message_id, "toolCallId": id, "content": content, "role": "tool",
         });
         write_event(&result_event, out);
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let is_replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(is_replaced && self.has_calls) {
+        let is_fallback = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_fallback && self.has_calls) {
             self.write_final_text(&text, out);
         }
         self.close_parts(out);
@@ -268,6 +274,7 @@ impl Encoder for AgUiEncoder {
             Some(EntryContent::PhaseStart { id, title }) => {
                 self.phase_count += 1;
                 let phase = (id, title.into_owned());
+                // A second phase shows that the first one is not single.
                 if self.phase_count == 1 {
                     self.held_phase = Some(phase);
                 } else {
@@ -276,20 +283,15 @@ impl Encoder for AgUiEncoder {
                     }
                 }
             }
+            // Clients refuse an empty delta.
+            Some(EntryContent::PhaseText(EMPTY_JSON_STRING)) => {}
             Some(EntryContent::PhaseText(text)) => {
-                if text != "\"\""
-                    && let Some(phase) = self.held_phase.take()
-                {
+                if let Some(phase) = self.held_phase.take() {
                     self.open_phase(phase, out);
                 }
-                // Clients refuse an empty delta.
-                if let Some((id, _)) = self.open_phase.as_ref().filter(|_| text != "\"\"") {
-                    write_delta(
-                        "REASONING_MESSAGE_CONTENT",
-                        &self.part_id(&format!("phase-{id}")),
-                        text,
-                        out,
-                    );
+                if let Some((id, _)) = &self.open_phase {
+                    let message_id = self.part_id(&format!("phase-{id}"));
+                    write_delta("REASONING_MESSAGE_CONTENT", &message_id, text, out);
                 }
             }
             Some(EntryContent::ThinkingEnd) => self.close_thinking(out),
@@ -336,10 +338,12 @@ fn write_event(event: &Value, out: &mut Vec<u8>) {
 }
 
 /// Writes a text delta; `text` is a JSON string.
-fn write_delta(kind: &str, message: &str, text: &str, out: &mut Vec<u8>) {
+fn write_delta(kind: &str, message_id: &str, text: &str, out: &mut Vec<u8>) {
     write_data_frame(out, |out| {
-        let message = Value::from(message);
-        out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"messageId\":{message},\"delta\":").as_bytes());
+        let message_id = Value::from(message_id);
+        out.extend_from_slice(
+            format!("{{\"type\":\"{kind}\",\"messageId\":{message_id},\"delta\":").as_bytes(),
+        );
         out.extend_from_slice(text.as_bytes());
         out.push(b'}');
     });

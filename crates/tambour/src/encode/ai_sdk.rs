@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::client_protocol::{
-    AnswerBuffer, StatePatch, StreamContext, UsageCounts, apply_update, initial_state, unique_call_id,
-    write_data_frame, write_value,
+    AnswerBuffer, EMPTY_JSON_STRING, StatePatch, StreamContext, UsageCounts, apply_update, initial_state,
+    unique_call_id, write_data_frame, write_value,
 };
 use super::encoder::{Encoder, EncoderEntry};
 use super::entry_content::EntryContent;
@@ -16,12 +16,13 @@ use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 #[derive(Debug)]
 pub struct AiSdkEncoder {
     context: StreamContext,
-    /// Open phase, with its title.
+    /// Id and title of the open phase.
     open_phase: Option<(u64, String)>,
+    /// True if the part with the answer is open.
     is_text_open: bool,
     answer: AnswerBuffer,
     has_calls: bool,
-    /// Number of data parts, for their ids.
+    /// Number of data parts so far, which numbers their ids.
     part_count: usize,
     /// State of the conversation after the entries so far.
     state: Value,
@@ -44,6 +45,7 @@ impl AiSdkEncoder {
         }
     }
 
+    /// Sends the data part of a phase; a later one for the same phase replaces it.
     fn write_phase_data(id: u64, title: &str, status: &str, out: &mut Vec<u8>) {
         let data = json!({"id": id, "title": title, "status": status});
         write_part(&json!({"type": "data-phase", "id": format!("phase-{id}"), "data": data}), out);
@@ -63,8 +65,9 @@ impl AiSdkEncoder {
         }
     }
 
+    /// Writes text of the answer; `text` is a JSON string.
     fn write_final_text(&mut self, text: &str, out: &mut Vec<u8>) {
-        if text == "\"\"" {
+        if text == EMPTY_JSON_STRING {
             return;
         }
         if !std::mem::replace(&mut self.is_text_open, true) {
@@ -79,6 +82,7 @@ impl AiSdkEncoder {
         let StatePatch { applied_operations, patch, refused_operations } =
             apply_update(update, &mut self.state);
         let mut updates = Vec::new();
+        // An update without any operation is sent too: it may have an analysis.
         if !applied_operations.is_empty() || refused_operations.is_empty() {
             updates.push(json!({"ops": applied_operations, "patch": patch, "applied": true}));
         }
@@ -97,10 +101,11 @@ impl AiSdkEncoder {
         }
     }
 
-    /// Sends a data part: an update of an earlier one if it has a fixed id, otherwise a new one.
+    /// Sends an event as a data part. A part with a fixed id replaces the earlier one with that id; any other
+    /// gets an id of its own, and a transient one gets none, since clients do not store it.
     fn write_data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(mut data) = serde_json::from_str::<Value>(json) else { return };
-        let (kind, id, transient) = match name {
+        let (kind, fixed_id, is_transient) = match name {
             "status_bar" => ("status-bar", Some("status-bar".to_owned()), false),
             "plan" => ("plan", Some("plan".to_owned()), false),
             "serp_summary" => ("serp-summary", Some("serp-summary".to_owned()), false),
@@ -114,7 +119,7 @@ impl AiSdkEncoder {
             "finding" => ("repair", None, true),
             _ => return,
         };
-        if transient {
+        if is_transient {
             write_part(&json!({"type": format!("data-{kind}"), "data": data, "transient": true}), out);
             return;
         }
@@ -134,7 +139,7 @@ impl AiSdkEncoder {
         {
             fields.insert("fallbackText".to_owned(), text);
         }
-        let id = id.unwrap_or_else(|| {
+        let id = fixed_id.unwrap_or_else(|| {
             self.part_count += 1;
             format!("{kind}-{}", self.part_count)
         });
@@ -149,8 +154,8 @@ impl AiSdkEncoder {
             &json!({"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": args.to_string()}),
             out,
         );
-        let whole = json!({"type": "tool-input-available", "toolCallId": id, "toolName": name, "input": args, "dynamic": true});
-        write_part(&whole, out);
+        let available = json!({"type": "tool-input-available", "toolCallId": id, "toolName": name, "input": args, "dynamic": true});
+        write_part(&available, out);
         self.has_calls = true;
     }
 
@@ -169,8 +174,8 @@ impl AiSdkEncoder {
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let is_replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(is_replaced && self.has_calls) {
+        let is_fallback = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_fallback && self.has_calls) {
             self.write_final_text(&text, out);
         }
         self.close_parts(out);
@@ -240,6 +245,7 @@ impl Encoder for AiSdkEncoder {
             Some(EntryContent::Status(json)) => {
                 let status: Value = serde_json::from_str(json).unwrap_or_default();
                 let (kind, data) = match status["reask"].as_u64() {
+                    // The first re-ask is the second attempt.
                     Some(reask) => ("data-retry", json!({ "attempt": reask + 1 })),
                     None => ("data-status", status),
                 };

@@ -13,8 +13,9 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 #[derive(Debug)]
 pub struct AnthropicEncoder {
     context: StreamContext,
-    /// Number of finished blocks, and the kind of the open one.
+    /// Number of finished blocks, which is the index of the open one.
     block_count: usize,
+    /// Kind of the open block.
     open_block: Option<BlockKind>,
     answer: AnswerBuffer,
     titles: PhaseTitles,
@@ -22,6 +23,7 @@ pub struct AnthropicEncoder {
     is_over: bool,
 }
 
+/// Kind of a content block that is streamed as deltas; calls are written whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockKind {
     Thinking,
@@ -44,6 +46,7 @@ impl AnthropicEncoder {
         }
     }
 
+    /// Begins a block; text continues an open text block.
     fn begin_block(&mut self, kind: BlockKind, out: &mut Vec<u8>) {
         if self.open_block == Some(BlockKind::Text) && kind == BlockKind::Text {
             return;
@@ -76,6 +79,7 @@ impl AnthropicEncoder {
         });
     }
 
+    /// Begins the thinking block of a phase with the title of the phase.
     fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
         self.begin_block(BlockKind::Thinking, out);
         self.write_text(&Value::from(format!("{title}\n")).to_string(), out);
@@ -84,7 +88,7 @@ impl AnthropicEncoder {
     fn close_block(&mut self, out: &mut Vec<u8>) {
         if let Some(kind) = self.open_block.take() {
             if kind == BlockKind::Thinking {
-                // A signature cannot be made up.
+                // Only the provider can sign reasoning, so the signature is empty.
                 let delta = json!({"type": "signature_delta", "signature": ""});
                 write_event("content_block_delta", &json!({"index": self.block_count, "delta": delta}), out);
             }
@@ -106,8 +110,8 @@ impl AnthropicEncoder {
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let is_replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(is_replaced && self.has_calls) {
+        let is_fallback = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_fallback && self.has_calls) {
             self.begin_block(BlockKind::Text, out);
             self.write_text(&text, out);
         }
@@ -225,6 +229,7 @@ fn stop_reason(completed: &Completed, has_calls: bool) -> &'static str {
     }
 }
 
+/// Writes an event of `kind` with these further fields.
 fn write_event(kind: &str, fields: &Value, out: &mut Vec<u8>) {
     let mut event = json!({ "type": kind });
     if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {

@@ -17,13 +17,13 @@ use crate::event::{Completed, Failure, ToolCall};
 pub struct ChatOptions {
     /// True if a last chunk with token counts follows.
     pub usage: bool,
-    /// Field for reasoning: `reasoning_content` or `reasoning`; `None` sends none.
+    /// Field for reasoning: `reasoning_content` or `reasoning`; with `None` no reasoning is sent.
     pub reasoning: Option<&'static str>,
     /// True if the reasoning includes titles of phases.
     pub titles: bool,
-    /// True if the client runs the calls.
+    /// True if the client runs the tool calls, so that they are sent.
     pub calls: bool,
-    /// True if other events are sent in a field `tambour`.
+    /// True if extension events, summaries and queries are sent in a field `tambour`.
     pub extensions: bool,
 }
 
@@ -44,8 +44,8 @@ impl Default for ChatOptions {
 pub struct ChatEncoder {
     context: StreamContext,
     options: ChatOptions,
-    /// JSON of the fields common to all chunks.
-    head: Vec<u8>,
+    /// JSON object with the fields common to all chunks, without its closing brace.
+    chunk_start: Vec<u8>,
     answer: AnswerBuffer,
     titles: PhaseTitles,
     phase_count: usize,
@@ -61,13 +61,14 @@ impl ChatEncoder {
             "id": format!("chatcmpl-{}", context.message_id), "object": "chat.completion.chunk",
             "created": context.created_at, "model": context.model,
         });
-        let mut head = common_fields.to_string().into_bytes();
-        head.pop();
+        let mut chunk_start = common_fields.to_string().into_bytes();
+        // The closing brace.
+        chunk_start.pop();
         let answer = AnswerBuffer::new(&context);
         ChatEncoder {
             context,
             options,
-            head,
+            chunk_start,
             answer,
             titles: PhaseTitles::default(),
             phase_count: 0,
@@ -79,7 +80,7 @@ impl ChatEncoder {
     /// Writes a chunk with one text field; `text` is a JSON string.
     fn write_text(&self, field: &str, text: &str, out: &mut Vec<u8>) {
         write_data_frame(out, |out| {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(&self.chunk_start);
             out.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":{\"");
             out.extend_from_slice(field.as_bytes());
             out.extend_from_slice(b"\":");
@@ -88,9 +89,10 @@ impl ChatEncoder {
         });
     }
 
+    /// Writes a chunk with these `choices` and, if there is one, a further member: its name and value.
     fn write_chunk(&self, choices: &Value, member: Option<(&str, &Value)>, out: &mut Vec<u8>) {
         write_data_frame(out, |out| {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(&self.chunk_start);
             out.extend_from_slice(b",\"choices\":");
             write_value(out, choices);
             if let Some((name, member)) = member {
@@ -118,6 +120,7 @@ impl ChatEncoder {
         if self.options.titles {
             self.write_reasoning(&Value::from(format_title(text, self.phase_count == 1)).to_string(), out);
         } else if self.phase_count > 1 {
+            // A blank line between phases.
             self.write_reasoning("\"\\n\\n\"", out);
         }
     }
@@ -125,15 +128,15 @@ impl ChatEncoder {
     fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
         let (index, id) = (self.call_count, unique_call_id(&self.context, id));
         self.call_count += 1;
-        let first = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
-        self.write_delta(&json!({"tool_calls": [first]}), None, out);
-        let rest = json!({"index": index, "function": {"arguments": args.to_string()}});
-        self.write_delta(&json!({"tool_calls": [rest]}), None, out);
+        let call_start = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+        self.write_delta(&json!({"tool_calls": [call_start]}), None, out);
+        let arguments = json!({"index": index, "function": {"arguments": args.to_string()}});
+        self.write_delta(&json!({"tool_calls": [arguments]}), None, out);
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let is_replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(is_replaced && self.call_count > 0) {
+        let is_fallback = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_fallback && self.call_count > 0) {
             self.write_text("content", &text, out);
         }
         self.write_delta(&json!({}), Some(finish_reason(completed.finish_reason, self.call_count > 0)), out);
@@ -241,14 +244,14 @@ pub fn completion_from_log(
         message[field] = reasoning.into();
     }
     if !calls.is_empty() {
-        let call = |ToolCall { call_id: id, name, args }: &ToolCall| {
+        let call_json = |ToolCall { call_id: id, name, args }: &ToolCall| {
             let function = json!({"name": name, "arguments": args.to_string()});
             json!({"id": unique_call_id(context, id), "type": "function", "function": function})
         };
-        message["tool_calls"] = calls.iter().map(call).collect();
+        message["tool_calls"] = calls.iter().map(call_json).collect();
     }
     let reason = finish_reason(completed.finish_reason, !calls.is_empty());
-    let mut answer = json!({
+    let mut completion = json!({
         "id": format!("chatcmpl-{}", context.message_id), "object": "chat.completion",
         "created": context.created_at, "model": context.model,
         "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
@@ -257,7 +260,7 @@ pub fn completion_from_log(
     if options.extensions {
         let events =
             folded_message.extensions.iter().map(|(name, data)| json!({"event": name, "data": data}));
-        answer["tambour"] = json!({"events": events.collect::<Vec<_>>(), "metadata": completed.metadata});
+        completion["tambour"] = json!({"events": events.collect::<Vec<_>>(), "metadata": completed.metadata});
     }
-    answer
+    completion
 }

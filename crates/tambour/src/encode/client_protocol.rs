@@ -1,4 +1,4 @@
-//! Parts shared by the protocols of other clients, state updates as JSON Patch among them.
+//! Parts shared by the encoders of other clients' protocols, including state updates as JSON Patch.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::json;
 use crate::event::{Failure, FinishReason};
 use crate::state::{ApplyOptions, Operation, apply};
 
-/// Context of a stream.
+/// Context of a message that is written in the protocol of another client.
 #[derive(Clone, Debug, Default)]
 pub struct StreamContext {
     /// Id of the message.
@@ -17,14 +17,14 @@ pub struct StreamContext {
     pub created_at: i64,
     /// Model name given by the client.
     pub model: String,
-    /// True if the answer is sent as a whole, and not at all if the message fails: half a JSON value is
-    /// useless, and no other text may replace it.
+    /// True for an answer that must be one JSON value. It is sent as a whole at the end, and not at all if
+    /// the message fails: half a value is useless, and no other text may replace it.
     pub sends_whole_answer: bool,
-    /// Id of the response it continues, as given by the client.
+    /// Id of the response that this one continues, as given by the client.
     pub previous_response: Option<String>,
-    /// True if it runs in the background.
+    /// True if the message runs in the background.
     pub is_background: bool,
-    /// True if it is deleted after it has been read.
+    /// True if the message is deleted after it has been read.
     pub is_unstored: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct UsageCounts {
     pub input: u64,
     /// Tokens of the reply.
     pub output: u64,
-    /// Tokens of both.
+    /// Tokens of prompt and reply.
     pub total: u64,
     /// Tokens of the reply that are reasoning.
     pub reasoning: u64,
@@ -44,7 +44,7 @@ pub struct UsageCounts {
 }
 
 impl UsageCounts {
-    /// Reads the counts of any upstream, under any of their names.
+    /// Reads the counts as any kind of upstream reports them; a missing count is 0.
     #[must_use]
     pub fn from_usage(usage: &Value) -> UsageCounts {
         let count = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64()).unwrap_or(0);
@@ -74,13 +74,19 @@ impl UsageCounts {
     }
 }
 
-/// Answer text to be sent. Text behind tool calls is held back until the end, since the fallback text must
-/// not replace an answer that only calls tools. So is an answer that is sent as a whole.
+/// JSON of an empty text.
+pub(super) const EMPTY_JSON_STRING: &str = "\"\"";
+
+/// Answer text to be sent. It is held back until the end of the message in two cases: if it must be sent as a
+/// whole, and if it begins behind tool calls. Text behind calls may be the fallback text, which must not
+/// become the answer of a message that only calls tools.
 #[derive(Debug)]
 pub(super) struct AnswerBuffer {
+    /// True if text was released before the end.
     pub(super) has_sent_text: bool,
     has_calls: bool,
     sends_whole_answer: bool,
+    /// Text held back, as JSON strings.
     held_text: Vec<String>,
 }
 
@@ -96,7 +102,8 @@ impl AnswerBuffer {
 
     /// Accepts text, a JSON string; returns whether it may be sent now.
     pub(super) fn push_text(&mut self, text: &str) -> bool {
-        if self.sends_whole_answer || self.has_calls && !self.has_sent_text {
+        let begins_behind_calls = self.has_calls && !self.has_sent_text;
+        if self.sends_whole_answer || begins_behind_calls {
             self.held_text.push(text.to_owned());
             return false;
         }
@@ -104,67 +111,70 @@ impl AnswerBuffer {
         true
     }
 
+    /// Records that the message has a tool call.
     pub(super) fn note_call(&mut self) {
         self.has_calls = true;
     }
 
-    /// Takes the held text at the end of a message; drops it if the answer was `is_replaced`.
-    pub(super) fn take_held(&mut self, is_replaced: bool) -> Vec<String> {
+    /// Takes the held text at the end of a message; drops it if `is_unwanted_fallback`, which is true for the
+    /// fallback text of a message with calls.
+    pub(super) fn take_held(&mut self, is_unwanted_fallback: bool) -> Vec<String> {
         let texts = std::mem::take(&mut self.held_text);
-        if is_replaced { Vec::new() } else { texts }
+        if is_unwanted_fallback { Vec::new() } else { texts }
     }
 }
 
-/// Titles of phases that are sent as text. The first is held back until its phase has text: an empty single
-/// phase is not sent.
+/// Titles of phases, for protocols that send them as text. The first title is held back until its phase has
+/// text or a second phase begins, since an empty single phase is not sent.
 #[derive(Debug, Default)]
 pub(super) struct PhaseTitles {
-    count: usize,
+    phase_count: usize,
     held_title: Option<String>,
 }
 
 impl PhaseTitles {
     /// Begins a phase; returns the titles to be sent now.
     pub(super) fn begin_phase(&mut self, title: &str) -> Vec<String> {
-        self.count += 1;
-        if self.count == 1 {
+        self.phase_count += 1;
+        if self.phase_count == 1 {
             self.held_title = Some(title.to_owned());
             return Vec::new();
         }
         self.held_title.take().into_iter().chain([title.to_owned()]).collect()
     }
 
-    /// Title to be sent before the next text of the phase, if it is still held back.
+    /// Takes the held title, which is to be sent before the next text of its phase.
     pub(super) fn take_held(&mut self) -> Option<String> {
         self.held_title.take()
     }
 }
 
 /// Id of a call that is unique across messages.
-pub(super) fn unique_call_id(context: &StreamContext, call: &str) -> String {
+pub(super) fn unique_call_id(context: &StreamContext, call_id: &str) -> String {
+    // `msg_ID` without its prefix.
     let message = context.message_id.rsplit_once('_').map_or(&*context.message_id, |(_, id)| id);
-    format!("{call}_{message}")
+    format!("{call_id}_{message}")
 }
 
-/// Error code of a failure: that of an upstream which refused the request, since clients act on it, otherwise
-/// our own.
+/// Error code of a failure: the code of the upstream if it refused the request, since clients act on it,
+/// otherwise our own.
 pub(super) fn error_code(failure: &Failure) -> &str {
     failure.upstream.as_ref().and_then(|refusal| refusal.code.as_deref()).unwrap_or(&failure.code)
 }
 
-/// Appends a frame without an event name.
-pub(super) fn write_data_frame(out: &mut Vec<u8>, json: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a frame without an event name; `write_json` appends its data in one line.
+pub(super) fn write_data_frame(out: &mut Vec<u8>, write_json: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"data: ");
-    json(out);
+    write_json(out);
     out.extend_from_slice(b"\n\n");
 }
 
-/// Appends a frame named after the `type` of its data.
-pub(super) fn write_named_frame(out: &mut Vec<u8>, name: &str, json: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a frame with an event name; `write_json` appends its data in one line.
+pub(super) fn write_named_frame(out: &mut Vec<u8>, name: &str, write_json: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.push(b'\n');
-    write_data_frame(out, json);
+    write_data_frame(out, write_json);
 }
 
 /// Appends a JSON value.
@@ -172,9 +182,9 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
     json::write_value(value, out);
 }
 
-/// Title as text of the reasoning, on its own line.
-pub(super) fn format_title(title: &str, first: bool) -> String {
-    format!("{}**{title}**\n", if first { "" } else { "\n\n" })
+/// Title as text of the reasoning, on its own line, behind a blank line unless it is the first text.
+pub(super) fn format_title(title: &str, is_first: bool) -> String {
+    format!("{}**{title}**\n", if is_first { "" } else { "\n\n" })
 }
 
 /// Finish reason in terms of the chat completions interface.
@@ -187,7 +197,7 @@ pub(super) fn finish_reason(reason: FinishReason, has_calls: bool) -> &'static s
     }
 }
 
-/// Result of a `state_update`.
+/// Effect of a `state_update`.
 #[derive(Default)]
 pub(super) struct StatePatch {
     /// Applied operations, as `[op, path, value?]`.
@@ -204,9 +214,9 @@ pub(super) fn apply_update(update: &Value, state: &mut Value) -> StatePatch {
     let before = state.clone();
     let mut state_patch = StatePatch::default();
     for (at, operation) in list("operations").iter().enumerate() {
-        let parts = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
-        let operation = Value::Array(parts.collect());
-        // Only the results tell which operations were applied.
+        let elements = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
+        let operation = Value::Array(elements.collect());
+        // The results say which operations were applied; one without a result is skipped.
         let Some(result) = list("results").iter().find(|result| result["index"].as_u64() == Some(at as u64))
         else {
             continue;

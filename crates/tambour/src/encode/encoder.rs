@@ -1,4 +1,4 @@
-//! Interface of the encoders, which write the log of one message in one protocol, and the encoder of native
+//! Trait of the encoders, which write the log of one message in one protocol, and the encoder of the native
 //! protocols.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::event::{Event, EventKind, parse_kind};
 /// One log entry as passed to an encoder.
 #[derive(Clone, Copy, Debug)]
 pub struct EncoderEntry<'a> {
-    /// Number in the message, from 1.
+    /// Number of the entry in the log of its message, from 1.
     pub number: u64,
     /// Kind of entry.
     pub kind: EncoderEntryKind<'a>,
@@ -36,31 +36,32 @@ pub enum EncoderEntryKind<'a> {
 
 /// Writes a log in one protocol. The output depends on the entries alone, so a replay yields the same bytes.
 pub trait Encoder: Send {
-    /// Writes the start of the stream, before any entry. `is_running`: more entries will come; `now`: RFC 3339
-    /// time.
+    /// Writes the start of the stream, before any entry. `is_running` is whether the message is still
+    /// running; `now` is the time in RFC 3339.
     fn write_start(&mut self, is_running: bool, now: &str, out: &mut Vec<u8>);
 
-    /// Writes the next entry. Many entries produce no output.
+    /// Writes the next entry; many entries have no output.
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>);
 
-    /// Writes a keep-alive while no entries come.
+    /// Writes a keep-alive; called while the log has no new entry. `now` is the time in RFC 3339.
     fn write_heartbeat(&mut self, now: &str, out: &mut Vec<u8>);
 
     /// Returns whether the stream is over for the client.
     fn is_over(&self) -> bool;
 
-    /// Returns whether it needs all entries from the first one on, even for a client that has seen some.
+    /// Returns whether the encoder needs all entries from the first one on, even for a client that has seen
+    /// some.
     fn needs_all_entries(&self) -> bool {
         true
     }
 
-    /// Returns whether it needs the whole raw reply with this entry.
+    /// Returns whether the encoder needs the whole raw reply with an entry of this kind.
     fn wants_reply(&self, _: EncoderEntryKind<'_>) -> bool {
         false
     }
 }
 
-/// Part of `completed` that names the dialect.
+/// Data of `completed`, as far as it is needed to find the dialect.
 #[derive(Deserialize)]
 struct CompletedData<'a> {
     #[serde(borrow)]
@@ -78,34 +79,36 @@ struct CompletedMetadata<'a> {
 pub struct NativeEncoder {
     envelope: Envelope,
     protocol: OutputProtocol,
-    extensions: bool,
-    findings: bool,
+    sends_extensions: bool,
+    sends_findings: bool,
     is_over: bool,
 }
 
 impl NativeEncoder {
-    /// Creates an encoder of `protocol`, with extension events and findings on request.
+    /// Creates an encoder of `protocol`. Extension events and findings are sent only if the flags say so.
     #[must_use]
     pub fn new(
         envelope: Envelope,
         protocol: OutputProtocol,
-        extensions: bool,
-        findings: bool,
+        sends_extensions: bool,
+        sends_findings: bool,
     ) -> NativeEncoder {
-        NativeEncoder { envelope, protocol, extensions, findings, is_over: false }
+        NativeEncoder { envelope, protocol, sends_extensions, sends_findings, is_over: false }
     }
 
+    /// Writes a system event that is not in the log, and so has no number.
     fn write_system(&self, event: &Event<'_>, out: &mut Vec<u8>) {
         write_frame(event.name(), None, &self.envelope, out, |out| write_data(event, out));
     }
 
+    /// Returns whether the event called `name` is sent.
     fn includes(&self, name: &str) -> bool {
         match parse_kind(name) {
             Some(EventKind::System) => true,
             Some(EventKind::Contract) => self.protocol == OutputProtocol::JsonSeqV1,
             Some(EventKind::Extension) => {
                 self.protocol == OutputProtocol::JsonSeqV1
-                    && if name == "finding" { self.findings } else { self.extensions }
+                    && if name == "finding" { self.sends_findings } else { self.sends_extensions }
             }
             None => false,
         }
@@ -135,6 +138,7 @@ impl Encoder for NativeEncoder {
                 // A status has no number (J-036), so a client that reconnects after it receives it again.
                 let number = (name != "status").then_some(number);
                 write_frame(name, number, &self.envelope, out, |out| match reply {
+                    // The member `reply` is added before the closing brace.
                     Some(reply) => {
                         let dialect = serde_json::from_str::<CompletedData<'_>>(text)
                             .map(|completed| completed.metadata.dialect);

@@ -74,7 +74,7 @@ impl<'a> EntryContent<'a> {
 
 /// JSON string that holds the text of a delta.
 fn delta_text(json: &str) -> Option<&str> {
-    // Fast path: deltas as this library writes them.
+    // Fast path: deltas of the answer as this library writes them.
     if let Some(text) = json.strip_prefix("{\"text\":").and_then(|rest| rest.strip_suffix('}')) {
         return Some(text);
     }
@@ -91,17 +91,17 @@ pub(crate) fn decode_string(json: &str) -> Cow<'_, str> {
     serde_json::from_str::<Cow<'_, str>>(json).unwrap_or_default()
 }
 
-/// A whole message, for clients without streaming: a fold of the log.
+/// A whole message, for clients without streaming: the result of reading all entries of its log.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct FoldedMessage {
     /// Phases of the reasoning: title and text.
     pub phases: Vec<(String, String)>,
-    /// Answer. Empty if there are only calls.
+    /// Text of the answer; empty if there are only calls.
     pub answer: String,
     /// Calls in order.
     pub calls: Vec<ToolCall>,
-    /// True if the answer, if any, follows the calls.
+    /// True if calls precede all text of the answer.
     pub has_calls_first: bool,
     /// Results of calls that ran.
     pub results: Vec<ToolResult>,
@@ -115,7 +115,7 @@ pub struct FoldedMessage {
 }
 
 impl FoldedMessage {
-    /// Folds the next entry.
+    /// Adds the next entry of the log.
     pub fn push_entry(&mut self, entry: &EncoderEntry<'_>) {
         match EntryContent::new(entry) {
             Some(EntryContent::PhaseStart { title, .. }) => {
@@ -163,12 +163,12 @@ impl FoldedMessage {
     /// Reasoning as one text, with titles if `with_titles`.
     #[must_use]
     pub fn reasoning(&self, with_titles: bool) -> String {
-        let phase = |(title, text): &(String, String)| {
+        let format_phase = |(title, text): &(String, String)| {
             if with_titles { format!("**{title}**\n{text}") } else { text.clone() }
         };
         self.reasoning_phases()
             .iter()
-            .map(phase)
+            .map(format_phase)
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
             .join("\n\n")

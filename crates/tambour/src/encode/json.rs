@@ -1,4 +1,4 @@
-//! JSON of events, written directly to the output, since most of a stream is deltas.
+//! JSON of events. Most of a stream is deltas, so they are written directly, without a tree of values.
 
 use serde::Serialize;
 
@@ -56,22 +56,22 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut from = 0;
+    let mut unwritten_start = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         if byte >= b' ' && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.extend_from_slice(&bytes[from..at]);
-        from = at + 1;
+        out.extend_from_slice(&bytes[unwritten_start..at]);
+        unwritten_start = at + 1;
         write_escape(byte, out);
     }
-    out.extend_from_slice(&bytes[from..]);
+    out.extend_from_slice(&bytes[unwritten_start..]);
     out.push(b'"');
 }
 
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let short = match byte {
+    let letter = match byte {
         b'"' | b'\\' => byte,
         b'\n' => b'n',
         b'\r' => b'r',
@@ -85,5 +85,5 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
             return;
         }
     };
-    out.extend_from_slice(&[b'\\', short]);
+    out.extend_from_slice(&[b'\\', letter]);
 }

@@ -1,4 +1,5 @@
-//! Encoder of the output protocol `legacy`: raw reply text as it arrives, and all of it at the end (J-032).
+//! Encoder of the output protocol `legacy`: raw reply text as it arrives, and the whole reply at the end
+//! (J-032).
 
 use std::borrow::Cow;
 
@@ -34,7 +35,7 @@ pub fn write_event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envel
     }
 }
 
-/// Raw reply as shown in `completed`, for the dialect it was read as.
+/// Raw reply as `completed` shows it: ThinkingML with minimal escapes, other dialects unchanged.
 pub(super) fn render_reply<'a>(dialect: &str, reply: &'a str) -> Cow<'a, str> {
     match dialect == dialect::THINKINGML {
         true => escape_literals(reply),

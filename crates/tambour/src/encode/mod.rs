@@ -3,8 +3,8 @@
 //! [`ag_ui`].
 //!
 //! Encoders append to a `Vec<u8>`. Those of the native protocols need only an entry and its number, so that
-//! any part of a log can be encoded again; those of other protocols fold the log from its first entry on.
-//! Sockets, and the choice of events a client wants, do not belong here.
+//! any part of a log can be encoded again; those of other protocols read the log from its first entry on.
+//! Sockets, and the requests that choose a protocol, do not belong here.
 
 pub mod ag_ui;
 pub mod ai_sdk;
@@ -29,7 +29,7 @@ pub use json::{write_data, write_number, write_string};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutputProtocol {
-    /// Raw reply text in `content_delta`, and all of it in `completed` (J-032).
+    /// Raw reply text in `content_delta`, and the whole reply in `completed` (J-032).
     #[default]
     Legacy,
     /// Contract events (J-001).
@@ -49,14 +49,14 @@ impl OutputProtocol {
         }
     }
 
-    /// Protocol called `name`.
+    /// Protocol called `name`; `None` if there is none.
     #[must_use]
     pub fn from_name(name: &str) -> Option<OutputProtocol> {
         OutputProtocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
     }
 
-    /// Protocol that the setting `llm_app_settings.app_output_protocol` selects: the legacy one unless it
-    /// names another known one (J-032).
+    /// Protocol that the setting `llm_app_settings.app_output_protocol` selects: `legacy` unless the
+    /// setting names another protocol (J-032).
     #[must_use]
     pub fn from_setting(setting: Option<&str>) -> OutputProtocol {
         setting.and_then(OutputProtocol::from_name).unwrap_or_default()

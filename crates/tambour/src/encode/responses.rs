@@ -16,10 +16,11 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 #[derive(Debug)]
 pub struct ResponsesEncoder {
     context: StreamContext,
-    /// Number of the next event, and number of events the client has seen.
+    /// Number of the next event, from 0.
     next_number: u64,
+    /// Number of events that the client has seen; they are counted but not sent again.
     seen_count: u64,
-    /// Finished items.
+    /// Finished items as JSON; their number is the index of the open item.
     finished_items: Vec<Value>,
     open_item: Option<ResponseItem>,
     answer: AnswerBuffer,
@@ -28,7 +29,7 @@ pub struct ResponsesEncoder {
     is_over: bool,
 }
 
-/// An open item.
+/// An item that is still open.
 #[derive(Debug)]
 struct ResponseItem {
     kind: ItemKind,
@@ -36,25 +37,36 @@ struct ResponseItem {
     text: String,
 }
 
+/// Kind of an item that is streamed as deltas; calls are written whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemKind {
     Reasoning,
     Message,
 }
 
+/// Names that differ between the events of the kinds of items.
+struct ItemEventNames {
+    /// Prefix of the events of the item's part.
+    part_event: &'static str,
+    /// Prefix of the events of the part's text.
+    text_event: &'static str,
+    /// Field for the index of the part.
+    index_field: &'static str,
+}
+
 impl ItemKind {
-    /// Names of its part events, text events and index field, and the type of its part.
-    fn event_names(self) -> [&'static str; 4] {
+    fn event_names(self) -> ItemEventNames {
         match self {
-            ItemKind::Reasoning => [
-                "response.reasoning_summary_part",
-                "response.reasoning_summary_text",
-                "summary_index",
-                "summary_text",
-            ],
-            ItemKind::Message => {
-                ["response.content_part", "response.output_text", "content_index", "output_text"]
-            }
+            ItemKind::Reasoning => ItemEventNames {
+                part_event: "response.reasoning_summary_part",
+                text_event: "response.reasoning_summary_text",
+                index_field: "summary_index",
+            },
+            ItemKind::Message => ItemEventNames {
+                part_event: "response.content_part",
+                text_event: "response.output_text",
+                index_field: "content_index",
+            },
         }
     }
 
@@ -65,6 +77,7 @@ impl ItemKind {
         }
     }
 
+    /// JSON of the item; `text` is `None` while the item is open.
     fn item_json(self, id: &str, text: Option<&str>) -> Value {
         let parts: Vec<Value> = text.map(|text| self.part_json(text)).into_iter().collect();
         let status = if text.is_some() { "completed" } else { "in_progress" };
@@ -78,7 +91,7 @@ impl ItemKind {
 }
 
 impl ResponsesEncoder {
-    /// Creates the encoder of one response, for a client that has seen the events before number `seen`.
+    /// Creates the encoder of one response, for a client that has seen the first `seen_count` events.
     #[must_use]
     pub fn new(context: StreamContext, seen_count: u64) -> ResponsesEncoder {
         ResponsesEncoder {
@@ -94,6 +107,7 @@ impl ResponsesEncoder {
         }
     }
 
+    /// Writes an event of `kind` with the next number and these fields, unless the client has seen it.
     fn write_event(&mut self, kind: &str, fields: Value, out: &mut Vec<u8>) {
         let number = self.next_number;
         self.next_number += 1;
@@ -107,30 +121,30 @@ impl ResponsesEncoder {
         write_named_frame(out, kind, |out| write_value(out, &event));
     }
 
+    /// Begins an item; a message continues an open message.
     fn begin_item(&mut self, kind: ItemKind, out: &mut Vec<u8>) {
-        if self
-            .open_item
-            .as_ref()
-            .is_some_and(|item| item.kind == ItemKind::Message && kind == ItemKind::Message)
-        {
+        let is_message_open = self.open_item.as_ref().is_some_and(|item| item.kind == ItemKind::Message);
+        if is_message_open && kind == ItemKind::Message {
             return;
         }
         self.close_item(out);
-        let at = self.finished_items.len();
-        let id = item_id(&self.context, at, kind);
-        let [part, _, index, _] = kind.event_names();
+        let item_index = self.finished_items.len();
+        let id = item_id(&self.context, item_index, kind);
+        let ItemEventNames { part_event, index_field, .. } = kind.event_names();
         self.write_event(
             "response.output_item.added",
-            json!({"output_index": at, "item": kind.item_json(&id, None)}),
+            json!({"output_index": item_index, "item": kind.item_json(&id, None)}),
             out,
         );
-        let fields = json!({"item_id": id, "output_index": at, index: 0, "part": kind.part_json("")});
-        self.write_event(&format!("{part}.added"), fields, out);
+        let part = kind.part_json("");
+        let fields = json!({"item_id": id, "output_index": item_index, index_field: 0, "part": part});
+        self.write_event(&format!("{part_event}.added"), fields, out);
         self.open_item = Some(ResponseItem { kind, id, text: String::new() });
     }
 
+    /// Writes text of the open item.
     fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
-        let at = self.finished_items.len() as u64;
+        let item_index = self.finished_items.len() as u64;
         let Some(ResponseItem { kind, id, text: item_text }) = &mut self.open_item else { return };
         item_text.push_str(text);
         let sequence = self.next_number;
@@ -139,22 +153,23 @@ impl ResponsesEncoder {
             return;
         }
         // Sent for each piece of the reply, so it is written without a tree of values.
-        let [_, name, index, _] = kind.event_names();
-        let event = format!("{name}.delta");
+        let ItemEventNames { text_event, index_field, .. } = kind.event_names();
+        let event = format!("{text_event}.delta");
         write_named_frame(out, &event, |out| {
-            let mut write_numbered = |parts: &[&str], value: u64| {
-                parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-                write_number(value, out);
+            let mut write_numbered = |texts: &[&str], number: u64| {
+                texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+                write_number(number, out);
             };
             write_numbered(&["{\"type\":\"", &event, "\",\"sequence_number\":"], sequence);
-            write_numbered(&[",\"item_id\":\"", id, "\",\"output_index\":"], at);
-            write_numbered(&[",\"", index, "\":"], 0);
+            write_numbered(&[",\"item_id\":\"", id, "\",\"output_index\":"], item_index);
+            write_numbered(&[",\"", index_field, "\":"], 0);
             out.extend_from_slice(b",\"delta\":");
             write_string(text, out);
             out.extend_from_slice(if *kind == ItemKind::Message { b",\"logprobs\":[]}" } else { b"}" });
         });
     }
 
+    /// Begins the item of a phase with the title of the phase.
     fn write_title(&mut self, text: &str, out: &mut Vec<u8>) {
         self.begin_item(ItemKind::Reasoning, out);
         self.write_text(&format_title(text, true), out);
@@ -162,40 +177,46 @@ impl ResponsesEncoder {
 
     fn close_item(&mut self, out: &mut Vec<u8>) {
         let Some(ResponseItem { kind, id, text }) = self.open_item.take() else { return };
-        let at = self.finished_items.len();
-        let [part, name, index, _] = kind.event_names();
-        let mut fields = json!({"item_id": id, "output_index": at, index: 0, "text": text});
+        let item_index = self.finished_items.len();
+        let ItemEventNames { part_event, text_event, index_field } = kind.event_names();
+        let mut fields = json!({"item_id": id, "output_index": item_index, index_field: 0, "text": text});
         if kind == ItemKind::Message {
             fields["logprobs"] = json!([]);
         }
-        self.write_event(&format!("{name}.done"), fields, out);
-        let fields = json!({"item_id": id, "output_index": at, index: 0, "part": kind.part_json(&text)});
-        self.write_event(&format!("{part}.done"), fields, out);
+        self.write_event(&format!("{text_event}.done"), fields, out);
+        let part = kind.part_json(&text);
+        let fields = json!({"item_id": id, "output_index": item_index, index_field: 0, "part": part});
+        self.write_event(&format!("{part_event}.done"), fields, out);
         let item = kind.item_json(&id, Some(&text));
-        self.write_event("response.output_item.done", json!({"output_index": at, "item": item}), out);
+        self.write_event("response.output_item.done", json!({"output_index": item_index, "item": item}), out);
         self.finished_items.push(item);
     }
 
     fn write_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
         self.close_item(out);
-        let at = self.finished_items.len();
-        let item = function_call_item(&self.context, at, call);
+        let item_index = self.finished_items.len();
+        let item = function_call_item(&self.context, item_index, call);
         let (id, arguments) = (item["id"].clone(), item["arguments"].clone());
         let mut added_item = item.clone();
         (added_item["arguments"], added_item["status"]) = ("".into(), "in_progress".into());
-        self.write_event("response.output_item.added", json!({"output_index": at, "item": added_item}), out);
-        let fields = json!({"item_id": id, "output_index": at, "delta": arguments});
+        self.write_event(
+            "response.output_item.added",
+            json!({"output_index": item_index, "item": added_item}),
+            out,
+        );
+        let fields = json!({"item_id": id, "output_index": item_index, "delta": arguments});
         self.write_event("response.function_call_arguments.delta", fields, out);
-        let fields = json!({"item_id": id, "output_index": at, "name": call.name, "arguments": arguments});
+        let fields =
+            json!({"item_id": id, "output_index": item_index, "name": call.name, "arguments": arguments});
         self.write_event("response.function_call_arguments.done", fields, out);
-        self.write_event("response.output_item.done", json!({"output_index": at, "item": item}), out);
+        self.write_event("response.output_item.done", json!({"output_index": item_index, "item": item}), out);
         self.finished_items.push(item);
         self.has_calls = true;
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let is_replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(is_replaced && self.has_calls) {
+        let is_fallback = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_fallback && self.has_calls) {
             self.begin_item(ItemKind::Message, out);
             self.write_text(&decode_string(&text), out);
         }
@@ -263,41 +284,41 @@ impl Encoder for ResponsesEncoder {
 #[must_use]
 pub fn response_from_log(context: &StreamContext, folded_message: &FoldedMessage) -> Value {
     let mut output: Vec<Value> = Vec::new();
-    for (name, text) in folded_message.reasoning_phases() {
+    for (title, text) in folded_message.reasoning_phases() {
         let id = item_id(context, output.len(), ItemKind::Reasoning);
-        output.push(ItemKind::Reasoning.item_json(&id, Some(&(format_title(name, true) + text))));
+        output.push(ItemKind::Reasoning.item_json(&id, Some(&(format_title(title, true) + text))));
     }
-    let answer = |output: &mut Vec<Value>| {
+    let push_answer = |output: &mut Vec<Value>| {
         if !folded_message.answer.is_empty() {
             let id = item_id(context, output.len(), ItemKind::Message);
             output.push(ItemKind::Message.item_json(&id, Some(&folded_message.answer)));
         }
     };
     if !folded_message.has_calls_first {
-        answer(&mut output);
+        push_answer(&mut output);
     }
     for call in &folded_message.calls {
         output.push(function_call_item(context, output.len(), call));
     }
     if folded_message.has_calls_first {
-        answer(&mut output);
+        push_answer(&mut output);
     }
     response_body(context, &output, folded_message.completed.as_deref(), folded_message.failure.as_ref())
 }
 
-fn item_id(context: &StreamContext, at: usize, kind: ItemKind) -> String {
-    let kind = if kind == ItemKind::Reasoning { "rs" } else { "msg" };
-    format!("{kind}_{at}_{}", context.message_id)
+fn item_id(context: &StreamContext, item_index: usize, kind: ItemKind) -> String {
+    let prefix = if kind == ItemKind::Reasoning { "rs" } else { "msg" };
+    format!("{prefix}_{item_index}_{}", context.message_id)
 }
 
 fn function_call_item(
     context: &StreamContext,
-    at: usize,
-    ToolCall { call_id: call, name, args }: &ToolCall,
+    item_index: usize,
+    ToolCall { call_id, name, args }: &ToolCall,
 ) -> Value {
     json!({
-        "id": format!("fc_{at}_{}", context.message_id), "type": "function_call", "status": "completed",
-        "call_id": unique_call_id(context, call), "name": name, "arguments": args.to_string(),
+        "id": format!("fc_{item_index}_{}", context.message_id), "type": "function_call", "status": "completed",
+        "call_id": unique_call_id(context, call_id), "name": name, "arguments": args.to_string(),
     })
 }
 
@@ -321,7 +342,7 @@ fn response_body(
         (Some(completed), None) => response_status(completed.finish_reason),
         (None, None) => "in_progress",
     };
-    let reason = completed.and_then(|completed| match completed.finish_reason {
+    let incomplete_reason = completed.and_then(|completed| match completed.finish_reason {
         FinishReason::Length => Some("max_output_tokens"),
         FinishReason::ContentFilter => Some("content_filter"),
         _ => None,
@@ -339,7 +360,7 @@ fn response_body(
         "id": format!("resp_{}", context.message_id), "object": "response", "created_at": context.created_at,
         "model": context.model, "status": status, "output": output,
         "error": failure.map(|failure| json!({"code": error_code(failure), "message": failure.message})),
-        "incomplete_details": reason.map(|reason| json!({ "reason": reason })),
+        "incomplete_details": incomplete_reason.map(|reason| json!({ "reason": reason })),
         "background": context.is_background, "store": !context.is_unstored, "previous_response_id": context.previous_response,
         "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": null,
         "tool_choice": "auto", "tools": [], "top_p": null, "usage": usage,

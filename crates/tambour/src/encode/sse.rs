@@ -3,8 +3,8 @@
 
 use super::json;
 
-/// Serialized fields that every event of a message carries in its data, `message_id` and `request_id`
-/// (J-030).
+/// Fields that every event of a message carries in its data: `message_id` and `request_id` (J-030), as JSON
+/// with the closing brace of the data.
 #[derive(Clone, Debug)]
 pub struct Envelope(Vec<u8>);
 
@@ -24,14 +24,15 @@ impl Envelope {
 /// Bytes reserved for a short frame.
 const SHORT_FRAME_LEN: usize = 320;
 
-/// Appends one frame. `data` appends a JSON object in one line, to which the envelope is added.
+/// Appends one frame. `write_json` appends its data, a JSON object in one line, to which the envelope is
+/// added. `id` is the number of the entry in the log.
 #[inline]
 pub fn write_frame(
     name: &str,
     id: Option<u64>,
     envelope: &Envelope,
     out: &mut Vec<u8>,
-    data: impl FnOnce(&mut Vec<u8>),
+    write_json: impl FnOnce(&mut Vec<u8>),
 ) {
     if out.capacity() == 0 {
         // Reserves a short event at once, since growing step by step costs more than the writing.
@@ -45,7 +46,7 @@ pub fn write_frame(
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    data(out);
+    write_json(out);
     let brace = out.pop();
     debug_assert_eq!(brace, Some(b'}'), "data is a JSON object");
     if out.last() != Some(&b'{') {

@@ -233,8 +233,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Parses a contract event from its name and data; `None` if it is none. See [`Extension::parse`] for
-    /// others.
+    /// Parses a contract event from its name and data; `None` if the name is not that of a contract event or
+    /// a field is missing. [`Extension::parse`] parses extension events.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Event<'static>> {
         let text = |field: &str| Some(Cow::Owned(data.get(field)?.as_str()?.to_owned()));
@@ -257,7 +257,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The extension event in it, if it is one.
+    /// Data of the event if it is an [`Event::Extension`].
     #[must_use]
     pub fn extension(&self) -> Option<&Extension> {
         match self {

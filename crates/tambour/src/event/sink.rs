@@ -78,7 +78,8 @@ fn join_delta(last: &mut Event<'static>, event: &Event<'_>) -> bool {
     true
 }
 
-/// Sink that stores everything and joins deltas of one text as they arrive; there may be one per byte.
+/// Sink that stores everything and joins adjacent deltas of one text as they arrive, since there may be one
+/// delta per byte.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JoinedEvents {
     /// Events in order, adjacent deltas joined.
@@ -103,9 +104,10 @@ impl Sink for JoinedEvents {
 pub enum ReplyWorth {
     /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
     Useless,
-    /// Text that answers, but in a format other than requested or with a fault that could not be repaired.
+    /// Text that answers, but in a format other than the requested one, or with a fault that could not be
+    /// repaired.
     Text,
-    /// The answer in the requested format, or calls.
+    /// The answer in the requested format, or tool calls.
     Usable,
 }
 
@@ -113,7 +115,9 @@ pub enum ReplyWorth {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplyAppraisal {
     has_calls: bool,
+    /// True if the answer is the fallback text, or the reply ended with an error.
     is_replaced: bool,
+    /// True if the reply was not read in the requested format, or has a finding of severity error.
     has_faults: bool,
 }
 

@@ -1,8 +1,9 @@
-//! Decides whether apparent code is code for every Markdown reader. In doubt, tags in it are treated as if it
-//! were text: that costs the reader an entity, while the opposite mistake lets a script through.
+//! Decides whether apparent code is code for every Markdown reader. In doubt, a tag in it is treated as a tag
+//! in text: then a reader sees at worst an entity such as `&lt;`, while the opposite mistake lets a script
+//! through.
 //!
-//! [`CodeTracker`](crate::lex::code::CodeTracker) knows fences and backticks. Other syntax that can take a backtick or a
-//! fence away from code is tracked here, in the emitted text:
+//! [`CodeTracker`](crate::lex::code::CodeTracker) knows fences and backticks. Other syntax that a backtick or
+//! a fence may belong to is tracked here, in the emitted text:
 //!
 //! - backticks that do not close on their line may close on a later one;
 //! - the destination and title of a link, `[a](...)` or `[[...]]`, and a URL, `https://...`, may contain a
@@ -10,17 +11,17 @@
 //! - a `|` between backticks may be the border of a table cell, a `$` the end of a formula;
 //! - a tag alone on its line may begin an HTML block, which contains no code up to the next blank line.
 
-/// Evidence against code at a place.
+/// Trust in apparent code at the end of the text emitted so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeTrust {
     level: TrustLevel,
-    line: TrustLine,
+    line: LineContent,
     link: LinkState,
     address: AddressState,
     ticks: TickState,
-    /// True if this paragraph has a `$`: text up to the next one may be a formula.
+    /// True if this paragraph has a `$`: text up to the next `$` may be a formula.
     has_dollar: bool,
-    /// True if the line before left backticks open.
+    /// True if backticks of the line before did not close on it.
     has_unclosed_ticks: bool,
     /// True if the current line began inside a fence.
     is_in_fence: bool,
@@ -41,27 +42,30 @@ enum TrustLevel {
 
 /// Content of the current line so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum TrustLine {
+enum LineContent {
     /// Blanks only.
     #[default]
     Blank,
-    /// Quotation and list item markers.
-    Marks,
+    /// Markers of quotations and list items.
+    Markers,
     /// One tag, and blanks behind it.
     Tag,
+    /// Anything else.
     Text,
 }
 
+/// Part of a link at the end of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LinkState {
     #[default]
     None,
     /// After `]`.
     Bracket,
-    /// In a destination, with this many open brackets.
+    /// In a destination, with this many further `(` open.
     Inside(u32),
-    /// After `[`, and behind `[[`.
+    /// After `[`.
     Open,
+    /// After `[[`, in the target of a wiki link.
     Wiki,
 }
 
@@ -83,12 +87,12 @@ enum AddressState {
 /// Backticks on the current line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TickState {
-    /// None are open.
+    /// No backticks are open.
     #[default]
     Closed,
-    /// Some may be open.
+    /// Backticks may be open.
     Open,
-    /// Some may be open, and the border of a cell or the end of a formula came since the first of them.
+    /// Backticks may be open, and the border of a cell or the end of a formula followed the first of them.
     Interrupted,
 }
 
@@ -98,7 +102,7 @@ impl CodeTrust {
         self.level < TrustLevel::HtmlBlock
     }
 
-    /// Returns whether backticks may begin code.
+    /// Returns whether code spans can be trusted.
     pub(super) fn trusts_spans(&self) -> bool {
         self.level == TrustLevel::Full
     }
@@ -117,24 +121,23 @@ impl CodeTrust {
         self.level = self.level.max(level);
     }
 
-    /// Ends a line; `fence` is whether a fence is open. Backticks left open outside of fences may close on
-    /// the next line for other readers.
-    pub(super) fn observe_line_end(&mut self, fence: bool) {
-        if self.has_unclosed_ticks && !fence && !self.is_in_fence {
+    /// Ends a line. Backticks left open outside of fences may close on the next line for other readers.
+    pub(super) fn observe_line_end(&mut self, is_fence_open: bool) {
+        if self.has_unclosed_ticks && !is_fence_open && !self.is_in_fence {
             self.lower_to(TrustLevel::FencesOnly);
         }
-        if fence && self.level == TrustLevel::HtmlBlock {
+        if is_fence_open && self.level == TrustLevel::HtmlBlock {
             self.level = TrustLevel::FenceLost;
         }
-        self.is_in_fence = fence;
+        self.is_in_fence = is_fence_open;
     }
 
     /// Observes an emitted tag.
     pub(super) fn observe_tag(&mut self) {
-        self.line = if matches!(self.line, TrustLine::Blank | TrustLine::Marks) {
-            TrustLine::Tag
+        self.line = if matches!(self.line, LineContent::Blank | LineContent::Markers) {
+            LineContent::Tag
         } else {
-            TrustLine::Text
+            LineContent::Text
         };
         (self.link, self.address) = (LinkState::None, AddressState::None);
     }
@@ -144,8 +147,9 @@ impl CodeTrust {
         for c in text.chars() {
             self.observe_byte(match c {
                 _ if c.is_ascii() => c as u8,
-                // White space for some readers, but not for others.
+                // White space for some readers, but not for others: treated as a control character.
                 _ if c.is_whitespace() || c == '\u{FEFF}' => 0,
+                // Any other character has no meaning here.
                 _ => 0x80,
             });
         }
@@ -173,14 +177,15 @@ impl CodeTrust {
         }
         self.line = match (self.line, byte) {
             (line, b' ' | b'\t' | b'\r') => line,
-            (TrustLine::Tag, 0..b' ') => TrustLine::Tag,
+            (LineContent::Tag, 0..b' ') => LineContent::Tag,
             (
-                TrustLine::Blank | TrustLine::Marks,
+                LineContent::Blank | LineContent::Markers,
                 b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9' | 0..b' ',
-            ) => TrustLine::Marks,
-            _ => TrustLine::Text,
+            ) => LineContent::Markers,
+            _ => LineContent::Text,
         };
         self.link = match (self.link, byte) {
+            // A backtick in a link, or a character that may begin a title, an entity or an escape in it.
             (LinkState::Wiki, b'`') | (LinkState::Inside(_), b'"' | b'\'' | b'<' | b'&' | b'\\' | b'`') => {
                 self.lower_to(TrustLevel::FencesOnly);
                 LinkState::None
@@ -209,7 +214,7 @@ impl CodeTrust {
         };
     }
 
-    /// Records a `|`, or a `$` that may end a formula.
+    /// Records a `|`, or a `$` that may end a formula: code across it may be none.
     fn interrupt_ticks(&mut self) {
         if self.ticks == TickState::Open {
             self.ticks = TickState::Interrupted;
@@ -217,21 +222,21 @@ impl CodeTrust {
     }
 
     fn end_line(&mut self) {
-        if self.line == TrustLine::Blank {
+        if self.line == LineContent::Blank {
             if self.level < TrustLevel::FenceLost {
                 self.level = TrustLevel::Full;
             }
             self.has_dollar = false;
         }
-        if self.line == TrustLine::Tag {
+        if self.line == LineContent::Tag {
             self.lower_to(TrustLevel::HtmlBlock);
         }
         // The destination of a link may continue on the next line, which is not analysed.
-        if self.line != TrustLine::Blank && matches!(self.link, LinkState::Inside(_) | LinkState::Wiki) {
+        if self.line != LineContent::Blank && matches!(self.link, LinkState::Inside(_) | LinkState::Wiki) {
             self.lower_to(TrustLevel::FencesOnly);
         }
         self.has_unclosed_ticks = self.ticks != TickState::Closed;
-        (self.line, self.link) = (TrustLine::Blank, LinkState::None);
+        (self.line, self.link) = (LineContent::Blank, LinkState::None);
         (self.address, self.ticks) = (AddressState::None, TickState::Closed);
     }
 }

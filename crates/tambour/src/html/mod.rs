@@ -8,7 +8,8 @@
 //!
 //! Code spans and fences are left unchanged (F-105), unless a Markdown reader might interpret them otherwise
 //! (links, tables, HTML blocks). `a < b`, `1<2` and `<3` stay. All other text that begins like markup is
-//! escaped in both modes, autolinks (`<https://...>`) included, since a browser would read it as tags.
+//! escaped in both modes of [`HtmlMode`], autolinks (`<https://...>`) included, since a browser would read it
+//! as tags.
 //!
 //! ```
 //! use tambour::html::{HtmlMode, sanitize};
@@ -19,8 +20,8 @@
 //! ```
 //!
 //! The result does not depend on chunk boundaries, and sanitizing it again changes nothing (except for
-//! backticks that stay open on a line longer than `limits.line`). For that reason line breaks in removed text
-//! stay, and text removed directly behind a backtick leaves a blank.
+//! backticks that stay open on a line longer than `limits.line`). For that reason removed text that
+//! contains line breaks leaves one, and text removed directly behind a backtick leaves a blank.
 
 mod code_trust;
 mod read;
@@ -35,15 +36,18 @@ use crate::limits::Limits;
 use crate::span::Place;
 use code_trust::CodeTrust;
 
-/// Treatment of markup that is not on the whitelist (`filament.html`).
+/// Treatment of markup that is not on the whitelist (option `filament.html`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HtmlMode {
-    /// Shown as text: its `<` becomes `&lt;`.
+    /// Shows the markup as text: its `<` becomes `&lt;`.
     #[default]
     Escape,
-    /// Removed; text between tags stays.
+    /// Removes the markup; text between tags stays.
     Strip,
 }
+
+/// Second argument of [`CodeTracker::read_to_stop`]: entities need no attention here.
+const STOPS_AT_AMPERSAND: bool = false;
 
 /// Output of a [`HtmlSanitizer`].
 #[derive(Debug)]
@@ -59,8 +63,10 @@ pub enum SanitizedPiece<'a> {
 #[derive(Debug)]
 pub struct HtmlSanitizer {
     mode: HtmlMode,
-    /// Most bytes of a tag, and most bytes held back of a line.
-    limits: (usize, usize),
+    /// Most bytes of a tag.
+    max_tag_bytes: usize,
+    /// Most bytes of a line held back as possible code.
+    max_line_bytes: usize,
     /// Code context of the emitted text.
     code: CodeTracker,
     trust: CodeTrust,
@@ -70,22 +76,26 @@ pub struct HtmlSanitizer {
     /// Open elements, outermost first.
     open_elements: Vec<OpenElement>,
     backticks: BacktickState,
+    /// Last byte emitted; a line feed at the start.
     last_byte: u8,
 }
 
-/// State of the current line.
+/// Backticks of the current line.
 #[derive(Debug, Default)]
 struct BacktickState {
-    /// Number of open backtick runs, from the first, that do not close on it.
+    /// Number of open backtick runs, counted from the first, that are known not to close on this line.
     unclosable_runs: usize,
-    /// No backtick passes, since it could not be decided whether one would close code.
+    /// True if backticks are escaped, since it could not be decided whether one would close code.
     escapes_backticks: bool,
 }
 
+/// An element that is not closed yet.
 #[derive(Debug)]
 struct OpenElement {
     name: String,
+    /// Place of its start tag.
     place: Place,
+    /// Byte offset after its start tag.
     end: usize,
 }
 
@@ -93,39 +103,42 @@ struct OpenElement {
 #[derive(Debug)]
 enum SanitizerState {
     Text,
-    /// A possible tag.
+    /// In a possible tag, which starts at `place`; `raw` is its text so far.
     Tag {
         state: tag::HtmlTagState,
         raw: String,
-        at: Place,
+        place: Place,
     },
-    /// After `<!--`; `dashes` and `bang` describe the bytes just read.
+    /// In a comment, which starts at `place`. The text so far ends with this many `dashes`, at most two, and
+    /// then a `!` if `has_bang`. `has_line_break` is whether a line break was read (and one emitted).
     Comment {
-        at: Place,
+        place: Place,
         dashes: u8,
-        bang: bool,
+        has_bang: bool,
         has_line_break: bool,
     },
-    /// In a script or style; `matched` bytes of its end tag have been read.
+    /// In a script or style, which starts at `place`; `matched_len` bytes of its end tag have been read.
     RawText {
         name: &'static str,
-        at: Place,
+        place: Place,
         matched_len: usize,
         has_line_break: bool,
     },
-    /// After open backticks.
+    /// Behind open backticks.
     PossibleCode(Box<PossibleCode>),
 }
 
-/// Possible code: text from a `<` behind open backticks on.
+/// Possible code: text from the first `<` behind open backticks on, which is held back.
 #[derive(Debug)]
 struct PossibleCode {
     text: String,
+    /// Place of the start of `text`.
     place: Place,
-    /// Trackers in their state after it, if it is code.
+    /// Tracker after `text`, if the text is code.
     code: CodeTracker,
+    /// Trust after `text`, if the text is code.
     trust: CodeTrust,
-    /// Number of backtick runs open before it.
+    /// Number of backtick runs open before `text`.
     open_runs: usize,
 }
 
@@ -135,7 +148,8 @@ impl HtmlSanitizer {
     pub fn new(mode: HtmlMode, limits: &Limits) -> HtmlSanitizer {
         HtmlSanitizer {
             mode,
-            limits: (limits.tag, limits.line),
+            max_tag_bytes: limits.tag,
+            max_line_bytes: limits.line,
             code: CodeTracker::default(),
             trust: CodeTrust::default(),
             place: Place::START,
@@ -151,19 +165,19 @@ impl HtmlSanitizer {
         self.read_text_chunk(text, out);
     }
 
-    /// Reads the next chunk, which is at `place` of the reply, for text with gaps there. Findings get places
-    /// from it.
+    /// Reads the next chunk, which starts at `place` of the reply, so that findings have their place although
+    /// the chunks are not adjacent in the reply.
     pub fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         self.place = place;
         self.read_text_chunk(text, out);
     }
 
-    /// Ends the text. Open elements are closed, unless it ends within a fence.
+    /// Ends the text. Open elements are closed, unless the text ends within a fence.
     pub fn finish(&mut self, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         self.end_text(out);
     }
 
-    /// Number of bytes held back.
+    /// Number of bytes of text held back.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match &self.state {

@@ -3,24 +3,25 @@
 use super::code_trust::CodeTrust;
 use super::rules::HTML_ESCAPED;
 use super::tag::{HtmlTagState, HtmlTagStep};
-use super::{BacktickState, HtmlSanitizer, PossibleCode, SanitizedPiece, SanitizerState};
+use super::{BacktickState, HtmlSanitizer, PossibleCode, STOPS_AT_AMPERSAND, SanitizedPiece, SanitizerState};
 use crate::finding::FindingReport;
 use crate::lex::code::{CodeContext, CodeStop, CodeTracker};
 use crate::lex::scan;
 
 /// Feeds emitted text to both trackers of code; returns whether a line ended.
 pub(super) fn feed_trackers(code: &mut CodeTracker, trust: &mut CodeTrust, text: &str) -> bool {
-    let (mut rest, mut has_line_end) = (text, false);
-    while !rest.is_empty() {
-        let (len, stop) = code.read_to_stop(rest, false);
-        trust.observe_text(&rest[..len]);
+    let (mut unread, mut has_line_end) = (text, false);
+    while !unread.is_empty() {
+        let (len, stop) = code.read_to_stop(unread, STOPS_AT_AMPERSAND);
+        trust.observe_text(&unread[..len]);
         apply_stop(code, trust, stop);
         has_line_end |= stop == Some(CodeStop::LineEnd);
-        rest = &rest[len..];
+        unread = &unread[len..];
     }
     has_line_end
 }
 
+/// Updates `trust` for the reason why `code` stopped.
 fn apply_stop(code: &CodeTracker, trust: &mut CodeTrust, stop: Option<CodeStop>) {
     match (stop, code.context()) {
         (Some(CodeStop::Closed(_)), CodeContext::Text) => trust.close_ticks(),
@@ -31,32 +32,33 @@ fn apply_stop(code: &CodeTracker, trust: &mut CodeTrust, stop: Option<CodeStop>)
 
 impl HtmlSanitizer {
     pub(super) fn read_text_chunk(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
-        let mut rest = text;
-        while !rest.is_empty() {
+        let mut unread = text;
+        while !unread.is_empty() {
             let len = match self.state {
-                SanitizerState::Text => self.read_text(rest, out),
-                SanitizerState::Tag { .. } => self.read_tag(rest, out),
-                SanitizerState::Comment { .. } => self.read_comment(rest, out),
-                SanitizerState::RawText { .. } => self.read_raw_text(rest, out),
-                SanitizerState::PossibleCode(_) => self.read_possible_code(rest, out),
+                SanitizerState::Text => self.read_text(unread, out),
+                SanitizerState::Tag { .. } => self.read_tag(unread, out),
+                SanitizerState::Comment { .. } => self.read_comment(unread, out),
+                SanitizerState::RawText { .. } => self.read_raw_text(unread, out),
+                SanitizerState::PossibleCode(_) => self.read_possible_code(unread, out),
             };
-            rest = &rest[len..];
+            unread = &unread[len..];
         }
     }
 
     pub(super) fn end_text(&mut self, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+        // Rejected code is read again, which may leave another state behind.
         loop {
             match std::mem::replace(&mut self.state, SanitizerState::Text) {
                 SanitizerState::Text => break,
-                // Plain text only if no end tags of open elements follow it.
+                // Plain text only if no end tags of open elements will be written behind it.
                 SanitizerState::Tag { state: HtmlTagState::AddressStart(_), raw, .. }
                     if self.open_elements.is_empty() =>
                 {
                     self.write_text(&raw, out)
                 }
-                SanitizerState::Tag { raw, at, .. } => self.escape_non_tag(&raw, at, out),
-                SanitizerState::Comment { at, .. } => self.remove_comment(at, false, out),
-                SanitizerState::RawText { name, at, .. } => self.remove_raw_text(name, at, false, out),
+                SanitizerState::Tag { raw, place, .. } => self.escape_non_tag(&raw, place, out),
+                SanitizerState::Comment { place, .. } => self.remove_comment(place, false, out),
+                SanitizerState::RawText { name, place, .. } => self.remove_raw_text(name, place, false, out),
                 SanitizerState::PossibleCode(mut possible_code) => {
                     let stop = possible_code.code.end_line_start();
                     let is_closed =
@@ -72,7 +74,7 @@ impl HtmlSanitizer {
         self.close_all(out);
     }
 
-    /// Reads text up to the next `<` that matters.
+    /// Reads text up to and including the next `<`; returns the number of bytes read.
     fn read_text(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
         let Some(at) = scan::find(b'<', text.as_bytes()) else {
             self.place.advance(text);
@@ -85,6 +87,7 @@ impl HtmlSanitizer {
         }
         let start = self.place;
         self.place.advance("<");
+        // Context of the `<`, decided on a copy, since the `<` may not be emitted.
         let mut code = self.code.clone();
         code.end_line_start();
         match code.context() {
@@ -98,89 +101,99 @@ impl HtmlSanitizer {
                     PossibleCode { text: "<".to_owned(), place: start, code, trust, open_runs };
                 self.state = SanitizerState::PossibleCode(Box::new(possible_code));
             }
-            _ => self.state = SanitizerState::Tag { state: HtmlTagState::Lt, raw: "<".to_owned(), at: start },
+            _ => {
+                self.state =
+                    SanitizerState::Tag { state: HtmlTagState::Lt, raw: "<".to_owned(), place: start }
+            }
         }
         at + 1
     }
 
-    /// Reads a tag as far as it has arrived.
+    /// Reads a possible tag as far as it has arrived.
     fn read_tag(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let limit = self.limits.0;
-        let SanitizerState::Tag { state, raw, at } = &mut self.state else { return 0 };
-        let at = *at;
-        let mut found = None;
+        let limit = self.max_tag_bytes;
+        let SanitizerState::Tag { state, raw, place } = &mut self.state else { return 0 };
+        let place = *place;
+        let mut end = None;
         for (len, byte) in text.bytes().enumerate() {
             if raw.len() + len >= limit && text.is_char_boundary(len) {
-                found = Some((len, HtmlTagStep::Escape));
+                end = Some((len, HtmlTagStep::Escape));
                 break;
             }
             match state.step(byte) {
-                HtmlTagStep::Continue(next) => *state = next,
+                HtmlTagStep::Continue(next_state) => *state = next_state,
                 step => {
-                    found = Some((len, step));
+                    end = Some((len, step));
                     break;
                 }
             }
         }
-        let Some((len, step)) = found else {
+        let Some((len, step)) = end else {
             raw.push_str(text);
             self.place.advance(text);
             return text.len();
         };
+        // The byte that completes a tag or `<!--` belongs to it; any other is read again as text.
         let len = len + usize::from(matches!(step, HtmlTagStep::Tag | HtmlTagStep::Comment));
         raw.push_str(&text[..len]);
         self.place.advance(&text[..len]);
         let raw = std::mem::take(raw);
         self.state = SanitizerState::Text;
         match step {
-            HtmlTagStep::Tag => self.handle_tag(&raw, at, out),
-            // A `>` directly behind it ends it.
+            HtmlTagStep::Tag => self.handle_tag(&raw, place, out),
+            // The dashes of `<!--` count, so that a `>` directly behind them ends the comment.
             HtmlTagStep::Comment => {
-                self.state = SanitizerState::Comment { at, dashes: 2, bang: false, has_line_break: false }
+                self.state =
+                    SanitizerState::Comment { place, dashes: 2, has_bang: false, has_line_break: false }
             }
             HtmlTagStep::Text => self.write_text(&raw, out),
-            HtmlTagStep::Escape | HtmlTagStep::Continue(_) => self.escape_non_tag(&raw, at, out),
+            HtmlTagStep::Escape | HtmlTagStep::Continue(_) => self.escape_non_tag(&raw, place, out),
         }
         len
     }
 
+    /// Reads a comment up to `-->` or `--!>`; emits the first line break in it.
     fn read_comment(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let SanitizerState::Comment { at, dashes, bang, has_line_break } = &mut self.state else { return 0 };
-        let (at, mut line_break, mut end) = (*at, false, None);
+        let SanitizerState::Comment { place, dashes, has_bang, has_line_break } = &mut self.state else {
+            return 0;
+        };
+        let (place, mut chunk_has_line_break, mut end) = (*place, false, None);
         for (len, byte) in text.bytes().enumerate() {
-            line_break |= byte == b'\n';
+            chunk_has_line_break |= byte == b'\n';
             match byte {
                 b'>' if *dashes == 2 => {
                     end = Some(len + 1);
                     break;
                 }
-                b'!' if *dashes == 2 && !*bang => *bang = true,
-                b'-' => (*dashes, *bang) = (if *bang { 1 } else { (*dashes + 1).min(2) }, false),
-                _ => (*dashes, *bang) = (0, false),
+                b'!' if *dashes == 2 && !*has_bang => *has_bang = true,
+                b'-' => (*dashes, *has_bang) = (if *has_bang { 1 } else { (*dashes + 1).min(2) }, false),
+                _ => (*dashes, *has_bang) = (0, false),
             }
         }
-        let first = line_break && !std::mem::replace(has_line_break, *has_line_break || line_break);
+        let is_first_line_break = chunk_has_line_break && !*has_line_break;
+        *has_line_break |= chunk_has_line_break;
         let len = end.unwrap_or(text.len());
         self.place.advance(&text[..len]);
-        if first {
+        if is_first_line_break {
             self.write_text("\n", out);
         }
         if end.is_some() {
             self.state = SanitizerState::Text;
-            self.remove_comment(at, true, out);
+            self.remove_comment(place, true, out);
         }
         len
     }
 
+    /// Reads a script or style up to its end tag; emits the first line break in it.
     fn read_raw_text(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let SanitizerState::RawText { name, at, matched_len, has_line_break } = &mut self.state else {
+        let SanitizerState::RawText { name, place, matched_len, has_line_break } = &mut self.state else {
             return 0;
         };
-        let (name, at, mut line_break, mut end) = (*name, *at, false, None);
-        // `</` and the name, then a byte that ends the name, then everything up to `>`.
-        let name_end = name.len() + 2;
+        let (name, place, mut chunk_has_line_break, mut end) = (*name, *place, false, None);
+        // The end tag is `</` and the name, a byte that ends the name, then everything up to `>`.
+        let name_end = "</".len() + name.len();
         for (len, byte) in text.bytes().enumerate() {
-            line_break |= byte == b'\n';
+            chunk_has_line_break |= byte == b'\n';
             *matched_len = match *matched_len {
                 count if count > name_end => count,
                 count if count == name_end => match byte {
@@ -197,38 +210,43 @@ impl HtmlSanitizer {
                 break;
             }
         }
-        let first = line_break && !std::mem::replace(has_line_break, *has_line_break || line_break);
+        let is_first_line_break = chunk_has_line_break && !*has_line_break;
+        *has_line_break |= chunk_has_line_break;
         let len = end.unwrap_or(text.len());
         self.place.advance(&text[..len]);
-        if first {
+        if is_first_line_break {
             self.write_text("\n", out);
         }
         if end.is_some() {
             self.state = SanitizerState::Text;
-            self.remove_raw_text(name, at, true, out);
+            self.remove_raw_text(name, place, true, out);
         }
         len
     }
 
+    /// Reads possible code until backticks open before it close, the line ends, or the limit is reached.
     fn read_possible_code(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let limit = self.limits.1;
+        let limit = self.max_line_bytes;
         let SanitizerState::PossibleCode(possible_code) = &mut self.state else { return 0 };
         let room = text.floor_char_boundary(limit.saturating_sub(possible_code.text.len()));
         let (mut len, mut stop) = (0, None);
         while len < room {
-            let (piece_len, found) = possible_code.code.read_to_stop(&text[len..room], false);
+            let (piece_len, piece_stop) =
+                possible_code.code.read_to_stop(&text[len..room], STOPS_AT_AMPERSAND);
             let piece = &text[len..len + piece_len];
             possible_code.trust.observe_text(piece);
             possible_code.text.push_str(piece);
             self.place.advance(piece);
             len += piece_len;
-            if matches!(found, Some(CodeStop::LineEnd))
-                || matches!(found, Some(CodeStop::Closed(run)) if run < possible_code.open_runs)
+            // Runs opened within the possible code do not count.
+            if matches!(piece_stop, Some(CodeStop::LineEnd))
+                || matches!(piece_stop, Some(CodeStop::Closed(run)) if run < possible_code.open_runs)
             {
-                stop = found;
+                stop = piece_stop;
                 break;
             }
         }
+        // Without room the limit is reached, and the text counts as uncertain.
         if stop.is_none() && room > 0 {
             return len;
         }
@@ -258,7 +276,8 @@ impl HtmlSanitizer {
         out(SanitizedPiece::Text(&text));
     }
 
-    /// Reads held text again as text, because it is not certainly code.
+    /// Reads held text again as text. `is_uncertain` is whether it might be code for some readers: then the
+    /// backticks of the rest of the line are escaped.
     fn reject_code(
         &mut self,
         possible_code: PossibleCode,
@@ -267,16 +286,16 @@ impl HtmlSanitizer {
     ) {
         let PossibleCode { text, place, open_runs, .. } = possible_code;
         let BacktickState { unclosable_runs, escapes_backticks } = &mut self.backticks;
-        (*unclosable_runs, *escapes_backticks) =
-            ((*unclosable_runs).max(open_runs), *escapes_backticks || is_uncertain);
+        *unclosable_runs = (*unclosable_runs).max(open_runs);
+        *escapes_backticks |= is_uncertain;
         if is_uncertain {
-            let found = FindingReport::new(
+            let report = FindingReport::new(
                 HTML_ESCAPED,
                 place,
                 place.offset + 1,
                 "it is not certain which part of this line is code",
             );
-            out(SanitizedPiece::Report(found.with_repair("the backticks after it are escaped")));
+            out(SanitizedPiece::Report(report.with_repair("the backticks after it are escaped")));
         }
         self.place = place;
         self.state = SanitizerState::Text;

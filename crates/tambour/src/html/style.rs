@@ -8,7 +8,7 @@ pub(super) enum StyleDeclaration<'a> {
     Forbidden(&'a str),
 }
 
-/// Declarations of a style.
+/// Splits a style into its declarations; text that is no allowed declaration is `Forbidden`.
 pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDeclaration<'_>> {
     style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (text, is_important) = match part.split_once('!') {
@@ -60,7 +60,7 @@ fn is_font_style(value: &str) -> bool {
     }
 }
 
-/// Returns whether a value consists of lines, a style and a colour, in any order.
+/// Returns whether a value consists of lines, a line style and a colour, in any order, each at most once.
 fn is_decoration(value: &str) -> bool {
     let mut kinds: Vec<&str> = Vec::new();
     for word in split_words(value) {
@@ -96,7 +96,7 @@ fn is_colour(value: &str) -> bool {
     }
     let Some((name, rest)) = value.split_once('(') else { return is_colour_name(value) };
     let Some(arguments) = rest.strip_suffix(')') else { return false };
-    let hue = match name {
+    let has_hue = match name {
         "rgb" | "rgba" => false,
         "hsl" | "hsla" => true,
         _ => return false,
@@ -104,38 +104,46 @@ fn is_colour(value: &str) -> bool {
     if arguments.contains(['(', ')']) {
         return false;
     }
-    if arguments.contains(',') { is_comma_colour(arguments, hue) } else { is_blank_colour(arguments, hue) }
-}
-
-/// Checks colours such as `rgb(1, 2, 3, 0.5)`.
-fn is_comma_colour(arguments: &str, hue: bool) -> bool {
-    let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
-    let [a, b, c, alpha @ ..] = parts.as_slice() else { return false };
-    let colour = if hue {
-        is_hue(a) && is_percentage(b) && is_percentage(c)
+    if arguments.contains(',') {
+        is_comma_colour(arguments, has_hue)
     } else {
-        [a, b, c].iter().all(|part| parse_number(part).is_some())
-            || [a, b, c].iter().all(|part| is_percentage(part))
-    };
-    colour && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
+        is_blank_colour(arguments, has_hue)
+    }
 }
 
-/// Checks colours such as `rgb(1 2 3 / 50%)`.
-fn is_blank_colour(arguments: &str, hue: bool) -> bool {
+/// Checks the arguments of colours such as `rgb(1, 2, 3, 0.5)`; `has_hue` if the first one is a hue.
+fn is_comma_colour(arguments: &str, has_hue: bool) -> bool {
+    let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
+    let [first, second, third, alpha @ ..] = parts.as_slice() else { return false };
+    let is_valid = if has_hue {
+        is_hue(first) && is_percentage(second) && is_percentage(third)
+    } else {
+        [first, second, third].iter().all(|part| parse_number(part).is_some())
+            || [first, second, third].iter().all(|part| is_percentage(part))
+    };
+    is_valid && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
+}
+
+/// Checks the arguments of colours such as `rgb(1 2 3 / 50%)`; `has_hue` if the first one is a hue.
+fn is_blank_colour(arguments: &str, has_hue: bool) -> bool {
     let (colour, alpha) = match arguments.split_once('/') {
         None => (arguments, None),
         Some((colour, alpha)) => (colour, Some(alpha.trim())),
     };
     let parts: Vec<&str> = colour.split_ascii_whitespace().collect();
-    let [a, b, c] = parts.as_slice() else { return false };
-    let first = if hue { is_hue(a) || *a == "none" } else { is_amount_or_none(a) };
-    first && is_amount_or_none(b) && is_amount_or_none(c) && alpha.is_none_or(is_amount_or_none)
+    let [first, second, third] = parts.as_slice() else { return false };
+    let is_first_valid = if has_hue { is_hue(first) || *first == "none" } else { is_amount_or_none(first) };
+    is_first_valid
+        && is_amount_or_none(second)
+        && is_amount_or_none(third)
+        && alpha.is_none_or(is_amount_or_none)
 }
 
 fn is_amount_or_none(text: &str) -> bool {
     text == "none" || is_amount(text)
 }
 
+/// Returns whether a text is a number or a percentage.
 fn is_amount(text: &str) -> bool {
     parse_number(text).is_some() || is_percentage(text)
 }
@@ -150,7 +158,7 @@ fn is_hue(text: &str) -> bool {
     parse_number(angle.unwrap_or(text)).is_some()
 }
 
-/// Parses a CSS number without an exponent.
+/// Parses a CSS number of at most 12 digits, the point included, without an exponent.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

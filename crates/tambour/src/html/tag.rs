@@ -1,23 +1,33 @@
 //! Possible tags from `<` to `>`, byte by byte as browsers read them, except that they contain no second `<`.
 
-/// Position behind a `<`.
+/// State of reading behind a `<`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlTagState {
-    /// Directly behind it.
+    /// Directly behind the `<`.
     Lt,
     /// After this many characters that may begin an e-mail address in angle brackets.
     AddressStart(usize),
+    /// After `</`.
     Slash,
+    /// After `<!`.
     Bang,
+    /// After `<!-`.
     BangDash,
     /// In a declaration or instruction, up to the next `>`.
     Declaration,
+    /// In the name of the tag.
     Name,
+    /// Behind a name or value, where an attribute may begin.
     Space,
+    /// In the name of an attribute.
     Attribute,
+    /// After blanks behind the name of an attribute, where `=` may follow.
     AfterAttribute,
+    /// After `=`.
     Equals,
+    /// In a value in quotation marks of this kind.
     Quoted(u8),
+    /// In a value without quotation marks.
     Unquoted,
 }
 
@@ -30,7 +40,8 @@ pub(super) enum HtmlTagStep {
     Comment,
     /// The `<` is text whatever follows, and so is this byte.
     Text,
-    /// No tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is read as text.
+    /// The text is no tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is
+    /// text.
     Escape,
 }
 
@@ -44,8 +55,8 @@ impl HtmlTagState {
         if byte == b'<' {
             return HtmlTagStep::Escape;
         }
-        let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0C');
-        let next = match (self, byte) {
+        let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0C');
+        let next_state = match (self, byte) {
             (Lt, b'/') => Slash,
             (Lt, b'!') => Bang,
             (Lt, b'?') => Declaration,
@@ -54,12 +65,13 @@ impl HtmlTagState {
             (AddressStart(count), byte) if is_address_byte(byte) && count < MAX_ADDRESS_LEN => {
                 AddressStart(count + 1)
             }
+            // `<name@host>` is a link in Markdown; a longer name may be one for some readers.
             (AddressStart(_), b'@') => return HtmlTagStep::Escape,
             (AddressStart(_), byte) if is_address_byte(byte) => return HtmlTagStep::Escape,
             // A backtick may belong to an address; and a client that drops control characters would join the
             // text around them.
             (Lt | AddressStart(_), b'`' | b'\x0C' | 0x7F) => return HtmlTagStep::Escape,
-            (Lt | AddressStart(_), byte) if byte < b' ' && !space => return HtmlTagStep::Escape,
+            (Lt | AddressStart(_), byte) if byte < b' ' && !is_space => return HtmlTagStep::Escape,
             (Lt | AddressStart(_), _) => return HtmlTagStep::Text,
             (Slash, _) => return HtmlTagStep::Escape,
             (Bang, b'-') => BangDash,
@@ -67,20 +79,20 @@ impl HtmlTagState {
             (_, b'>') if !matches!(self, Quoted(_)) => return HtmlTagStep::Tag,
             (Bang | BangDash | Declaration, _) => Declaration,
             (Name | Space | Attribute | AfterAttribute, b'/') => Space,
-            (Name | Space, _) if space => Space,
+            (Name | Space, _) if is_space => Space,
             (Name, _) => Name,
-            (Attribute | AfterAttribute, _) if space => AfterAttribute,
+            (Attribute | AfterAttribute, _) if is_space => AfterAttribute,
             (Attribute | AfterAttribute, b'=') => Equals,
             (Space | Attribute | AfterAttribute, _) => Attribute,
-            (Equals, _) if space => Equals,
+            (Equals, _) if is_space => Equals,
             (Equals, b'"' | b'\'') => Quoted(byte),
             (Equals, _) => Unquoted,
             (Quoted(quote), byte) if byte == quote => Space,
             (Quoted(_), _) => self,
-            (Unquoted, _) if space => Space,
+            (Unquoted, _) if is_space => Space,
             (Unquoted, _) => Unquoted,
         };
-        HtmlTagStep::Continue(next)
+        HtmlTagStep::Continue(next_state)
     }
 }
 
@@ -95,9 +107,9 @@ pub(super) struct HtmlTag<'a> {
     /// Name in lower case; of a declaration its first character.
     pub(super) name: String,
     pub(super) is_closing: bool,
-    /// True if a slash precedes its end.
+    /// True if the tag ends with `/>`, and the slash is not part of a value.
     pub(super) is_self_closing: bool,
-    /// Names in lower case, and values.
+    /// Attributes in order: name in lower case, and value, empty if there is none.
     pub(super) attributes: Vec<(String, &'a str)>,
 }
 
@@ -117,26 +129,28 @@ impl<'a> HtmlTag<'a> {
         }
         let mut state = HtmlTagState::Lt;
         let (mut name, mut attributes): (&str, Vec<(&str, &str)>) = ("", Vec::new());
-        let mut from = start;
+        let mut word_start = start;
         for (at, byte) in raw.bytes().enumerate().skip(start) {
-            let next = match state.step(byte) {
-                HtmlTagStep::Continue(next) => next,
+            let next_state = match state.step(byte) {
+                HtmlTagStep::Continue(next_state) => next_state,
+                // The `>` that ends the tag.
                 _ => HtmlTagState::Lt,
             };
-            if next != state {
-                let word = &raw[from.min(at)..at];
+            if next_state != state {
+                let word = &raw[word_start.min(at)..at];
                 match state {
                     HtmlTagState::Name => name = word,
                     HtmlTagState::Attribute => attributes.push((word, "")),
+                    // Without the opening quotation mark.
                     HtmlTagState::Quoted(_) => {
                         set_last_value(&mut attributes, word.get(1..).unwrap_or_default())
                     }
                     HtmlTagState::Unquoted => set_last_value(&mut attributes, word),
                     _ => {}
                 }
-                from = at;
+                word_start = at;
             }
-            state = next;
+            state = next_state;
         }
         let attributes = attributes.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
         // A slash at the end of an unquoted value is part of it.
@@ -156,10 +170,10 @@ fn set_last_value<'a>(attributes: &mut [(&'a str, &'a str)], value: &'a str) {
     }
 }
 
-/// Returns whether an unfinished tag ends within an unquoted value.
+/// Returns whether a tag without its `>` ends within an unquoted value.
 fn ends_unquoted(body: &str) -> bool {
     let end = body.bytes().skip(1).try_fold(HtmlTagState::Lt, |state, byte| match state.step(byte) {
-        HtmlTagStep::Continue(next) => Some(next),
+        HtmlTagStep::Continue(next_state) => Some(next_state),
         _ => None,
     });
     end == Some(HtmlTagState::Unquoted)

@@ -1,15 +1,18 @@
-//! Writing side of the sanitizer: emits text and allowed tags, and reports the others.
+//! Writing side of the sanitizer: emits text and allowed tags; escapes or removes other tags, and reports
+//! them.
 
 use super::read::feed_trackers;
 use super::rules::{HTML_ATTRIBUTE, HTML_COMMENT, HTML_ESCAPED, HTML_FORBIDDEN, HTML_STYLE, HTML_UNBALANCED};
 use super::style::{StyleDeclaration, parse_declarations};
 use super::tag::HtmlTag;
-use super::{BacktickState, HtmlMode, HtmlSanitizer, OpenElement, SanitizedPiece, SanitizerState};
+use super::{
+    BacktickState, HtmlMode, HtmlSanitizer, OpenElement, STOPS_AT_AMPERSAND, SanitizedPiece, SanitizerState,
+};
 use crate::finding::{FindingReport, Rule, clip};
 use crate::lex::code::CodeContext;
 use crate::span::Place;
 
-/// Most open elements; deeper ones are forbidden.
+/// Most open elements; the tag of a further one is rejected.
 const MAX_DEPTH: usize = 64;
 
 /// Most characters of model text in a message.
@@ -24,6 +27,7 @@ impl HtmlSanitizer {
         if !self.backticks.escapes_backticks {
             return self.emit(text, out);
         }
+        // Emitting a line end resets the flag.
         for line in text.split_inclusive('\n') {
             if self.backticks.escapes_backticks && line.contains('`') {
                 self.emit(&line.replace('`', "&#96;"), out);
@@ -41,12 +45,12 @@ impl HtmlSanitizer {
         out(SanitizedPiece::Text(text));
     }
 
-    /// Emits a tag.
+    /// Emits an allowed tag.
     fn write_tag(&mut self, tag: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
-        let (_, stop) = self.code.read_to_stop(tag, false);
+        let (_, stop) = self.code.read_to_stop(tag, STOPS_AT_AMPERSAND);
         if stop.is_some() {
-            // Backticks before it have closed, which is noticed at its first byte.
-            self.code.read_to_stop(tag, false);
+            // Backticks before the tag have closed, which the tracker notices at the first byte of the tag.
+            self.code.read_to_stop(tag, STOPS_AT_AMPERSAND);
             if self.code.context() == CodeContext::Text {
                 self.trust.close_ticks();
             }
@@ -56,7 +60,8 @@ impl HtmlSanitizer {
         out(SanitizedPiece::Text(tag));
     }
 
-    /// Marks the place of removed text.
+    /// Emits what must replace the removed text `raw`: a line break if it has one, or a blank behind a
+    /// backtick.
     fn mark_removal(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.contains('\n') {
             self.write_text("\n", out);
@@ -69,25 +74,30 @@ impl HtmlSanitizer {
     fn report(
         &self,
         rule: &'static Rule,
-        at: Place,
+        place: Place,
         message: String,
         repair: &str,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         out(SanitizedPiece::Report(
-            FindingReport::new(rule, at, self.place.offset, message).with_repair(repair),
+            FindingReport::new(rule, place, self.place.offset, message).with_repair(repair),
         ));
     }
 
     /// Escapes text that begins like a tag but is none.
-    pub(super) fn escape_non_tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+    pub(super) fn escape_non_tag(
+        &mut self,
+        raw: &str,
+        place: Place,
+        out: &mut impl FnMut(SanitizedPiece<'_>),
+    ) {
         let message = format!("`{}` does not begin a tag", printable(raw));
-        self.report(HTML_ESCAPED, at, message, "the `<` is escaped", out);
+        self.report(HTML_ESCAPED, place, message, "the `<` is escaped", out);
         self.write_text("&lt;", out);
         self.write_tag_rest(raw, out);
     }
 
-    /// Emits the text behind an escaped `<`; it contains no other one, so nothing is held back.
+    /// Emits the text behind the escaped `<` of `raw`; it contains no other `<`, so nothing is held back.
     fn write_tag_rest(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.len() > 1 {
             self.write_text(&raw[1..], out);
@@ -96,53 +106,53 @@ impl HtmlSanitizer {
 
     pub(super) fn remove_comment(
         &mut self,
-        at: Place,
+        place: Place,
         is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         self.mark_removal("", out);
         let message = if is_closed { "a comment" } else { "a comment that is not closed" };
-        self.report(HTML_COMMENT, at, message.to_owned(), "removed", out);
+        self.report(HTML_COMMENT, place, message.to_owned(), "removed", out);
     }
 
     pub(super) fn remove_raw_text(
         &mut self,
         name: &str,
-        at: Place,
+        place: Place,
         is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         self.mark_removal("", out);
         let suffix = if is_closed { "" } else { ", which is not closed" };
-        self.report(HTML_FORBIDDEN, at, format!("`{name}`{suffix}"), "removed with its text", out);
+        self.report(HTML_FORBIDDEN, place, format!("`{name}`{suffix}"), "removed with its text", out);
     }
 
     /// Handles a complete tag.
-    pub(super) fn handle_tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+    pub(super) fn handle_tag(&mut self, raw: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if is_autolink(raw) {
-            return self.escape_non_tag(raw, at, out);
+            return self.escape_non_tag(raw, place, out);
         }
         let tag = HtmlTag::parse(raw);
-        let is_removed = ["script", "style", "!", "?"].contains(&tag.name.as_str());
-        if !is_removed && !has_valid_syntax(raw) {
+        let is_removed_by_name = ["script", "style", "!", "?"].contains(&tag.name.as_str());
+        if !is_removed_by_name && !has_valid_syntax(raw) {
             // `a<b && c>d` is text (R-89).
-            return self.escape_non_tag(raw, at, out);
+            return self.escape_non_tag(raw, place, out);
         }
-        let body = ["script", "style"].into_iter().find(|name| *name == tag.name);
-        match body {
+        let raw_text_element = ["script", "style"].into_iter().find(|name| *name == tag.name);
+        match raw_text_element {
             Some(name) if !tag.is_closing && tag.is_self_closing => {
                 self.mark_removal(raw, out);
-                self.report(HTML_FORBIDDEN, at, format!("`{name}`"), "removed", out);
+                self.report(HTML_FORBIDDEN, place, format!("`{name}`"), "removed", out);
             }
             Some(name) if !tag.is_closing => {
                 let has_line_break = raw.contains('\n');
                 if has_line_break {
                     self.write_text("\n", out);
                 }
-                self.state = SanitizerState::RawText { name, at, matched_len: 0, has_line_break };
+                self.state = SanitizerState::RawText { name, place, matched_len: 0, has_line_break };
             }
             _ if tag.name == "br" && !tag.is_closing => {
-                self.check_attributes(&tag, at, out);
+                self.check_attributes(&tag, place, out);
                 let is_canonical = matches!(raw.to_ascii_lowercase().as_str(), "<br>" | "<br/>" | "<br />");
                 self.write_tag(if is_canonical { raw } else { "<br>" }, out);
                 self.keep_line_break(raw, out);
@@ -150,14 +160,14 @@ impl HtmlSanitizer {
             _ if tag.name == "br" || tag.is_self_closing && ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => {
                 self.mark_removal(raw, out);
                 let message = format!("`{}` opens and closes nothing", printable(raw));
-                self.report(HTML_UNBALANCED, at, message, "removed", out);
+                self.report(HTML_UNBALANCED, place, message, "removed", out);
             }
-            _ if !ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => self.reject_tag(raw, &tag, at, "", out),
-            _ if tag.is_closing => self.close_element(raw, &tag, at, out),
+            _ if !ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => self.reject_tag(raw, &tag, place, "", out),
+            _ if tag.is_closing => self.close_element(raw, &tag, place, out),
             _ if self.open_elements.len() >= MAX_DEPTH => {
-                self.reject_tag(raw, &tag, at, "nested too deep", out)
+                self.reject_tag(raw, &tag, place, "nested too deep", out)
             }
-            _ => self.open_element(raw, &tag, at, out),
+            _ => self.open_element(raw, &tag, place, out),
         }
     }
 
@@ -165,7 +175,7 @@ impl HtmlSanitizer {
         &mut self,
         raw: &str,
         tag: &HtmlTag<'_>,
-        at: Place,
+        place: Place,
         reason: &str,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
@@ -174,9 +184,9 @@ impl HtmlSanitizer {
         let message = format!("`{slash}{}`{reason}", printable(&tag.name));
         if self.mode == HtmlMode::Strip {
             self.mark_removal(raw, out);
-            return self.report(HTML_FORBIDDEN, at, message, "removed", out);
+            return self.report(HTML_FORBIDDEN, place, message, "removed", out);
         }
-        self.report(HTML_FORBIDDEN, at, message, "escaped", out);
+        self.report(HTML_FORBIDDEN, place, message, "escaped", out);
         self.write_text("&lt;", out);
         self.write_tag_rest(raw, out);
     }
@@ -189,9 +199,10 @@ impl HtmlSanitizer {
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         let style = self.check_attributes(tag, place, out);
-        let ruby = |name: &str| matches!(name, "rt" | "rp");
-        if ruby(&tag.name)
-            && let Some(element) = self.open_elements.pop_if(|element| ruby(&element.name))
+        // `rt` and `rp` do not nest: each ends the one before it.
+        let is_ruby_part = |name: &str| matches!(name, "rt" | "rp");
+        if is_ruby_part(&tag.name)
+            && let Some(element) = self.open_elements.pop_if(|element| is_ruby_part(&element.name))
         {
             self.close_unclosed(&element, out);
         }
@@ -209,16 +220,16 @@ impl HtmlSanitizer {
         &mut self,
         raw: &str,
         tag: &HtmlTag<'_>,
-        at: Place,
+        place: Place,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
-        let Some(place) = self.open_elements.iter().rposition(|element| element.name == tag.name) else {
+        let Some(index) = self.open_elements.iter().rposition(|element| element.name == tag.name) else {
             self.mark_removal(raw, out);
             let message = format!("`{}` closes nothing", printable(raw));
-            return self.report(HTML_UNBALANCED, at, message, "removed", out);
+            return self.report(HTML_UNBALANCED, place, message, "removed", out);
         };
-        self.check_attributes(tag, at, out);
-        for element in self.open_elements.split_off(place + 1).iter().rev() {
+        self.check_attributes(tag, place, out);
+        for element in self.open_elements.split_off(index + 1).iter().rev() {
             self.close_unclosed(element, out);
         }
         self.open_elements.pop();
@@ -227,14 +238,14 @@ impl HtmlSanitizer {
         self.keep_line_break(raw, out);
     }
 
-    /// Preserves a line break in a tag.
+    /// Emits a line break if the tag `raw` has one, so that line numbers stay.
     fn keep_line_break(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.contains('\n') {
             self.write_text("\n", out);
         }
     }
 
-    /// Closes an element at the latest possible place.
+    /// Closes an element that the reply left open, and reports it.
     fn close_unclosed(&mut self, element: &OpenElement, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         let report = FindingReport::new(
             HTML_UNBALANCED,
@@ -262,26 +273,28 @@ impl HtmlSanitizer {
         }
     }
 
-    /// Reports attributes that do not pass; returns the style that does.
+    /// Reports attributes that are not allowed; returns the style that is, without its forbidden
+    /// declarations.
     fn check_attributes(
         &mut self,
         tag: &HtmlTag<'_>,
-        at: Place,
+        place: Place,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) -> Option<String> {
         let mut style = None;
         for (name, value) in &tag.attributes {
             if name == "style" && tag.name == "span" && !tag.is_closing && style.is_none() {
-                style = Some(self.check_style(value, at, out));
+                style = Some(self.check_style(value, place, out));
             } else {
                 let message = format!("`{}` of `{}`", printable(name), tag.name);
-                self.report(HTML_ATTRIBUTE, at, message, "removed", out);
+                self.report(HTML_ATTRIBUTE, place, message, "removed", out);
             }
         }
         style.filter(|style| !style.is_empty())
     }
 
-    fn check_style(&mut self, value: &str, at: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) -> String {
+    /// Reports forbidden declarations; returns the style without them.
+    fn check_style(&mut self, value: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) -> String {
         let (mut clean_declarations, mut is_unchanged) = (Vec::new(), true);
         for declaration in parse_declarations(value) {
             let (removed_text, repair) = match declaration {
@@ -296,9 +309,9 @@ impl HtmlSanitizer {
                 StyleDeclaration::Forbidden(text) => (text, "removed"),
             };
             is_unchanged = false;
-            self.report(HTML_STYLE, at, format!("`{}` in a style", printable(removed_text)), repair, out);
+            self.report(HTML_STYLE, place, format!("`{}` in a style", printable(removed_text)), repair, out);
         }
-        // Kept as written if it is plain.
+        // The style stays as written if all of it is allowed and plain ASCII.
         let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
         if is_unchanged && value.bytes().all(is_plain) {
             return value.to_owned();
@@ -311,48 +324,51 @@ impl HtmlSanitizer {
 /// Returns whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
 fn is_autolink(raw: &str) -> bool {
     let target = &raw[1..raw.len() - 1];
-    let scheme = target.split_once(':').is_some_and(|(scheme, _)| {
-        let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
-        scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(sign)
+    let has_scheme = target.split_once(':').is_some_and(|(scheme, _)| {
+        let is_scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
+        scheme.len() > 1
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(is_scheme_byte)
     });
-    let mail = target.starts_with(|c: char| c.is_ascii_alphabetic()) && target.contains('@');
-    (scheme || mail) && !target.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
+    let is_mail_address = target.starts_with(|c: char| c.is_ascii_alphabetic()) && target.contains('@');
+    (has_scheme || is_mail_address)
+        && !target.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
 }
 
 /// Returns whether a tag has a valid name and valid attributes: `name`, `name=value`.
 fn has_valid_syntax(raw: &str) -> bool {
     let body = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
-    let mut rest = body.strip_suffix('>').unwrap_or(body);
+    let mut unread = body.strip_suffix('>').unwrap_or(body);
     let is_separator = |c: char| c.is_ascii_whitespace() || c == '/';
-    let name = |text: &str| {
-        let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
-        text.bytes().take_while(|byte| sign(*byte)).count()
+    let name_len = |text: &str| {
+        let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
+        text.bytes().take_while(|byte| is_name_byte(*byte)).count()
     };
-    let len = name(rest);
+    let len = name_len(unread);
     if len == 0 {
         return false;
     }
-    rest = &rest[len..];
-    while !rest.is_empty() {
-        let blank_len = rest.len() - rest.trim_start_matches(is_separator).len();
-        rest = &rest[blank_len..];
-        if rest.is_empty() {
+    unread = &unread[len..];
+    while !unread.is_empty() {
+        let blank_len = unread.len() - unread.trim_start_matches(is_separator).len();
+        unread = &unread[blank_len..];
+        if unread.is_empty() {
             break;
         }
         let has_name_start =
-            rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '@'));
-        let len = name(rest);
+            unread.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '@'));
+        let len = name_len(unread);
         if blank_len == 0 || !has_name_start {
             return false;
         }
-        rest = &rest[len..];
-        let Some(value) = rest.trim_start().strip_prefix('=').map(str::trim_start) else { continue };
+        unread = &unread[len..];
+        let Some(value) = unread.trim_start().strip_prefix('=').map(str::trim_start) else { continue };
         let end = match value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
             Some(quote) => value[1..].find(quote).map(|end| end + 2),
             None => Some(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
         };
         let Some(end) = end.filter(|end| *end > 0) else { return false };
-        rest = &value[end..];
+        unread = &value[end..];
     }
     true
 }

@@ -1,33 +1,38 @@
-//! HTML comments: a tracker for emitted text, and the end of a comment.
+//! HTML comments: the length of a comment in a complete text, and a tracker for text that arrives in pieces.
 
-/// Bytes from the end of `<!--` to the end of the comment by the rules of HTML: `-->`, `--!>`, or `>`
-/// or `->` at once.
+/// Length of the text from `<!--`, exclusive, through the end mark of the comment by the rules of HTML
+/// `-->`, `--!>`, or `>` or `->` at the very start. `None` if the comment does not end in `text`,
+/// which begins after `<!--`.
 #[must_use]
 pub fn comment_len(text: &str) -> Option<usize> {
-    let short_end = [">", "->"].into_iter().find(|end| text.starts_with(end));
+    let empty_comment_end = [">", "->"].into_iter().find(|end| text.starts_with(end));
     let find_end = || ["-->", "--!>"].into_iter().filter_map(|end| Some(text.find(end)? + end.len())).min();
-    short_end.map(str::len).or_else(find_end)
+    empty_comment_end.map(str::len).or_else(find_end)
 }
 
-/// Tracks an open comment to its end. Text outside of comments is not read.
+/// Tracks an open comment to its end. The caller finds `<!--`; text outside of comments is not passed in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommentTracker {
     state: CommentState,
 }
 
-/// Position within a comment.
+/// Position within a comment, by the last characters read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CommentState {
     /// No comment is open.
     #[default]
     Closed,
-    /// After `<!--`, where `>` ends it at once, and after a dash there.
+    /// Directly after `<!--`, where `>` ends the comment at once.
     Opened,
+    /// After `<!---`, where `>` ends the comment too.
     OpenedDash,
-    /// In its text: after another character, one dash, two or more dashes, and `--!`.
+    /// In the text, after any other character.
     Text,
+    /// In the text, after one dash.
     Dash,
+    /// After two or more dashes.
     Dashes,
+    /// After `--!`.
     Bang,
 }
 
@@ -43,7 +48,7 @@ impl CommentTracker {
         self.state != CommentState::Closed
     }
 
-    /// Reads text of an open comment. Returns the offset behind the comment if it ends there.
+    /// Reads text of an open comment. Returns the offset after the comment's end if it ends in `text`.
     pub fn push_text(&mut self, text: &str) -> Option<usize> {
         use CommentState::*;
         for (at, byte) in text.bytes().enumerate() {

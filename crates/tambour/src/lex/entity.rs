@@ -3,9 +3,11 @@
 /// Decodes `&lt; &gt; &amp; &quot; &apos;`; all other text is passed through.
 #[derive(Clone, Debug, Default)]
 pub struct EntityDecoder {
+    /// Beginning of a possible entity at the end of the last text.
     carry: String,
 }
 
+/// Entities and the characters they stand for.
 const ENTITY_TABLE: [(&str, &str); 5] =
     [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", "\""), ("&apos;", "'")];
 
@@ -42,7 +44,7 @@ impl EntityDecoder {
         }
     }
 
-    /// Continues a held `&...` and returns the text behind it.
+    /// Continues a held `&...` and returns the text after it.
     fn resume<'a>(&mut self, text: &'a str, out: &mut impl FnMut(&str)) -> &'a str {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
@@ -86,12 +88,13 @@ impl EntityDecoder {
 pub(super) enum EntityMatch {
     /// An entity: its spelling, and the character it stands for.
     Entity(&'static str, &'static str),
-    /// The text is a prefix of one.
+    /// The text is a prefix of an entity.
     Partial,
     /// No entity.
     Text,
 }
 
+/// Matches `text`, which begins with `&`.
 pub(super) fn match_entity(text: &str) -> EntityMatch {
     for (entity, decoded) in ENTITY_TABLE {
         if text.starts_with(entity) {
@@ -104,7 +107,7 @@ pub(super) fn match_entity(text: &str) -> EntityMatch {
     EntityMatch::Text
 }
 
-/// Decodes a complete text.
+/// Decodes the entities of a complete text.
 #[must_use]
 pub fn decode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,29 +1,30 @@
 //! Fences of code blocks: three or more backticks or tildes, closed by at least as many of the same. Where a
 //! fence may begin and which info string it may have is for each reader to decide.
 //!
-//! [`FenceStripper`] removes a fence around a whole reply, while the reply streams. That fence opens with the first
-//! non-blank line: its run, and at most one word behind it. It closes with the last such line: at least as many of
-//! the same, alone. Fences between the two stay. Whether a reply that began with a fence ends with it is known only at
-//! its end, so the fence lines are passed on as parts of their own; the caller judges a fence that does not close.
+//! [`FenceStripper`] finds a fence around a whole reply, while the reply streams. That fence opens with the
+//! first non-blank line: a run of fence characters, and at most one word after it. It closes with the last
+//! line that has at least as many of the same characters and nothing else. Fences between the two are text.
+//! Only the end of the reply decides whether the fence closes, so the fence lines are passed on as separate
+//! parts; the caller judges a fence that does not close.
 
 use super::scan;
 use super::space::is_space;
 use crate::span::{LazyPlace, Place, PlaceCounter};
 
-/// Least length of a fence.
+/// Least number of characters of a fence.
 const MIN_LEN: usize = 3;
 
 /// Run of characters that makes a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// Character of the run.
+    /// Character of the run, a backtick or tilde.
     pub mark: u8,
     /// Number of characters.
     pub len: usize,
 }
 
 impl Fence {
-    /// Fence made of `len` characters `mark`, if these are enough.
+    /// Fence made of `len` characters `mark`. `None` if they are too few or `mark` makes no fence.
     #[must_use]
     #[inline]
     pub fn new(mark: u8, len: usize) -> Option<Fence> {
@@ -45,7 +46,7 @@ impl Fence {
         run.mark == self.mark && run.len >= self.len
     }
 
-    /// Returns whether a line, ignoring blanks around it, closes this fence.
+    /// Returns whether a line, without the white space around it, closes this fence.
     #[must_use]
     pub fn is_closed_by_line(self, line: &str) -> bool {
         Fence::parse(line.trim()).is_some_and(|(run, rest)| rest.is_empty() && self.is_closed_by(run))
@@ -65,24 +66,26 @@ pub fn is_json(language: &str) -> bool {
     language.len() < 8 && language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"))
 }
 
-/// Part of a reply with or without a fence.
+/// Part of a reply: a fence line around it, or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FencedPart<'a> {
     /// Text of the reply; adjacent runs belong together.
     Text(&'a str),
     /// Opening line of the fence, with its line end and the white space before it.
     Open(&'a str),
-    /// Closing line, with the white space behind it.
+    /// Closing line of the fence, with the white space around it.
     Close(&'a str),
 }
 
-/// Splits a reply into fence lines and text.
+/// Splits a reply into the lines of the fence around it and text.
 #[derive(Clone, Debug)]
 pub struct FenceStripper {
     state: FenceState,
     /// Possible line of the fence, with white space around it.
     carry: String,
+    /// Place after the last part.
     place: PlaceCounter,
+    /// Most bytes of `carry`.
     limit: usize,
 }
 
@@ -92,9 +95,9 @@ enum FenceState {
     Start,
     /// In the fence characters of the first line.
     FenceMarks(FenceRun),
-    /// In the info string: whether a word has begun, and whether white space follows it.
-    Info(FenceRun, bool, bool),
-    /// Inside the fence.
+    /// On the opening line after its fence characters: its single word may have begun, and may have ended.
+    Info { run: FenceRun, has_word: bool, is_word_over: bool },
+    /// Inside the fence that `FenceRun` opened.
     Inside(FenceRun, FenceLinePosition),
     /// No fence.
     NoFence,
@@ -110,12 +113,14 @@ struct FenceRun {
 /// Position on a line of the fenced text.
 #[derive(Clone, Copy, Debug)]
 enum FenceLinePosition {
-    /// After blanks at most.
+    /// In white space at the start of a line.
     Start,
-    /// After this many fence characters.
+    /// After this many fence characters at the start of the line.
     Marks(usize),
-    /// In white space behind a closing line; holds the offset where its last line begins.
+    /// In white space after the characters of a closing line. Holds the offset in the carry where the last
+    /// line of the white space begins; `None` while that is the closing line itself.
     AfterClosing(Option<usize>),
+    /// In a line that cannot close the fence.
     Middle,
 }
 
@@ -144,10 +149,10 @@ impl FenceStripper {
                 }
             };
             self.emit(FencedPart::Text(&rest[..len]), out);
-            if let FenceState::Inside(_, line) = &mut self.state
+            if let FenceState::Inside(_, position) = &mut self.state
                 && rest[..len].ends_with('\n')
             {
-                *line = FenceLinePosition::Start;
+                *position = FenceLinePosition::Start;
             }
             rest = &rest[len..];
         }
@@ -157,7 +162,7 @@ impl FenceStripper {
     pub fn finish(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
         let carry = std::mem::take(&mut self.carry);
         let is_closing = match self.state {
-            FenceState::Inside(mark, FenceLinePosition::Marks(count)) => count >= mark.count,
+            FenceState::Inside(opening, FenceLinePosition::Marks(count)) => count >= opening.count,
             FenceState::Inside(_, FenceLinePosition::AfterClosing(_)) => true,
             _ => false,
         };
@@ -173,7 +178,7 @@ impl FenceStripper {
         self.carry.len()
     }
 
-    /// Reads one character of a possible fence line; returns the text behind it. A character that does not
+    /// Reads one character of a possible fence line; returns the text after it. A character that does not
     /// fit is not consumed.
     fn hold_char<'a>(
         &mut self,
@@ -181,15 +186,15 @@ impl FenceStripper {
         out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>),
     ) -> &'a str {
         let c = text.chars().next().unwrap_or_default();
-        let next = if self.carry.len() + c.len_utf8() > self.limit { None } else { self.next_state(c) };
-        let Some(state) = next else {
+        let fits_limit = self.carry.len() + c.len_utf8() <= self.limit;
+        let Some(state) = fits_limit.then(|| self.next_state(c)).flatten() else {
             self.release(out);
             return text;
         };
         self.carry.push(c);
         let is_opening = matches!(
             (self.state, state),
-            (FenceState::FenceMarks(_) | FenceState::Info(..), FenceState::Inside(..))
+            (FenceState::FenceMarks(_) | FenceState::Info { .. }, FenceState::Inside(..))
         );
         let is_blank_line = matches!(state, FenceState::Inside(_, FenceLinePosition::Start)) && c == '\n';
         self.state = state;
@@ -200,67 +205,86 @@ impl FenceStripper {
         &text[c.len_utf8()..]
     }
 
-    /// State after `c`, if it fits.
+    /// State after `c`; `None` if `c` does not fit a fence line.
     fn next_state(&self, c: char) -> Option<FenceState> {
         Some(match self.state {
             FenceState::Start if is_space(c) => FenceState::Start,
             FenceState::Start if u8::try_from(c).is_ok_and(is_mark) => {
                 FenceState::FenceMarks(FenceRun { sign: c, count: 1 })
             }
-            FenceState::FenceMarks(mark) if c == mark.sign => {
-                FenceState::FenceMarks(FenceRun { count: mark.count + 1, ..mark })
+            FenceState::FenceMarks(run) if c == run.sign => {
+                FenceState::FenceMarks(FenceRun { count: run.count + 1, ..run })
             }
-            FenceState::FenceMarks(mark) | FenceState::Info(mark, ..) if mark.count < 3 || c == mark.sign => {
+            FenceState::FenceMarks(run) | FenceState::Info { run, .. }
+                if run.count < MIN_LEN || c == run.sign =>
+            {
                 return None;
             }
-            FenceState::FenceMarks(mark) | FenceState::Info(mark, ..) if c == '\n' => {
-                FenceState::Inside(mark, FenceLinePosition::Start)
+            FenceState::FenceMarks(run) | FenceState::Info { run, .. } if c == '\n' => {
+                FenceState::Inside(run, FenceLinePosition::Start)
             }
-            FenceState::FenceMarks(mark) => FenceState::Info(mark, !is_space(c), false),
-            FenceState::Info(mark, word, _) if is_space(c) => FenceState::Info(mark, word, word),
-            FenceState::Info(mark, _, false) => FenceState::Info(mark, true, false),
-            FenceState::Inside(mark, line) => FenceState::Inside(mark, self.next_position(mark, line, c)?),
-            FenceState::Start | FenceState::Info(..) | FenceState::NoFence => return None,
+            FenceState::FenceMarks(run) => {
+                FenceState::Info { run, has_word: !is_space(c), is_word_over: false }
+            }
+            FenceState::Info { run, has_word, .. } if is_space(c) => {
+                FenceState::Info { run, has_word, is_word_over: has_word }
+            }
+            FenceState::Info { run, is_word_over: false, .. } => {
+                FenceState::Info { run, has_word: true, is_word_over: false }
+            }
+            FenceState::Inside(opening, position) => {
+                FenceState::Inside(opening, self.next_position(opening, position, c)?)
+            }
+            FenceState::Start | FenceState::Info { .. } | FenceState::NoFence => return None,
         })
     }
 
-    fn next_position(&self, mark: FenceRun, line: FenceLinePosition, c: char) -> Option<FenceLinePosition> {
-        Some(match line {
+    /// Position after `c` inside the fence; `None` if the line cannot close it.
+    fn next_position(
+        &self,
+        opening: FenceRun,
+        position: FenceLinePosition,
+        c: char,
+    ) -> Option<FenceLinePosition> {
+        Some(match position {
             FenceLinePosition::Start if is_space(c) => FenceLinePosition::Start,
-            FenceLinePosition::Start if c == mark.sign => FenceLinePosition::Marks(1),
-            FenceLinePosition::Marks(count) if c == mark.sign => FenceLinePosition::Marks(count + 1),
-            FenceLinePosition::Marks(count) if count >= mark.count && c == '\n' => {
+            FenceLinePosition::Start if c == opening.sign => FenceLinePosition::Marks(1),
+            FenceLinePosition::Marks(count) if c == opening.sign => FenceLinePosition::Marks(count + 1),
+            FenceLinePosition::Marks(count) if count >= opening.count && c == '\n' => {
                 FenceLinePosition::AfterClosing(Some(self.carry.len() + 1))
             }
-            FenceLinePosition::Marks(count) if count >= mark.count && is_space(c) => {
+            FenceLinePosition::Marks(count) if count >= opening.count && is_space(c) => {
                 FenceLinePosition::AfterClosing(None)
             }
             FenceLinePosition::AfterClosing(_) if c == '\n' => {
                 FenceLinePosition::AfterClosing(Some(self.carry.len() + 1))
             }
-            FenceLinePosition::AfterClosing(last) if is_space(c) => FenceLinePosition::AfterClosing(last),
+            FenceLinePosition::AfterClosing(line_start) if is_space(c) => {
+                FenceLinePosition::AfterClosing(line_start)
+            }
             _ => return None,
         })
     }
 
-    /// Emits the held text, which is no fence line; its last line may still become one.
+    /// Emits the held text, which contains no closing line of the reply. Its last line is held on if it may
+    /// still become one.
     fn release(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
         let mut carry = std::mem::take(&mut self.carry);
-        let mut last = carry.len();
+        let mut text_len = carry.len();
         self.state = match self.state {
-            FenceState::Inside(mark, FenceLinePosition::AfterClosing(Some(line)))
+            FenceState::Inside(opening, FenceLinePosition::AfterClosing(Some(line_start)))
                 if carry.len() < self.limit =>
             {
-                last = line;
-                FenceState::Inside(mark, FenceLinePosition::Start)
+                text_len = line_start;
+                FenceState::Inside(opening, FenceLinePosition::Start)
             }
-            FenceState::Inside(mark, _) => FenceState::Inside(mark, FenceLinePosition::Middle),
+            FenceState::Inside(opening, _) => FenceState::Inside(opening, FenceLinePosition::Middle),
             _ => FenceState::NoFence,
         };
-        if last > 0 {
-            self.emit(FencedPart::Text(&carry[..last]), out);
+        if text_len > 0 {
+            self.emit(FencedPart::Text(&carry[..text_len]), out);
         }
-        carry.drain(..last);
+        carry.drain(..text_len);
         self.carry = carry;
     }
 

@@ -38,8 +38,9 @@ impl QuoteKind {
         }
     }
 
-    /// Bytes at which a reader of such a string must stop.
-    pub(crate) fn stop_bytes(self) -> &'static StopBytes {
+    /// Bytes at which a reader of a string in these quotes must stop: possible first bytes of its end,
+    /// backslashes and control characters.
+    pub(crate) fn stop_bytes(self) -> &'static ByteSet {
         match self {
             QuoteKind::Double | QuoteKind::Escaped | QuoteKind::Triple => &DOUBLE_STOPS,
             QuoteKind::Single => &SINGLE_STOPS,
@@ -52,8 +53,8 @@ impl QuoteKind {
     }
 }
 
-/// Quote at `at` and its length; of a triple quote, its first `"`. Typographic quotes have two or three
-/// bytes.
+/// Quotation mark at `at` and its length in bytes; of a triple quote, its first `"`. Typographic quotes have
+/// two or three bytes.
 #[inline]
 pub(crate) fn quote_at(bytes: &[u8], at: usize) -> Option<(QuoteKind, usize)> {
     let rest = &bytes[at..];
@@ -86,7 +87,8 @@ pub(crate) fn quote_at(bytes: &[u8], at: usize) -> Option<(QuoteKind, usize)> {
     })
 }
 
-/// Structural character at `at`, as ASCII, and its length: `, : { } [ ] ( )` or their full-width forms.
+/// Structural character at `at`, as ASCII, and its length in bytes: `, : { } [ ] ( )` or their full-width
+/// forms; `、` counts as a comma.
 #[inline]
 pub(crate) fn mark_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let rest = &bytes[at..];
@@ -111,8 +113,8 @@ pub(crate) fn mark_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// Length of the non-JSON white space character at `at`: a Unicode space, the byte order mark, vertical tab
-/// or form feed.
+/// Length in bytes of the white space character at `at` that JSON does not allow: a Unicode space, the byte
+/// order mark, vertical tab or form feed.
 #[inline]
 pub(crate) fn odd_space_len(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
@@ -142,11 +144,12 @@ pub(crate) fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES.0[byte as usize]
 }
 
-/// Set of bytes to stop at.
-pub(crate) struct StopBytes([bool; 256]);
+/// Set of bytes, with a search for the first of them.
+pub(crate) struct ByteSet([bool; 256]);
 
-impl StopBytes {
-    const fn new(bytes: &[u8], controls: bool) -> StopBytes {
+impl ByteSet {
+    /// Creates a set of these bytes; `has_controls` adds the control characters below 0x20.
+    const fn new(bytes: &[u8], has_controls: bool) -> ByteSet {
         let mut set = [false; 256];
         let mut i = 0;
         while i < bytes.len() {
@@ -154,17 +157,17 @@ impl StopBytes {
             i += 1;
         }
         i = 0;
-        while controls && i < 0x20 {
+        while has_controls && i < 0x20 {
             set[i] = true;
             i += 1;
         }
-        StopBytes(set)
+        ByteSet(set)
     }
 
     /// Offset of the first byte of the set in `bytes` at or after `at`; the length if there is none.
     #[inline]
     pub(crate) fn find(&self, bytes: &[u8], mut at: usize) -> usize {
-        // Eight at a time, since the loop condition costs more than the table.
+        // Eight bytes at a time, since the loop condition costs more than the look-up in the table.
         while let Some(block) = bytes.get(at..at + 8) {
             let hit = |i: usize| self.0[block[i] as usize];
             if hit(0) | hit(1) | hit(2) | hit(3) | hit(4) | hit(5) | hit(6) | hit(7) {
@@ -179,18 +182,21 @@ impl StopBytes {
     }
 }
 
-static DOUBLE_STOPS: StopBytes = StopBytes::new(b"\"\\", true);
-static SINGLE_STOPS: StopBytes = StopBytes::new(b"'\\", true);
-static BACK_STOPS: StopBytes = StopBytes::new(b"`'\\\xC2", true);
-static CURLY_STOPS: StopBytes = StopBytes::new(b"\"\\\xE2\xEF", true);
-static CURLY_SINGLE_STOPS: StopBytes = StopBytes::new(b"'\\\xE2\xEF", true);
-static ANGLE_STOPS: StopBytes = StopBytes::new(b"\\\xC2\xE2", true);
-static CORNER_STOPS: StopBytes = StopBytes::new(b"\\\xE3", true);
-static WORD_BYTES: StopBytes =
-    StopBytes::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
+// Stop bytes by kind of quote. Bytes from 0x80 are first bytes of typographic quotes.
+static DOUBLE_STOPS: ByteSet = ByteSet::new(b"\"\\", true);
+static SINGLE_STOPS: ByteSet = ByteSet::new(b"'\\", true);
+static BACK_STOPS: ByteSet = ByteSet::new(b"`'\\\xC2", true);
+static CURLY_STOPS: ByteSet = ByteSet::new(b"\"\\\xE2\xEF", true);
+static CURLY_SINGLE_STOPS: ByteSet = ByteSet::new(b"'\\\xE2\xEF", true);
+static ANGLE_STOPS: ByteSet = ByteSet::new(b"\\\xC2\xE2", true);
+static CORNER_STOPS: ByteSet = ByteSet::new(b"\\\xE3", true);
+static WORD_BYTES: ByteSet =
+    ByteSet::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
 
-/// Bytes that may end an unquoted string.
-pub(crate) static BARE_STOPS: StopBytes = StopBytes::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
+/// Bytes that may end an unquoted string; 0xEF and 0xE3 begin full-width punctuation.
+pub(crate) static BARE_STOPS: ByteSet = ByteSet::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
 
-/// Bytes that matter in text outside of values.
-pub(crate) static PROSE_STOPS: StopBytes = StopBytes::new(b"{[`~</\xE2\xEF\xE3", false);
+/// Bytes that matter in the text around JSON values: possible beginnings of values, strings in backticks,
+/// fences, tags and comments. From 0x80 on they are first bytes of typographic quotes and full-width
+/// punctuation.
+pub(crate) static PROSE_STOPS: ByteSet = ByteSet::new(b"{[`~</\xE2\xEF\xE3", false);

@@ -4,7 +4,7 @@
 //! places of a reply marks count, and what the reasoning becomes.
 
 use self::MarkFamily::*;
-use self::MarkKind::{Close, CloseOwn, Header, Open as Begin, Stop};
+use self::MarkKind::{Close, CloseOwn, Header, Open, Stop};
 use super::scan;
 use super::space::is_space;
 
@@ -48,7 +48,8 @@ enum MarkFamily {
 /// Number of families.
 const FAMILY_COUNT: usize = Template as usize + 1;
 
-/// Tag names. A tag opens and, with a slash, closes; with a kind, both forms have that effect.
+/// Tags by name, in lower case. `None`: a tag opens and, with a slash, closes. With a kind, both forms have
+/// that effect.
 static TAG_MARKS: &[(&str, MarkFamily, Option<MarkKind>)] = &[
     ("think", Think, None),
     ("thinking", Thinking, None),
@@ -62,17 +63,18 @@ static TAG_MARKS: &[(&str, MarkFamily, Option<MarkKind>)] = &[
     ("end_of_thought", BeginOfThought, Some(Close)),
 ];
 
-/// Marks that are not tags. None is a prefix of another.
+/// Marks that are not tags. No mark is a prefix of another. There are fewer than 32, since
+/// [`LiteralMatcher`] has a bit for each.
 static LITERAL_MARKS: &[(&str, MarkFamily, MarkKind)] = &[
-    ("[THINK]", Bracket, Begin),
+    ("[THINK]", Bracket, Open),
     ("[/THINK]", Bracket, Close),
-    ("◁think▷", Triangle, Begin),
+    ("◁think▷", Triangle, Open),
     ("◁/think▷", Triangle, Close),
-    ("<|begin_of_thought|>", BeginOfThought, Begin),
+    ("<|begin_of_thought|>", BeginOfThought, Open),
     ("<|end_of_thought|>", BeginOfThought, Close),
     // Analysis channel of Harmony; the template may have consumed `<|start|>assistant`.
-    ("<|channel|>analysis<|message|>", Harmony, Begin),
-    ("<|start|>assistant<|channel|>analysis<|message|>", Harmony, Begin),
+    ("<|channel|>analysis<|message|>", Harmony, Open),
+    ("<|start|>assistant<|channel|>analysis<|message|>", Harmony, Open),
     ("<|channel|>final<|message|>", Harmony, Close),
     ("<|start|>assistant<|channel|>final<|message|>", Harmony, Close),
     ("<|end|>", Harmony, CloseOwn),
@@ -105,7 +107,7 @@ pub struct MarkPair {
 }
 
 const fn mark_pair(open: &'static str, close: &'static str, family: MarkFamily) -> MarkPair {
-    MarkPair { open, close, mark: ReasoningMark { family, kind: Begin } }
+    MarkPair { open, close, mark: ReasoningMark { family, kind: Open } }
 }
 
 /// Marks for writing reasoning, the usual pair first. `<thinking>` is not among them, since it begins a
@@ -132,13 +134,13 @@ pub struct ReasoningMark {
 }
 
 /// `<think>`.
-pub const THINK_MARK: ReasoningMark = ReasoningMark { family: Think, kind: Begin };
+pub const THINK_MARK: ReasoningMark = ReasoningMark { family: Think, kind: Open };
 
 /// `<thinking>`.
-pub const THINKING_MARK: ReasoningMark = ReasoningMark { family: Thinking, kind: Begin };
+pub const THINKING_MARK: ReasoningMark = ReasoningMark { family: Thinking, kind: Open };
 
 /// The analysis channel of Harmony.
-pub const HARMONY_MARK: ReasoningMark = ReasoningMark { family: Harmony, kind: Begin };
+pub const HARMONY_MARK: ReasoningMark = ReasoningMark { family: Harmony, kind: Open };
 
 /// Beginning and end of a text in other templates, if written as tags, such as `<s>` and `</s>`.
 pub const TEMPLATE_MARKS: (ReasoningMark, ReasoningMark) =
@@ -176,18 +178,19 @@ impl ReasoningMark {
     }
 }
 
-/// Mark that the tag `name` stands for. Not for self-closing tags.
+/// Mark that the opening or closing tag `name` is; `None` if it is not one. A self-closing tag never is.
 #[must_use]
-pub fn parse_tag_mark(name: &str, close: bool) -> Option<ReasoningMark> {
+pub fn parse_tag_mark(name: &str, is_closing: bool) -> Option<ReasoningMark> {
     let (_, family, kind) = TAG_MARKS.iter().find(|(tag_name, ..)| tag_name.eq_ignore_ascii_case(name))?;
-    let slash = if close { Close } else { Begin };
-    Some(ReasoningMark { family: *family, kind: kind.unwrap_or(slash) })
+    let usual_kind = if is_closing { Close } else { Open };
+    Some(ReasoningMark { family: *family, kind: kind.unwrap_or(usual_kind) })
 }
 
-/// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark.
+/// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark, which may be
+/// dropped.
 #[must_use]
 pub fn is_half_close(carry: &str) -> bool {
-    // Text that only might be attributes must not be lost.
+    // Possible attributes may be text of the reply, which must not be lost.
     ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
         && !has_attributes(carry)
         && match_mark(carry.as_bytes()) == MarkMatch::Prefix
@@ -202,11 +205,11 @@ pub fn has_attributes(mark: &str) -> bool {
     body.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }
 
-/// Open reasoning: the mark that began it, and the families reopened inside.
+/// Reasoning that is open: the mark that began it, and the families opened inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenReasoning {
     mark: ReasoningMark,
-    /// Unclosed opening marks inside, by family; saturates.
+    /// Number of unclosed opening marks inside, by family; saturates.
     nested_opens: [u8; FAMILY_COUNT],
 }
 
@@ -238,17 +241,18 @@ impl OpenReasoning {
     /// family was opened inside.
     pub fn apply(&mut self, mark: ReasoningMark) -> MarkEffect {
         let is_own = mark.is_same_family(self.mark);
-        let inner = &mut self.nested_opens[mark.family as usize];
+        let nested_opens = &mut self.nested_opens[mark.family as usize];
         match mark.kind {
             Header | Stop => MarkEffect::Text,
-            Begin => {
-                *inner = inner.saturating_add(u8::from(!is_own));
+            // The family that began the reasoning does not nest: its first closing mark ends it.
+            Open => {
+                *nested_opens = nested_opens.saturating_add(u8::from(!is_own));
                 MarkEffect::Text
             }
             Close | CloseOwn if is_own => MarkEffect::Close,
-            Close if *inner == 0 => MarkEffect::CloseForeign,
+            Close if *nested_opens == 0 => MarkEffect::CloseForeign,
             Close | CloseOwn => {
-                *inner = inner.saturating_sub(1);
+                *nested_opens = nested_opens.saturating_sub(1);
                 MarkEffect::Text
             }
         }
@@ -259,6 +263,7 @@ impl OpenReasoning {
 #[inline]
 #[must_use]
 pub fn find(bytes: &[u8]) -> Option<usize> {
+    // 0xE2 is the first byte of `◁`.
     scan::find3(b'<', b'[', 0xE2, bytes)
 }
 
@@ -276,9 +281,9 @@ pub enum MarkMatch {
 /// Matches a mark at the beginning of `text`.
 #[must_use]
 pub fn match_mark(text: &[u8]) -> MarkMatch {
-    let mut word = LiteralMatcher::default();
+    let mut matcher = LiteralMatcher::default();
     for (at, &byte) in text.iter().enumerate() {
-        match word.push(byte) {
+        match matcher.push(byte) {
             MarkMatch::Prefix => {}
             MarkMatch::Mark(mark, _) => return MarkMatch::Mark(mark, at + 1),
             MarkMatch::Mismatch => return match_tag_mark(text),
@@ -290,8 +295,9 @@ pub fn match_mark(text: &[u8]) -> MarkMatch {
 /// Matches marks that are not tags, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiteralMatcher {
-    /// Bit set of the table entries that still match, and the bytes read.
+    /// Bit set of the entries of [`LITERAL_MARKS`] that still match.
     candidates: u32,
+    /// Number of bytes read.
     len: u8,
 }
 
@@ -302,7 +308,7 @@ impl Default for LiteralMatcher {
 }
 
 impl LiteralMatcher {
-    /// Reads the next byte.
+    /// Reads the next byte. Must not be called again after a mark or a mismatch.
     pub fn push(&mut self, byte: u8) -> MarkMatch {
         let index = usize::from(self.len);
         self.len += 1;
@@ -327,10 +333,10 @@ impl LiteralMatcher {
     }
 }
 
-/// Matches a tag at the beginning of `text`.
+/// Matches a mark that is a tag at the beginning of `text`.
 fn match_tag_mark(text: &[u8]) -> MarkMatch {
     let Some(rest) = text.strip_prefix(b"<") else { return MarkMatch::Mismatch };
-    let (close, rest) = match rest.strip_prefix(b"/") {
+    let (is_closing, rest) = match rest.strip_prefix(b"/") {
         Some(rest) => (true, rest),
         None => (false, rest),
     };
@@ -346,12 +352,13 @@ fn match_tag_mark(text: &[u8]) -> MarkMatch {
             MarkMatch::Mismatch
         };
     }
-    let Some(mark) = std::str::from_utf8(name).ok().and_then(|name| parse_tag_mark(name, close)) else {
+    let Some(mark) = std::str::from_utf8(name).ok().and_then(|name| parse_tag_mark(name, is_closing)) else {
         return MarkMatch::Mismatch;
     };
     if rest[0] != b'>' && !is_space(char::from(rest[0])) {
         return MarkMatch::Mismatch;
     }
+    // Quote of the open attribute value, or 0.
     let (mut quote, mut last) = (0, b' ');
     for (at, &byte) in rest.iter().enumerate() {
         let length = text.len() - rest.len() + at + 1;

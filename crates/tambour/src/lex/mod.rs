@@ -1,5 +1,5 @@
 //! Lexers: bytes to tokens. They know no dialect, buffer at most an unfinished token, and pass text on as
-//! slices of the caller's chunk.
+//! slices of the caller's chunk. Beside them are the scanners and trackers that lexers and dialects share.
 
 pub mod code;
 pub mod comment;

@@ -1,21 +1,22 @@
-//! Context of something that may act: a quotation in Markdown or HTML, a sentence, or a code span that continues over
-//! lines.
+//! Trackers of the text around something that may act: is it in a quotation of Markdown or HTML, in a
+//! sentence, or in a code span that continues over lines?
 //!
-//! Fences and code within one line belong to `code`; the decision whether anything acts belongs to the
-//! dialects.
+//! Fences, and code spans within one line, belong to `code`; the decision whether anything acts belongs to
+//! the dialects.
 
 use super::markup::{MarkupTag, TagKind};
 
-/// Tracks prose. Memory is bounded, except for one bit per watched place.
+/// Tracks lines and code spans of a text. Memory is bounded, except for one flag per watched place.
 #[derive(Clone, Debug, Default)]
 pub struct ProseTracker {
     line: ProseLine,
     spans: SpanTracker,
-    /// Text not processed yet: few replies are queried, and many small texts cost more than one long one.
+    /// Text not processed yet. It is collected because the state is seldom asked for, and many small texts
+    /// cost more than one long one.
     unread: String,
 }
 
-/// Bytes of text that are processed together.
+/// Most bytes of text that are collected before they are processed.
 const BATCH_LEN: usize = 256;
 
 impl ProseTracker {
@@ -54,15 +55,15 @@ impl ProseTracker {
         !self.spans.open_runs.is_empty()
     }
 
-    /// Skips something on the line that is not text, such as a value.
+    /// Skips something on the line that is not text, such as a JSON value. It counts as content of the line.
     pub fn skip_value(&mut self) {
         self.flush_unread();
         self.spans.end_run();
         self.spans.has_content = true;
     }
 
-    /// Watches the current place: [`ProseTracker::is_text`] tells later whether it is in a code span. Returns its
-    /// number, counted from 0.
+    /// Watches the current place, so that [`ProseTracker::is_text`] can tell later whether it is in a code
+    /// span. Returns its number, counted from 0.
     pub fn watch(&mut self) -> usize {
         self.skip_value();
         self.spans.watched.push(false);
@@ -75,7 +76,7 @@ impl ProseTracker {
         self.spans.watched.len()
     }
 
-    /// Marks all watched places from number `from` on as text for another reason ([`ProseTracker::is_text`]).
+    /// Marks all watched places from number `from` on as text, for a reason other than code spans.
     pub fn mark_as_text(&mut self, from: usize) {
         self.flush_unread();
         if let Some(places) = self.spans.watched.get_mut(from..) {
@@ -83,8 +84,8 @@ impl ProseTracker {
         }
     }
 
-    /// Returns whether a watched place is in a code span that has closed, or was marked as text
-    /// ([`ProseTracker::mark_as_text`]).
+    /// Returns whether the watched place of this number is only text: it is in a code span that has closed,
+    /// or was marked ([`ProseTracker::mark_as_text`]). False for an unknown number.
     pub fn is_text(&mut self, place: usize) -> bool {
         self.flush_unread();
         self.spans.end_run();
@@ -92,11 +93,12 @@ impl ProseTracker {
     }
 }
 
-/// State of a line up to a place.
+/// State of the current line after the text read so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProseLine {
-    /// True if the line has content behind list and quotation markers.
+    /// True if the line has content after list and quotation markers.
     has_content: bool,
+    /// True if a `>` precedes the content.
     is_quoted: bool,
     /// True if its last sentence has ended.
     is_sentence_ended: bool,
@@ -117,14 +119,15 @@ impl ProseLine {
             rest = &text[last + 1..];
         }
         if !self.has_content {
-            let prefix = |c: char| c.is_whitespace() || matches!(c, '>' | '-' | '*' | '+' | '\u{FEFF}');
-            let content = rest.find(|c| !prefix(c)).unwrap_or(rest.len());
-            self.is_quoted |= rest[..content].contains('>');
-            rest = &rest[content..];
+            let is_marker = |c: char| c.is_whitespace() || matches!(c, '>' | '-' | '*' | '+' | '\u{FEFF}');
+            let content_start = rest.find(|c| !is_marker(c)).unwrap_or(rest.len());
+            self.is_quoted |= rest[..content_start].contains('>');
+            rest = &rest[content_start..];
             self.has_content = !rest.is_empty();
         }
         let rest = rest.trim_end();
         match rest.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
+            // White space and closing quotes after the end of a sentence do not begin another.
             "" => self.is_sentence_ended &= !rest.is_empty() || self.has_content,
             text => self.is_sentence_ended = text.ends_with(SENTENCE_ENDS),
         }
@@ -142,15 +145,15 @@ impl ProseLine {
         self.has_content && !self.is_sentence_ended
     }
 
-    /// Returns whether the sentence continues in the text `after` something on this line; `None` until more
-    /// text decides.
+    /// Returns whether the sentence before something on this line, such as a tag, continues in the text
+    /// `after` it; `None` until more text decides. `is_end`: no more text follows.
     #[must_use]
-    pub fn continues_with(self, after: &str, end: bool) -> Option<bool> {
+    pub fn continues_with(self, after: &str, is_end: bool) -> Option<bool> {
         let blank_len = after.len() - after.trim_start_matches([' ', '\t']).len();
         Some(match after[blank_len..].chars().next() {
             _ if blank_len > MAX_BLANK => false,
-            None if !end => return None,
-            // Another item or other markup.
+            None if !is_end => return None,
+            // End of the reply or line, or other markup.
             None | Some('\n' | '\r' | '<' | '[' | '◁') => false,
             Some(',') => true,
             Some(c) => self.is_in_sentence() || blank_len > 0 && c.is_lowercase(),
@@ -158,20 +161,23 @@ impl ProseLine {
     }
 }
 
-/// Most white space within a sentence.
+/// Most bytes of white space within a sentence.
 const MAX_BLANK: usize = 64;
 
-/// Backtick runs of a paragraph.
+/// Tracks the code spans of a paragraph by their backtick runs.
 #[derive(Clone, Debug, Default)]
 struct SpanTracker {
-    /// Open runs: length, and number of places watched before each.
+    /// Runs that may still close: their length, and the number of places watched before each.
     open_runs: Vec<(usize, usize)>,
-    /// Length of the current run, and whether a backslash precedes it.
+    /// Number of backticks in the current run; 0 outside of runs.
     run_len: usize,
+    /// True if a backslash escapes the first backtick of the current or next run.
     is_run_escaped: bool,
-    /// Flags: the line has text; it opens or closes a fence.
+    /// True if the line has text or backticks.
     has_content: bool,
+    /// True if the line opens or closes a fence.
     is_fence_line: bool,
+    /// Watched places, by number: true for those that are only text.
     watched: Vec<bool>,
 }
 
@@ -186,10 +192,12 @@ impl SpanTracker {
             let found = memchr::memchr2(b'`', b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             if found > at {
                 self.end_run();
-                let part = &text[at..found];
-                self.has_content |= !part.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
-                let slashes = part.len() - part.trim_end_matches('\\').len();
-                self.is_run_escaped = (slashes % 2 == 1) != (slashes == part.len() && self.is_run_escaped);
+                let piece = &text[at..found];
+                self.has_content |= !piece.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
+                // An odd number of backslashes escapes. If they fill the piece, they continue those before
+                // it.
+                let slashes = piece.len() - piece.trim_end_matches('\\').len();
+                self.is_run_escaped = (slashes % 2 == 1) != (slashes == piece.len() && self.is_run_escaped);
             }
             match bytes.get(found) {
                 Some(b'`') => self.run_len += 1,
@@ -200,6 +208,7 @@ impl SpanTracker {
         }
     }
 
+    /// Ends a line. Spans continue on the next one unless this line is blank or belongs to a fence.
     fn end_line(&mut self) {
         self.end_run();
         if !self.has_content || self.is_fence_line {
@@ -208,6 +217,7 @@ impl SpanTracker {
         (self.has_content, self.is_fence_line, self.is_run_escaped) = (false, false, false);
     }
 
+    /// Ends the current backtick run, if any: it closes a span, opens one, or begins a fence.
     fn end_run(&mut self) {
         let length = std::mem::take(&mut self.run_len);
         if length == 0 {
@@ -227,13 +237,16 @@ impl SpanTracker {
             self.open_runs.truncate(first);
             return;
         }
-        let length = length - usize::from(is_escaped);
-        if length > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
-            self.open_runs.push((length, self.watched.len()));
+        // An escaped first backtick opens nothing. Above it counts, since a backslash in code escapes
+        // nothing.
+        let opening_len = length - usize::from(is_escaped);
+        if opening_len > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
+            self.open_runs.push((opening_len, self.watched.len()));
         }
     }
 }
 
+/// HTML elements whose content is code or a quotation.
 const QUOTING_TAGS: &[&str] = &["pre", "code", "samp", "blockquote", "q"];
 
 /// Counts open HTML elements whose content is code or a quotation: markup in them is an example.
@@ -269,9 +282,9 @@ mod tests {
     fn line(text: &str) -> ProseLine {
         let mut line = ProseLine::default();
         text.chars().for_each(|c| line.push_text(c.encode_utf8(&mut [0; 4])));
-        let mut whole_line = ProseLine::default();
-        whole_line.push_text(text);
-        assert_eq!(format!("{line:?}"), format!("{whole_line:?}"), "{text:?}");
+        let mut uncut_line = ProseLine::default();
+        uncut_line.push_text(text);
+        assert_eq!(format!("{line:?}"), format!("{uncut_line:?}"), "{text:?}");
         line
     }
 
@@ -297,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn text_behind_decides() {
+    fn text_after_a_place_decides_whether_the_sentence_continues() {
         let (open_line, ended_line) = (line("Use "), line("Done. "));
         assert_eq!(open_line.continues_with("", false), None);
         assert_eq!(open_line.continues_with("  ", false), None);
@@ -312,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_text_from_one_on() {
+    fn marked_places_are_text_and_no_others() {
         let mut prose = ProseTracker::default();
         assert_eq!(prose.watch_count(), 0);
         prose.mark_as_text(0);
@@ -327,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_go_on_over_lines_of_a_paragraph() {
+    fn code_spans_continue_over_lines_of_a_paragraph() {
         let places = |text: &str, is_by_character: bool| {
             let mut prose = ProseTracker::default();
             for (at, part) in text.split('@').enumerate() {

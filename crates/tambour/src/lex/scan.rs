@@ -1,5 +1,5 @@
-//! Searches for significant bytes, fast for text as short as a model's token: one to three bytes by a plain loop or
-//! memchr, and bit masks of a short text in one pass.
+//! Searches for significant bytes, fast for text as short as a model's token: one to three bytes by a plain
+//! loop or memchr, and bit masks of a short text in one pass.
 
 use wide::u8x16;
 
@@ -42,22 +42,23 @@ pub fn rfind(needle: u8, bytes: &[u8]) -> Option<usize> {
     memchr::memrchr(needle, bytes)
 }
 
-/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes: the lowest bit is the first byte.
+/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes, one bit a byte: the lowest bit is the first
+/// byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignMasks {
     /// Line feeds.
     pub line_feeds: u64,
     /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
     pub marks: u64,
-    /// True if the text is ASCII.
+    /// True if all of the text is ASCII.
     pub is_ascii: bool,
 }
 
 /// Bytes of one vector.
-const BLOCK: usize = 16;
+const BLOCK_LEN: usize = 16;
 
 impl SignMasks {
-    /// Most bytes of a text.
+    /// Most bytes of a text, one for each bit of a mask.
     pub const MAX_LEN: usize = 64;
 
     /// Computes the masks of `text`; `None` if it is too long.
@@ -68,52 +69,57 @@ impl SignMasks {
         (bytes.len() <= SignMasks::MAX_LEN).then(|| scan_blocks(bytes))
     }
 
-    /// Mask of the backticks in `text`, the text of these masks.
+    /// Mask of the backticks in `text`, which must be the text that these masks were computed from.
     #[inline]
     #[must_use]
     pub fn backtick_mask(self, text: &[u8]) -> u64 {
-        let (mut rest, mut ticks) = (self.marks, 0);
-        while rest != 0 {
-            let lowest_bit = rest & rest.wrapping_neg();
+        let (mut unread_marks, mut backticks) = (self.marks, 0);
+        while unread_marks != 0 {
+            let lowest_bit = unread_marks & unread_marks.wrapping_neg();
             if text[lowest_bit.trailing_zeros() as usize] == b'`' {
-                ticks |= lowest_bit;
+                backticks |= lowest_bit;
             }
-            rest ^= lowest_bit;
+            unread_marks ^= lowest_bit;
         }
-        ticks
+        backticks
     }
 }
 
+/// Computes the masks of at most [`SignMasks::MAX_LEN`] bytes, block by block.
 fn scan_blocks(bytes: &[u8]) -> SignMasks {
     let (mut line_feeds, mut marks, mut union) = (0, 0, u8x16::ZERO);
-    let mut add_block = |block: [u8; BLOCK], at: usize| {
+    // `at` is the offset of the block, hence the bit of its first byte.
+    let mut add_block = |block: [u8; BLOCK_LEN], at: usize| {
         let block = u8x16::new(block);
         let equals = |byte| block.simd_eq(u8x16::splat(byte));
         let bits = |found: u8x16| u64::from(found.to_bitmask()) << at;
         line_feeds |= bits(equals(b'\n'));
+        // 0xE2 is the first byte of `◁`.
         marks |= bits(equals(b'<') | equals(b'[') | equals(0xE2) | equals(b'`'));
         union |= block;
     };
-    match bytes.last_chunk::<BLOCK>() {
+    match bytes.last_chunk::<BLOCK_LEN>() {
         None => add_block(pad_block(bytes), 0),
         Some(last) => {
-            let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+            let (blocks, rest) = bytes.as_chunks::<BLOCK_LEN>();
             for (number, block) in blocks.iter().enumerate() {
-                add_block(*block, number * BLOCK);
+                add_block(*block, number * BLOCK_LEN);
             }
             if !rest.is_empty() {
                 // Bytes shared with the block before set the same bits again.
-                add_block(*last, bytes.len() - BLOCK);
+                add_block(*last, bytes.len() - BLOCK_LEN);
             }
         }
     }
+    // The bit mask of a vector has the high bit of each byte, which ASCII never sets.
     SignMasks { line_feeds, marks, is_ascii: union.to_bitmask() == 0 }
 }
 
-/// Pads fewer bytes than a block with zeros.
+/// Pads fewer bytes than a block with zeros at their end.
 #[inline]
-fn pad_block(bytes: &[u8]) -> [u8; BLOCK] {
-    // Two overlapping reads instead of a copy of unknown length.
+fn pad_block(bytes: &[u8]) -> [u8; BLOCK_LEN] {
+    // Two overlapping reads instead of a copy of unknown length: of eight bytes each if there are as many,
+    // else of four.
     let word = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last), ..) => {
             let shift = 8 * (bytes.len() - 8);

@@ -1,26 +1,30 @@
-//! Emitted text from which markup is removed: the text on both sides must not join into a tag.
+//! Check of emitted text from which markup is removed: the text on both sides of the removed markup (the
+//! seam) must not join into a tag.
 //!
-//! In `<scr</final>ipt>` the lexer finds text, a tag and text. Without the tag the text itself would be a
-//! tag, and `<a b=` would become one with the text behind an escaped tag. An unfinished tag that another `<`
-//! ends is a text token of its own that begins with `<`: from such a token on, emitted text is lexed a second
-//! time.
+//! In `<scr</final>ipt>` the lexer finds the text `<scr`, a tag and the text `ipt>`. Without the tag the
+//! output would be `<script>`. Likewise an unfinished `<a b=` would form a tag with the text of a tag after
+//! it whose `<` is escaped. When another `<` ends an unfinished tag, the lexer emits it as a separate text
+//! token that begins with `<`. From this token on, emitted text is lexed a second time, until nothing is
+//! unfinished.
 
 use super::markup::{MarkupLexer, MarkupToken};
 use crate::span::Place;
 
-/// Lexes text as it is emitted. Markup removed between two calls needs no call of its own.
+/// Lexes text as it is emitted. Markup removed between two calls is not passed in.
 #[derive(Clone, Debug)]
 pub struct SeamReader {
     /// Lexer, in an unfinished tag or before one.
     lexer: MarkupLexer,
     /// Start of the lexer's carry.
     carry_place: Place,
-    /// Unfinished tags directly before the carry. They may continue behind an escaped `<`, which does not end
+    /// Unfinished tags directly before the carry. They may continue after an escaped `<`, which does not end
     /// an attribute value.
     unfinished: String,
+    /// Start of the part of `unfinished` that is not emitted yet.
     unfinished_place: Place,
-    /// Bytes of those tags that are emitted already, since no tag is that long.
+    /// Bytes at the start of `unfinished` that are emitted already, since no tag is that long.
     sent_len: usize,
+    /// Most bytes of a tag.
     limit: usize,
 }
 
@@ -29,22 +33,23 @@ pub struct SeamReader {
 pub enum SeamPiece<'a> {
     /// Plain text.
     Text(&'a str),
-    /// An unfinished tag and its place. It would continue behind the tag escaped next, so it must be escaped
-    /// too, unless it is code.
+    /// An unfinished tag and its place. It would continue in the tag that is escaped next, so it must be
+    /// escaped too, unless it is code.
     UnfinishedTag(&'a str, Place),
-    /// A tag or mark that the reply does not contain: must be escaped, unless it is code.
+    /// A tag or mark that arises at a seam and is not in the reply: must be escaped, unless it is code.
     Tag {
         /// Text of the tag.
         raw: &'a str,
         /// Place of its start.
         at: Place,
-        /// Offset of its end.
+        /// Offset of its end in the reply.
         end: usize,
     },
 }
 
 impl SeamReader {
-    /// Creates a reader at the start of a text, for the same mark and limit as the lexer of the reply.
+    /// Creates a reader at the start of a text, with the same literal mark and limit as the lexer of the
+    /// reply.
     #[must_use]
     pub fn new(mark: &'static str, limit: usize) -> SeamReader {
         SeamReader {
@@ -58,7 +63,7 @@ impl SeamReader {
         }
     }
 
-    /// Reads an emitted text token of the reply.
+    /// Reads an emitted text token of the reply, which starts at `at`, and passes its pieces to `out`.
     #[inline]
     pub fn push_text(&mut self, text: &str, at: Place, out: &mut impl FnMut(SeamPiece<'_>)) {
         if self.passes_unchanged(text) {
@@ -67,13 +72,14 @@ impl SeamReader {
         self.read(text, at, out);
     }
 
-    /// Returns whether this text passes unchanged.
+    /// Returns whether this text token is emitted unchanged: nothing is unfinished, and it begins no tag.
     #[inline]
     #[must_use]
     pub fn passes_unchanged(&self, text: &str) -> bool {
         self.held_bytes() == 0 && text.as_bytes().first() != Some(&b'<')
     }
 
+    /// Lexes a text token again.
     fn read(&mut self, text: &str, text_place: Place, out: &mut impl FnMut(SeamPiece<'_>)) {
         let SeamReader { lexer, carry_place, unfinished, unfinished_place, sent_len, .. } = self;
         let carry_len = lexer.carry().len();
@@ -96,18 +102,21 @@ impl SeamReader {
 
     /// Prepares for a tag of the reply that is escaped unless it is code.
     pub fn prepare_for_tag(&mut self, out: &mut impl FnMut(SeamPiece<'_>)) {
-        let last = self.lexer.carry();
-        if last.starts_with("<<") || !(last.is_empty() || last.contains('=')) {
+        let carry = self.lexer.carry();
+        // Only an attribute value can continue in the escaped tag. `<<` begins a literal mark, which cannot.
+        let can_continue = carry.is_empty() || carry.contains('=') && !carry.starts_with("<<");
+        if !can_continue {
             return self.finish(out);
         }
         emit_unfinished(&mut self.unfinished, &mut self.sent_len, self.unfinished_place, out);
-        if !last.is_empty() {
-            out(SeamPiece::UnfinishedTag(last, self.carry_place));
+        if !carry.is_empty() {
+            out(SeamPiece::UnfinishedTag(carry, self.carry_place));
         }
         self.lexer.drop_carry();
     }
 
-    /// Ends the text, or continues with something emitted verbatim: no tag can join over it.
+    /// Ends the text. Also called before something that is emitted verbatim, since no tag can join across
+    /// that.
     pub fn finish(&mut self, out: &mut impl FnMut(SeamPiece<'_>)) {
         if !self.lexer.carry().is_empty() {
             // Half a mark may contain a whole tag.
@@ -138,13 +147,14 @@ impl SeamReader {
     /// Emits unfinished tags that have become longer than any tag may be.
     fn release_overlong(&mut self, out: &mut impl FnMut(SeamPiece<'_>)) {
         while self.sent_len < self.unfinished.len() && self.held_bytes() > self.limit {
-            let next = self.unfinished[self.sent_len + 1..].find('<');
-            let next = next.map_or(self.unfinished.len(), |at| self.sent_len + 1 + at);
-            let tag = &self.unfinished[self.sent_len..next];
+            let next_tag = self.unfinished[self.sent_len + 1..].find('<');
+            let tag_end = next_tag.map_or(self.unfinished.len(), |at| self.sent_len + 1 + at);
+            let tag = &self.unfinished[self.sent_len..tag_end];
             out(SeamPiece::Text(tag));
             self.unfinished_place.advance(tag);
-            self.sent_len = next;
+            self.sent_len = tag_end;
         }
+        // Removing the emitted bytes only now and then keeps the work linear.
         if self.sent_len > self.limit {
             self.unfinished.drain(..self.sent_len);
             self.sent_len = 0;
@@ -152,20 +162,24 @@ impl SeamReader {
     }
 }
 
-/// State of reading one text token.
+/// Reader of the tokens that the second lexing finds in one text token. The references are fields of the
+/// [`SeamReader`].
 struct SeamTokenReader<'a> {
     carry_place: &'a mut Place,
     unfinished: &'a mut String,
     unfinished_place: &'a mut Place,
     sent_len: &'a mut usize,
+    /// The text token and the place where it starts.
     text: &'a str,
     text_place: Place,
-    /// Bytes carried over from before this text, and bytes of tokens so far.
+    /// Bytes that the lexer carried over from before this text.
     carry_len: usize,
+    /// Bytes of the tokens so far, counted from the start of the carry.
     read_len: usize,
 }
 
 impl SeamTokenReader<'_> {
+    /// Emits a token, or collects it if it is an unfinished tag.
     fn push_token(&mut self, token: &MarkupToken<'_>, out: &mut impl FnMut(SeamPiece<'_>)) {
         let raw = token.raw();
         self.read_len += raw.len();
@@ -200,27 +214,28 @@ impl SeamTokenReader<'_> {
 
 /// Emits unfinished tags that must be escaped.
 fn emit_unfinished(
-    before: &mut String,
+    unfinished: &mut String,
     sent_len: &mut usize,
     at: Place,
     out: &mut impl FnMut(SeamPiece<'_>),
 ) {
-    let (mut at, mut rest) = (at, &before[*sent_len..]);
+    let (mut at, mut rest) = (at, &unfinished[*sent_len..]);
     while !rest.is_empty() {
+        // Each of the tags begins with `<` and contains no other.
         let (tag, after) = rest.split_at(rest[1..].find('<').map_or(rest.len(), |next| next + 1));
         out(SeamPiece::UnfinishedTag(tag, at));
         at.advance(tag);
         rest = after;
     }
-    before.clear();
+    unfinished.clear();
     *sent_len = 0;
 }
 
 /// Emits unfinished tags that end here as text.
-fn emit_as_text(before: &mut String, sent_len: &mut usize, out: &mut impl FnMut(SeamPiece<'_>)) {
-    if *sent_len < before.len() {
-        out(SeamPiece::Text(&before[*sent_len..]));
+fn emit_as_text(unfinished: &mut String, sent_len: &mut usize, out: &mut impl FnMut(SeamPiece<'_>)) {
+    if *sent_len < unfinished.len() {
+        out(SeamPiece::Text(&unfinished[*sent_len..]));
     }
-    before.clear();
+    unfinished.clear();
     *sent_len = 0;
 }

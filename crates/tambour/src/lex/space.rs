@@ -8,7 +8,7 @@ pub fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// Returns whether text is only white space.
+/// Returns whether text is empty or only white space.
 #[must_use]
 #[inline]
 pub fn is_blank(text: &str) -> bool {

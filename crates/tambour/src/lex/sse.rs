@@ -1,21 +1,28 @@
 //! Reader of Server-Sent Events from an upstream: any chunking, any line ends, comments, several `data`
 //! lines.
 
-/// Reads frames. A line, and the data of one frame, hold at most `limit` bytes; longer ones are truncated and
-/// flagged.
+/// Reads frames. A line, and the data of one frame, hold at most `limit` bytes; the rest of longer ones is
+/// dropped and the frame flagged as truncated.
 #[derive(Clone, Debug)]
 pub struct SseReader {
+    /// Unfinished line of earlier chunks.
     line: Vec<u8>,
+    /// Name of the current frame.
     name: String,
+    /// Data of the current frame.
     data: Vec<u8>,
+    /// True if the current frame has a `data` line, even an empty one.
     has_data: bool,
-    /// The last byte was a carriage return: a line feed now belongs to it.
+    /// True if the last byte was a carriage return, so that a line feed at the start of the next chunk
+    /// belongs to it.
     is_after_cr: bool,
+    /// Most bytes of a line, and of the data of a frame.
     limit: usize,
+    /// True if part of the current frame was dropped.
     is_truncated: bool,
 }
 
-/// One frame.
+/// One frame: the lines up to a blank line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseFrame<'a> {
     /// Name of its `event` line; empty when there is none.
@@ -27,7 +34,7 @@ pub struct SseFrame<'a> {
 }
 
 impl SseReader {
-    /// Creates a reader at the start of a stream.
+    /// Creates a reader at the start of a stream, with this limit in bytes.
     #[must_use]
     pub fn new(limit: usize) -> SseReader {
         SseReader {
@@ -59,9 +66,9 @@ impl SseReader {
                 self.line = line;
                 self.line.clear();
             }
-            let pair = rest[end] == b'\r' && rest.get(end + 1) == Some(&b'\n');
+            let is_crlf = rest[end] == b'\r' && rest.get(end + 1) == Some(&b'\n');
             self.is_after_cr = rest[end] == b'\r' && end + 1 == rest.len();
-            rest = &rest[end + 1 + usize::from(pair)..];
+            rest = &rest[end + 1 + usize::from(is_crlf)..];
         }
         self.append_line(rest);
     }
@@ -75,12 +82,15 @@ impl SseReader {
         self.end_frame(out);
     }
 
+    /// Appends bytes to the unfinished line, up to the limit.
     fn append_line(&mut self, bytes: &[u8]) {
-        let room = bytes.len().min(self.limit - self.line.len().min(self.limit));
-        self.line.extend_from_slice(&bytes[..room]);
-        self.is_truncated |= room < bytes.len();
+        let fitting_len = bytes.len().min(self.limit.saturating_sub(self.line.len()));
+        self.line.extend_from_slice(&bytes[..fitting_len]);
+        self.is_truncated |= fitting_len < bytes.len();
     }
 
+    /// Reads a complete line. A blank one ends the frame; fields other than `data` and `event`, and comments,
+    /// are ignored.
     fn read_field(&mut self, line: &[u8], out: &mut impl FnMut(SseFrame<'_>)) {
         if line.is_empty() {
             return self.end_frame(out);
@@ -95,9 +105,9 @@ impl SseReader {
                 if self.has_data {
                     self.data.push(b'\n');
                 }
-                let room = value.len().min(self.limit - self.data.len().min(self.limit));
-                self.data.extend_from_slice(&value[..room]);
-                self.is_truncated |= room < value.len();
+                let fitting_len = value.len().min(self.limit.saturating_sub(self.data.len()));
+                self.data.extend_from_slice(&value[..fitting_len]);
+                self.is_truncated |= fitting_len < value.len();
                 self.has_data = true;
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
@@ -105,6 +115,7 @@ impl SseReader {
         }
     }
 
+    /// Emits the current frame, unless it has no `data` line, and begins another.
     fn end_frame(&mut self, out: &mut impl FnMut(SseFrame<'_>)) {
         if self.has_data {
             out(SseFrame { name: &self.name, data: &self.data, is_truncated: self.is_truncated });

@@ -1,9 +1,9 @@
-//! Sentences about a tag: text behind a tag that continues a sentence in which the tag is a word, such as
-//! `<final> holds the answer`.
+//! Sentences about a tag: text after a tag that continues a sentence in which the tag is a word, such as
+//! `<final> holds the answer`. A tag in such a sentence opens nothing.
 
 use super::prose::ProseLine;
 
-/// Words that continue such a sentence behind a tag. So does any other verb in the third person.
+/// Words after a tag that continue a sentence about it. So does any other verb in the third person.
 const SENTENCE_WORDS: &[&str] = &[
     "and",
     "are",
@@ -60,7 +60,7 @@ const SENTENCE_WORDS: &[&str] = &[
     "означает",
 ];
 
-/// Words that look like verbs in the third person but are none.
+/// Words that look like verbs in the third person but are not.
 const NON_VERBS: &[&str] = &[
     "across",
     "afterwards",
@@ -102,13 +102,13 @@ const NON_VERBS: &[&str] = &[
 /// Least bytes of an unlisted verb in the third person.
 const MIN_VERB_LEN: usize = 4;
 
-/// Most bytes of white space between a tag and such a sentence.
+/// Most bytes of white space between a tag and the rest of a sentence about it.
 pub const MAX_BLANK: usize = 64;
 
-/// Bytes of a word after which its end is no longer awaited.
+/// Most bytes of a word that may continue a sentence about a tag; the end of a longer one is not awaited.
 const MAX_WORD_LEN: usize = 24;
 
-/// Such words in Chinese, Japanese and Korean.
+/// Words of Chinese, Japanese and Korean that continue a sentence about a tag, with or without a blank.
 const CJK_SENTENCE_WORDS: &[&str] = &[
     "标签",
     "标记",
@@ -134,34 +134,35 @@ const CJK_SENTENCE_WORDS: &[&str] = &[
     "태그",
 ];
 
-/// Characters after `是` and `は` that make another word of them.
+/// Characters after `是` and `は` that make another word of them, or a complete answer ("yes.").
 const CJK_OTHER_WORD: &[char] =
     &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
 
-/// Punctuation that continues such a sentence.
+/// Punctuation that continues a sentence about a tag.
 const SENTENCE_SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
 
-/// Returns whether text right behind a tag continues a sentence about it; `None` until more text decides.
+/// Returns whether the text directly after a tag continues a sentence about it; `None` until more text
+/// decides. `is_end`: no more text follows.
 #[must_use]
-pub fn continues_sentence(after: &str, end: bool) -> Option<bool> {
+pub fn continues_sentence(after: &str, is_end: bool) -> Option<bool> {
     let text = after.trim_start_matches([' ', '\t']);
     let blank_len = after.len() - text.len();
     if blank_len > MAX_BLANK {
         return Some(false);
     }
-    let Some(first) = text.chars().next() else { return end.then_some(false) };
+    let Some(first) = text.chars().next() else { return is_end.then_some(false) };
     if SENTENCE_SIGNS.contains(&first) {
         return Some(true);
     }
-    if let Some(found) = CJK_SENTENCE_WORDS.iter().find(|word| text.starts_with(**word)) {
-        let next = text[found.len()..].chars().next();
-        return match (*found, next) {
-            ("是" | "は", None) => end.then_some(false),
-            ("是" | "は", Some(next)) => Some(!CJK_OTHER_WORD.contains(&next)),
+    if let Some(word) = CJK_SENTENCE_WORDS.iter().find(|word| text.starts_with(**word)) {
+        let next_char = text[word.len()..].chars().next();
+        return match (*word, next_char) {
+            ("是" | "は", None) => is_end.then_some(false),
+            ("是" | "は", Some(c)) => Some(!CJK_OTHER_WORD.contains(&c)),
             _ => Some(true),
         };
     }
-    if !end && CJK_SENTENCE_WORDS.iter().any(|word| word.starts_with(text)) {
+    if !is_end && CJK_SENTENCE_WORDS.iter().any(|word| word.starts_with(text)) {
         return None;
     }
     if blank_len == 0 || !first.is_lowercase() {
@@ -171,60 +172,61 @@ pub fn continues_sentence(after: &str, end: bool) -> Option<bool> {
     if word.len() > MAX_WORD_LEN {
         return Some(false);
     }
-    if word.len() == text.len() && !end {
+    // The word may continue in the next text.
+    if word.len() == text.len() && !is_end {
         return None;
     }
-    let verb = word.ends_with('s')
+    let is_verb = word.ends_with('s')
         && !word.contains('\'')
         && word.len() >= MIN_VERB_LEN
         && !NON_VERBS.contains(&word);
-    Some(SENTENCE_WORDS.contains(&word) || verb)
+    Some(SENTENCE_WORDS.contains(&word) || is_verb)
 }
 
 /// Returns whether a text begins with words that refer back to the tag before it; `None` until more text
 /// decides.
 #[must_use]
-pub fn refers_to_tag(text: &str, end: bool) -> Option<bool> {
+pub fn refers_to_tag(text: &str, is_end: bool) -> Option<bool> {
     if TAG_REFERENCES.iter().any(|words| text.starts_with(words)) {
         return Some(true);
     }
-    (end || !TAG_REFERENCES.iter().any(|words| words.starts_with(text))).then_some(false)
+    (is_end || !TAG_REFERENCES.iter().any(|words| words.starts_with(text))).then_some(false)
 }
 
-/// Words that refer to the tag just written.
+/// Words at the start of a text that refer to the tag before it.
 const TAG_REFERENCES: &[&str] =
     &["That tag ", "This tag ", "The tag above ", "这个标签", "该标签", "上面的标签", "以上标签"];
 
-/// Returns whether text right behind a tag begins with a lower-case letter on the same line, so that it
-/// starts no sentence.
+/// Returns whether the text directly after a tag begins, after a blank, with a lower-case letter on the same
+/// line, so that it starts no sentence.
 #[must_use]
 pub fn starts_lowercase(after: &str) -> bool {
     let text = after.trim_start_matches([' ', '\t']);
     text.len() < after.len() && text.starts_with(char::is_lowercase)
 }
 
-/// Returns whether a sentence continues or ends behind a tag that is a word of it.
+/// Returns whether a sentence in which a tag is a word continues or ends in the text `after` the tag.
 #[must_use]
 pub fn is_within_sentence(after: &str) -> bool {
     let text = after.trim_start_matches([' ', '\t']);
     after.len() - text.len() < MAX_BLANK && (starts_lowercase(after) || text.starts_with(CLOSING_SIGNS))
 }
 
-/// Punctuation that continues or ends such a sentence behind a closing tag.
+/// Punctuation after a closing tag that continues or ends a sentence about it.
 const CLOSING_SIGNS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
 
-/// Returns whether such a sentence, with `content` before a closing tag, continues or ends behind that tag;
-/// `None` until more text decides.
+/// Returns whether a sentence about a pair of tags, with `content` between them, continues or ends in the
+/// text `after` the closing tag; `None` until more text decides. `is_end`: no more text follows.
 #[must_use]
-pub fn closes_sentence(content: &str, after: &str, end: bool) -> Option<bool> {
+pub fn closes_sentence(content: &str, after: &str, is_end: bool) -> Option<bool> {
     let text = after.trim_start_matches([' ', '\t']);
     let blank_len = after.len() - text.len();
-    let Some(next) = text.chars().next() else { return (end || blank_len > MAX_BLANK).then_some(false) };
-    let chinese = ('\u{3400}'..='\u{9FFF}').contains(&next);
+    let Some(first) = text.chars().next() else { return (is_end || blank_len > MAX_BLANK).then_some(false) };
+    let is_chinese = ('\u{3400}'..='\u{9FFF}').contains(&first);
     let mut line = ProseLine::default();
     line.push_text(content);
-    let is_continued = blank_len > 0 && next.is_lowercase() || chinese && line.is_in_sentence();
-    Some(blank_len <= MAX_BLANK && (CLOSING_SIGNS.contains(&next) || is_continued))
+    let is_continued = blank_len > 0 && first.is_lowercase() || is_chinese && line.is_in_sentence();
+    Some(blank_len <= MAX_BLANK && (CLOSING_SIGNS.contains(&first) || is_continued))
 }
 
 #[cfg(test)]
@@ -232,7 +234,7 @@ mod tests {
     use super::{closes_sentence, continues_sentence, starts_lowercase};
 
     #[test]
-    fn sentences_about_a_tag_are_known() {
+    fn sentences_about_a_tag_are_told_from_other_text() {
         //
         let texts = [
             " is a tag.",

@@ -6,41 +6,43 @@ use simdutf8::compat::from_utf8;
 /// Decodes chunks that may be cut inside a character.
 #[derive(Clone, Debug, Default)]
 pub struct Utf8Decoder {
+    /// First bytes of a character that the last chunk did not complete: `tail_len` of them.
     tail: [u8; 4],
     tail_len: usize,
 }
 
-/// Longest chunk that is scanned for ASCII first.
+/// Most bytes of a chunk that is scanned for ASCII first.
 const MAX_ASCII_PROBE: usize = 64;
 
-/// Longest chunk that is copied behind a carried character.
+/// Most bytes of a chunk that is copied after the tail, so that both are emitted together.
 const MAX_JOINED: usize = 16;
 
 /// Replacement for bytes that are not UTF-8.
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
 impl Utf8Decoder {
-    /// Decodes `chunk`; passes slices of it to `text` in order, and each replacement character with the
-    /// number of bytes it replaces.
+    /// Decodes `chunk`; passes its text to `out` in order, and each replacement character with the number of
+    /// bytes it replaces.
     #[inline]
-    pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
+    pub fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(&str, Option<usize>)) {
         // Fast path: most chunks are short and ASCII, which is checked sixteen bytes at a time.
         if self.tail_len == 0
             && (1..=MAX_ASCII_PROBE).contains(&chunk.len())
             && chunk.is_ascii()
             && let Ok(ascii) = chunk.as_ascii_str()
         {
-            return text(ascii.as_str(), None);
+            return out(ascii.as_str(), None);
         }
-        self.decode(chunk, text);
+        self.decode(chunk, out);
     }
 
+    /// Decodes a chunk that is not short ASCII text.
     #[inline(never)]
-    fn decode(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
+    fn decode(&mut self, chunk: &[u8], out: &mut impl FnMut(&str, Option<usize>)) {
         let mut buffer = [0; 4 + MAX_JOINED];
         let mut rest = match self.tail_len {
             0 => chunk,
-            _ if chunk.len() > MAX_JOINED => self.complete_tail(chunk, text),
+            _ if chunk.len() > MAX_JOINED => self.complete_tail(chunk, out),
             // A few bytes are emitted together with the character they complete.
             tail_len => {
                 let len = tail_len + chunk.len();
@@ -54,7 +56,7 @@ impl Utf8Decoder {
             match from_utf8(rest) {
                 Ok(valid) => {
                     if !valid.is_empty() {
-                        text(valid, None);
+                        out(valid, None);
                     }
                     return;
                 }
@@ -63,28 +65,29 @@ impl Utf8Decoder {
                     if let Ok(valid) = from_utf8(valid)
                         && !valid.is_empty()
                     {
-                        text(valid, None);
+                        out(valid, None);
                     }
+                    // Without an error length the chunk ends inside a character.
                     let Some(bad_len) = error.error_len() else {
                         self.tail[..after.len()].copy_from_slice(after);
                         self.tail_len = after.len();
                         return;
                     };
-                    text(REPLACEMENT, Some(bad_len));
+                    out(REPLACEMENT, Some(bad_len));
                     rest = &after[bad_len..];
                 }
             }
         }
     }
 
-    /// Completes the character carried from the last chunk and returns the bytes behind it.
-    fn complete_tail<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
+    /// Completes the character carried from the last chunk and returns the bytes after it.
+    fn complete_tail<'a>(&mut self, chunk: &'a [u8], out: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
         let mut len = 0;
         while let Some(&byte) = chunk.get(len) {
             self.tail[self.tail_len] = byte;
             match std::str::from_utf8(&self.tail[..=self.tail_len]) {
                 Ok(valid) => {
-                    text(valid, None);
+                    out(valid, None);
                     self.tail_len = 0;
                     return &chunk[len + 1..];
                 }
@@ -94,7 +97,7 @@ impl Utf8Decoder {
                 }
                 Err(_) => {
                     // The new byte does not continue the character: it begins another.
-                    text(REPLACEMENT, Some(self.tail_len));
+                    out(REPLACEMENT, Some(self.tail_len));
                     self.tail_len = 0;
                     return &chunk[len..];
                 }
@@ -104,13 +107,13 @@ impl Utf8Decoder {
     }
 
     /// Ends the input; an unfinished character is replaced.
-    pub fn finish(&mut self, text: &mut impl FnMut(&str, Option<usize>)) {
+    pub fn finish(&mut self, out: &mut impl FnMut(&str, Option<usize>)) {
         if self.tail_len > 0 {
-            text(REPLACEMENT, Some(std::mem::take(&mut self.tail_len)));
+            out(REPLACEMENT, Some(std::mem::take(&mut self.tail_len)));
         }
     }
 
-    /// Drops an unfinished character.
+    /// Drops an unfinished character without a replacement.
     pub fn discard_tail(&mut self) {
         self.tail_len = 0;
     }
@@ -122,7 +125,7 @@ impl Utf8Decoder {
     }
 }
 
-/// Length of the UTF-8 character that begins with `byte`.
+/// Length in bytes of the UTF-8 character that begins with `byte`. A byte inside a character counts as 1.
 #[inline]
 pub(crate) fn char_width(byte: u8) -> usize {
     match byte {

@@ -8,13 +8,14 @@ use serde_json::Value;
 pub struct JsonWeight {
     /// Bytes of memory: an upper bound, seldom much too high.
     pub bytes: usize,
-    /// Bytes of `bytes` that are strings.
+    /// Part of `bytes` that strings take.
     pub text: usize,
     /// Levels of nested lists and objects.
     pub depth: usize,
     /// Upper bound of the number of values and keys.
     pub values: usize,
-    /// Offset of the list or object that takes most memory itself, not counting its content.
+    /// Byte offset in the text of the list or object that takes most memory itself, not counting its
+    /// elements.
     pub largest: usize,
 }
 
@@ -30,6 +31,7 @@ const ALLOC_OVERHEAD: usize = 16;
 /// An open list or object.
 #[derive(Clone, Copy, Default)]
 struct OpenContainer {
+    /// Byte offset of its bracket.
     offset: usize,
     is_object: bool,
     /// Number of commas.
@@ -38,28 +40,31 @@ struct OpenContainer {
     has_content: bool,
 }
 
-/// Estimates the cost of a text; of invalid JSON, at least as far as a reader would read.
+/// Estimates the cost of a text. Of invalid JSON, at least the part before the fault counts.
 #[must_use]
 pub fn weigh(text: &[u8]) -> JsonWeight {
     let mut weight = JsonWeight { bytes: VALUE_BYTES, values: 1, ..JsonWeight::default() };
-    let (mut open, mut depth, mut max_bytes) = ([OpenContainer::default(); MAX_LEVELS], 0_usize, 0);
+    let mut containers = [OpenContainer::default(); MAX_LEVELS];
+    // Number of open containers, and size in bytes of the largest one so far.
+    let (mut depth, mut max_bytes) = (0_usize, 0);
     let mut offset = 0;
     while offset < text.len() {
         let byte = text[offset];
         match byte {
             b'"' | b'{' | b'[' => {
-                if let Some(parent) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
+                if let Some(parent) = depth.checked_sub(1).and_then(|level| containers.get_mut(level)) {
                     parent.has_content = true;
                 }
                 if byte == b'"' {
                     let end = string_end(text, offset + 1);
-                    let text = allocation_bytes(end.saturating_sub(offset + 1));
-                    weight.bytes += text;
-                    weight.text += text;
+                    let string_bytes = allocation_bytes(end.saturating_sub(offset + 1));
+                    weight.bytes += string_bytes;
+                    weight.text += string_bytes;
                     offset = end;
                 } else {
-                    if let Some(open) = open.get_mut(depth) {
-                        *open = OpenContainer { offset, is_object: byte == b'{', ..OpenContainer::default() };
+                    if let Some(container) = containers.get_mut(depth) {
+                        *container =
+                            OpenContainer { offset, is_object: byte == b'{', ..OpenContainer::default() };
                     }
                     depth += 1;
                     weight.depth = weight.depth.max(depth);
@@ -68,20 +73,20 @@ pub fn weigh(text: &[u8]) -> JsonWeight {
             }
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                if let Some(open) = open.get(depth) {
-                    weight.add_container(open, &mut max_bytes);
+                if let Some(container) = containers.get(depth) {
+                    weight.add_container(container, &mut max_bytes);
                 }
             }
             b',' | b':' => {
                 weight.values += 1;
-                let parent = depth.checked_sub(1).and_then(|level| open.get_mut(level));
+                let parent = depth.checked_sub(1).and_then(|level| containers.get_mut(level));
                 if let Some(parent) = parent.filter(|_| byte == b',') {
                     parent.commas += 1;
                 }
             }
             b' ' | b'\t' | b'\n' | b'\r' => {}
             _ => {
-                if let Some(parent) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
+                if let Some(parent) = depth.checked_sub(1).and_then(|level| containers.get_mut(level)) {
                     parent.has_content = true;
                 }
             }
@@ -89,11 +94,12 @@ pub fn weigh(text: &[u8]) -> JsonWeight {
         offset += 1;
     }
     // Containers that a truncated text leaves open.
-    open.iter().take(depth).for_each(|open| weight.add_container(open, &mut max_bytes));
+    containers.iter().take(depth).for_each(|container| weight.add_container(container, &mut max_bytes));
     weight
 }
 
 impl JsonWeight {
+    /// Adds the memory of a container itself; `max_bytes` is the most that one has taken so far.
     fn add_container(&mut self, container: &OpenContainer, max_bytes: &mut usize) {
         if !container.has_content {
             return;
@@ -121,17 +127,18 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// Bytes an allocation of `bytes` takes.
+/// Bytes of memory that an allocation of `bytes` takes; 0 if nothing is allocated.
 fn allocation_bytes(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { bytes.next_multiple_of(16) + ALLOC_OVERHEAD }
 }
 
-/// Bytes of a list, which grows by doubling.
+/// Bytes of memory of a list of `count` elements, which grows by doubling.
 fn list_bytes(count: usize) -> usize {
     allocation_bytes(count.next_power_of_two().max(4) * VALUE_BYTES)
 }
 
-/// Bytes of an object: its members, and the hash table, which is filled up to seven eighths.
+/// Bytes of memory of an object of `count` members: the members, and the hash table, which is filled up to
+/// seven eighths.
 fn object_bytes(count: usize) -> usize {
     let buckets = if count < 4 { 4 } else { (count * 8).div_ceil(7).next_power_of_two().max(8) };
     let room = if buckets == 4 { 3 } else { buckets / 8 * 7 };

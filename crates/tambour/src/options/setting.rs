@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::Options;
 use crate::error::{Error, Result};
 
-/// An option: its public name, its description, and how it is set. Each is defined next to its owner.
+/// An option: its public name, description and setter. Options of a dialect are defined in the folder of the
+/// dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Public name.
@@ -27,9 +28,9 @@ pub enum SettingValues {
     Flag(fn(&mut Options, bool)),
     /// A whole number above 0 in this unit.
     Number(&'static str, fn(&mut Options, usize)),
-    /// A text that is not blank.
+    /// A string that is not blank.
     Text(fn(&mut Options, String)),
-    /// Any JSON value.
+    /// Any JSON value. A string that is itself JSON is parsed first.
     Json(fn(&mut Options, &Value) -> Result<()>),
 }
 
@@ -56,7 +57,8 @@ impl Setting {
         Ok(())
     }
 
-    /// Returns the accepted values in one line: words, or a kind with its unit.
+    /// Returns the accepted values in one line: the words of a choice, the unit of a number, or a kind of
+    /// value.
     #[must_use]
     pub fn values_label(&self) -> String {
         match self.accepts {

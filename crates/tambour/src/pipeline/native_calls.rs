@@ -27,14 +27,18 @@ pub(super) struct NativeCalls {
 
 /// Reason why a call does not act.
 enum NativeCallRefusal {
+    /// The reply was truncated.
     Truncated,
     UnknownTool,
+    /// The tool does not permit the caller.
     Forbidden,
+    /// The arguments are not one complete JSON object.
     InvalidJson,
     /// The arguments are empty, and the tool requires some.
     NoArguments,
     /// A value may not be the one that was meant.
     DoubtfulValue(ValueDoubt),
+    /// The arguments do not satisfy the tool's schema; holds the first mismatch.
     InvalidArguments(String),
 }
 
@@ -52,7 +56,7 @@ impl NativeCalls {
         self.calls.push(NativeCallText { name: name.to_owned(), arguments: arguments.to_owned() });
     }
 
-    /// Actions or refusals of all calls at the end of the reply, in order.
+    /// Ends the reply: returns for each call, in order, its action or the notice that refuses it.
     pub(super) fn finish(&mut self, is_truncated: bool) -> Vec<Result<ReplyAction, Notice>> {
         let calls = std::mem::take(&mut self.calls);
         let mut steps_left = MAX_CHECK_STEPS;
@@ -68,6 +72,7 @@ impl NativeCalls {
         calls.into_iter().map(judge).collect()
     }
 
+    /// Returns the arguments of a call that may act. `steps_left` are the checking steps left for all calls.
     fn judge(
         &self,
         name: &str,
@@ -84,6 +89,7 @@ impl NativeCalls {
             return Err(NativeCallRefusal::Forbidden);
         }
         let args = self.parse_arguments(arguments)?;
+        // One mismatch is enough to refuse the call.
         match tool.check_within(&args, 1, steps_left).pop() {
             None => Ok(args),
             Some(_) if arguments.trim().is_empty() => Err(NativeCallRefusal::NoArguments),
@@ -105,16 +111,19 @@ impl NativeCalls {
             .value
             .filter(|value| value.is_object() && is_complete)
             .ok_or(NativeCallRefusal::InvalidJson)?;
+        // The empty path is the whole value.
         match found.doubts.find_within(&[]) {
             Some(doubt) => Err(NativeCallRefusal::DoubtfulValue(doubt.clone())),
             None => Ok(value),
         }
     }
 
+    /// Builds the notice about a refused call.
     fn notice(&self, name: &str, refusal: &NativeCallRefusal) -> Notice {
-        let name = clip(name, 60);
-        let zh = self.options.texts.language == Language::Zh;
-        let (code, message) = match (refusal, zh) {
+        const MAX_NAME_CHARS: usize = 60;
+        let name = clip(name, MAX_NAME_CHARS);
+        let is_chinese = self.options.texts.language == Language::Zh;
+        let (code, message) = match (refusal, is_chinese) {
             (NativeCallRefusal::Truncated, true) => {
                 ("tool_call_cut", format!("工具调用 `{name}` 未完整，没有执行"))
             }
@@ -139,14 +148,14 @@ impl NativeCalls {
             (NativeCallRefusal::NoArguments, false) => {
                 ("args_missing", format!("`{name}` needs arguments, but has none"))
             }
-            (NativeCallRefusal::DoubtfulValue(doubt), zh) => {
+            (NativeCallRefusal::DoubtfulValue(doubt), is_chinese) => {
                 let code = match doubt.doubt {
                     Doubt::InexactNumber => "number_out_of_range",
                     Doubt::DuplicateKey => "duplicate_key",
                     _ => "value_guessed",
                 };
                 let reason = &doubt.message;
-                let message = match zh {
+                let message = match is_chinese {
                     true => format!("工具 `{name}` 的参数不确定，没有执行：{reason}"),
                     false => format!("`{name}` does not run, its arguments are in doubt: {reason}"),
                 };

@@ -12,30 +12,33 @@ use crate::lex::utf8::REPLACEMENT;
 pub(super) struct OffsetMap {
     /// Bytes of decoded text so far.
     decoded_len: usize,
-    /// Runs before the last, packed as variable-length numbers: distance from the run before, then count and
-    /// bytes each.
+    /// Runs before the last, packed as two variable-length numbers each: the distance from the end of the run
+    /// before, then `count << 2 | bytes_each`.
     packed_runs: Vec<u8>,
+    /// Number of packed runs.
     packed_count: usize,
     /// Decoded offset after the last packed run.
     packed_end: usize,
     /// Start of every [`CHECKPOINT_STRIDE`]th packed run.
     checkpoints: Vec<RunCheckpoint>,
+    /// The last run, not packed because it may still grow.
     last_run: Option<ReplacementRun>,
 }
 
 /// Consecutive replacement characters, each for the same number of bytes.
 #[derive(Clone, Copy, Debug)]
 struct ReplacementRun {
-    /// Decoded offset of the first.
+    /// Decoded offset of the first replacement character.
     start: usize,
-    /// Offset of its bytes in the reply.
+    /// Offset in the reply of the bytes that the first character replaces.
     reply_offset: usize,
+    /// Number of replacement characters.
     count: usize,
-    /// Bytes of the reply that each stands for.
+    /// Bytes of the reply that each character replaces.
     bytes_each: usize,
 }
 
-/// Offsets of a packed run, and its index in `packed`.
+/// Offsets at which a packed run starts, and the index of its first byte in `packed_runs`.
 #[derive(Clone, Copy, Debug)]
 struct RunCheckpoint {
     start: usize,
@@ -43,7 +46,7 @@ struct RunCheckpoint {
     packed_index: usize,
 }
 
-/// Packed runs between checkpoints.
+/// Number of packed runs for each checkpoint.
 const CHECKPOINT_STRIDE: usize = 64;
 
 impl ReplacementRun {
@@ -86,6 +89,7 @@ impl OffsetMap {
         }
     }
 
+    /// Appends a run to the packed runs.
     fn pack(&mut self, run: ReplacementRun) {
         if self.packed_count.is_multiple_of(CHECKPOINT_STRIDE) {
             self.checkpoints.push(RunCheckpoint {
@@ -95,7 +99,7 @@ impl OffsetMap {
             });
         }
         self.packed_count += 1;
-        // A replacement character stands for one to three bytes, so two bits hold the length.
+        // A replacement character replaces one to three bytes, so two bits hold the length.
         for mut number in [run.start - self.packed_end, run.count << 2 | run.bytes_each] {
             while number > 0x7F {
                 self.packed_runs.push(number as u8 | 0x80);
@@ -125,12 +129,14 @@ impl OffsetMap {
         if let Some(last) = self.last_run.filter(|last| last.start < decoded_offset) {
             return last.reply_offset(decoded_offset);
         }
-        let before = self.checkpoints.partition_point(|mark| mark.start < decoded_offset);
+        let checkpoints_before =
+            self.checkpoints.partition_point(|checkpoint| checkpoint.start < decoded_offset);
         let Some(&RunCheckpoint { start, reply_offset, mut packed_index }) =
-            before.checked_sub(1).map(|mark| &self.checkpoints[mark])
+            checkpoints_before.checked_sub(1).map(|index| &self.checkpoints[index])
         else {
             return decoded_offset;
         };
+        // The checkpoint has the start already, so the distance is skipped.
         self.read_varint(&mut packed_index);
         let make_run = |start, reply_offset, packed: usize| ReplacementRun {
             start,

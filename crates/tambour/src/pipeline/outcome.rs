@@ -1,4 +1,4 @@
-//! Result of a reply.
+//! Result of a reply: its calls, notices, decisions and state updates.
 
 use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
 use crate::exit::RoundAnswer;
@@ -7,7 +7,7 @@ use crate::state::AppliedBlock;
 /// Most notices recorded for one message.
 const MAX_NOTICES: usize = 64;
 
-/// Result of a reply: a fold of the events sent, with the answer that decisions rest on.
+/// Result of a reply, collected from the events that were sent and the actions that were applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReplyOutcome {
@@ -15,7 +15,7 @@ pub struct ReplyOutcome {
     pub metadata: Metadata,
     /// Calls of the reply, in order.
     pub calls: Vec<ToolCall>,
-    /// For each native call its index in `calls`, or the reason why it does not act.
+    /// For each native call of the upstream, its index in `calls`, or the reason why it does not act.
     pub native_calls: Vec<std::result::Result<usize, String>>,
     /// The answer of a dialogue round, with the assessment and its reasoning.
     pub answer: Option<RoundAnswer>,
@@ -26,12 +26,12 @@ pub struct ReplyOutcome {
 }
 
 impl ReplyOutcome {
-    /// Takes over what belongs to the whole message when another reply continues it.
+    /// Takes over the notices of `before`, the previous reply of the same message.
     pub(super) fn carry_over(&mut self, before: &ReplyOutcome) {
         self.metadata.notices.clone_from(&before.metadata.notices);
     }
 
-    /// Records an event that was sent.
+    /// Records an event that is sent.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Completed(completed) => self.metadata.clone_from(&completed.metadata),
@@ -46,7 +46,7 @@ impl ReplyOutcome {
         }
     }
 
-    /// Records an extension event.
+    /// Records an extension event, whether or not it is sent.
     pub(super) fn record(&mut self, extension: Extension) {
         match extension {
             Extension::ToolCall(call) => self.calls.push(call),

@@ -9,16 +9,24 @@ use crate::span::Place;
 
 /// Judges findings, counts them and limits how many are listed.
 pub(super) struct FindingReporter {
+    /// Translates the offsets of findings to the reply as received.
     pub(super) offsets: OffsetMap,
     profile: Profile,
+    /// Lists only the first finding of the stream.
     first_only: bool,
+    /// Most findings that are listed.
     limit: usize,
+    /// Findings so far, listed or not.
     count: usize,
+    /// Findings that were not listed.
     unlisted: usize,
     /// True if an error was reported.
     has_error: bool,
+    /// Findings with a repair.
     pub(super) repairs: u32,
+    /// Findings of severity warning or error.
     pub(super) warnings: u32,
+    /// Place of the last finding, also of an unlisted one.
     last_place: Place,
 }
 
@@ -38,7 +46,7 @@ impl FindingReporter {
         }
     }
 
-    /// Takes over the counts of the reply before, which belongs to the same stream.
+    /// Takes over the counts of `before`, the previous reply of the same stream.
     pub(super) fn carry_over(&mut self, before: &FindingReporter) {
         self.count = before.count;
         self.unlisted = before.unlisted;
@@ -47,6 +55,7 @@ impl FindingReporter {
         self.warnings = before.warnings;
     }
 
+    /// Judges and counts a finding, and lists it within the limit; with `as_event` it is an event too.
     pub(super) fn add(&mut self, report: FindingReport, as_event: bool, sink: &mut dyn Sink) {
         self.last_place = report.place;
         let finding = report.judge(self.profile);
@@ -64,7 +73,7 @@ impl FindingReporter {
         }
     }
 
-    /// Reports the number of findings that were not listed.
+    /// Reports the number of findings that were not listed; with `as_event` it is an event too.
     pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
         if self.unlisted > 0 && !self.first_only {
             let message = format!("{} more findings are not listed", self.unlisted);

@@ -15,7 +15,7 @@ use crate::state;
 /// Most times that a reply is rewritten before it counts as unstable.
 const MAX_PASSES: usize = 4;
 
-/// Checks rewritten replies against the actions of the original.
+/// Writes a reply again and checks the text against the actions of the original.
 pub(super) struct ReplyRewriter<'a> {
     /// Names of the dialects the reply was requested in and detected as. The result acts in neither beyond
     /// the original, and is stable in the detected one.
@@ -27,9 +27,9 @@ pub(super) struct ReplyRewriter<'a> {
 
 /// Result of reading a written reply again.
 enum RereadOutcome {
-    /// Written the same.
+    /// Is written the same.
     Stable,
-    /// Written differently, or in breach of a rule; holds the new text.
+    /// Is written differently, or breaks a rule; holds the text as written now.
     Changed(String),
     /// Acts where the reply did not.
     Active,
@@ -45,20 +45,21 @@ impl<'a> ReplyRewriter<'a> {
         ReplyRewriter { dialects, options, write }
     }
 
-    /// Text of the events: as the dialect writes them if that is stable, otherwise with markup escaped.
+    /// Writes the events as the dialect does if that is stable, otherwise with markup escaped. `None` if the
+    /// dialect cannot be written.
     pub(super) fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
         let allowed_actions = count_actions(events);
         let text = match self.stabilize((self.write)(events)?, &allowed_actions) {
             Ok(text) => return Some(text),
             Err(text) => text,
         };
-        // Tags in its text may be the only problem; otherwise nothing of the reply acts any more.
+        // Tags in the text of the answer may be the only problem: then the actions stay.
         if let Some(Ok(text)) = self.write_stable(events.iter().map(escape_tags).collect(), &allowed_actions)
         {
             return Some(text);
         }
-        // Without actions the text may be stable as it is, or with its tags escaped; other markup is escaped
-        // last.
+        // Otherwise all actions are dropped. The text may then be stable as it is, or with its tags escaped;
+        // other markup is escaped last.
         let silent_events = || {
             events.iter().filter(|event| {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
@@ -70,12 +71,14 @@ impl<'a> ReplyRewriter<'a> {
             }
         }
         match self.write_stable(events.iter().filter_map(escape_markup).collect(), &HashMap::new()) {
-            Some(outcome) => Some(outcome.unwrap_or_else(|text| text)),
+            // The last attempt: its text is used even if it is not stable.
+            Some(result) => Some(result.unwrap_or_else(|unstable_text| unstable_text)),
             None => Some(text),
         }
     }
 
-    /// Writes the events and stabilizes the text. Events are dropped before the text is read, to save memory.
+    /// Writes the events and stabilizes the text, as [`Self::stabilize`]. `None` if the dialect cannot be
+    /// written. The events are dropped before the text is read again, to save memory.
     fn write_stable(
         &self,
         events: Vec<Event<'_>>,
@@ -86,7 +89,7 @@ impl<'a> ReplyRewriter<'a> {
         Some(self.stabilize(text, allowed_actions))
     }
 
-    /// Rewrites the text until it is stable; returns the last text as an error if it does not become so.
+    /// Rewrites the text until it is stable and acts only as allowed; otherwise the last text is the error.
     fn stabilize(
         &self,
         mut text: String,
@@ -102,10 +105,13 @@ impl<'a> ReplyRewriter<'a> {
         Err(text)
     }
 
+    /// Reads the text in both dialects and writes it again in the detected one.
     fn reread(&self, text: &str, allowed_actions: &HashMap<String, usize>) -> RereadOutcome {
-        let [requested_dialect, found_dialect] = self.dialects;
-        for reader in &self.dialects[usize::from(requested_dialect == found_dialect)..] {
-            let Ok(pipeline) = Pipeline::new(reader, &self.options) else { continue };
+        let [requested_dialect, detected_dialect] = self.dialects;
+        // One reading is enough if both are the same.
+        let first_index = usize::from(requested_dialect == detected_dialect);
+        for dialect in &self.dialects[first_index..] {
+            let Ok(pipeline) = Pipeline::new(dialect, &self.options) else { continue };
             let mut pipeline = pipeline.with_extensions(true);
             let mut output = JoinedEvents::default();
             pipeline.push_str(text, &mut output);
@@ -117,7 +123,7 @@ impl<'a> ReplyRewriter<'a> {
             {
                 return RereadOutcome::Active;
             }
-            if *reader != found_dialect {
+            if *dialect != detected_dialect {
                 continue;
             }
             let has_errors = output.findings.iter().any(|finding| finding.severity == Severity::Error);
@@ -130,7 +136,7 @@ impl<'a> ReplyRewriter<'a> {
     }
 }
 
-/// Actions among events, with their number.
+/// Counts the actions among the events, by kind and content.
 fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     let mut add = |name: &str, data: &Value| {
@@ -165,13 +171,13 @@ fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
 fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
-    // End of the last run of signs and blanks, found once for each run, so that n signs take n steps.
+    // End of the last run of `<` and white space, found once for each run, so that n of them take n steps.
     let mut run_end = 0;
-    for (at, c) in text.char_indices() {
-        let next = at + c.len_utf8();
+    for (start, c) in text.char_indices() {
+        let end = start + c.len_utf8();
         let is_tag_start = |c: char| c.is_alphabetic() || matches!(c, '/' | '／' | '!' | '?' | '|' | '｜');
-        if matches!(c, '<' | '＜') && run_end < next {
-            run_end = text.len() - text[next..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']).len();
+        if matches!(c, '<' | '＜') && run_end < end {
+            run_end = text.len() - text[end..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']).len();
         }
         match c {
             '<' | '＜' if run_end == text.len() || text[run_end..].starts_with(is_tag_start) => {
@@ -186,14 +192,17 @@ fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
 /// Escapes all markup in the text of an event; `None` for actions, asides and drafts.
 fn escape_markup<'a>(event: &'a Event<'_>) -> Option<Event<'a>> {
     Some(match event {
-        Event::FinalDelta { text } => Event::FinalDelta { text: escape_signs(text).into() },
-        Event::PhaseDelta { id, text } => Event::PhaseDelta { id: *id, text: escape_signs(text).into() },
+        Event::FinalDelta { text } => Event::FinalDelta { text: escape_markup_starts(text).into() },
+        Event::PhaseDelta { id, text } => {
+            Event::PhaseDelta { id: *id, text: escape_markup_starts(text).into() }
+        }
         Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. } => return None,
         other => other.clone(),
     })
 }
 
-fn escape_signs(text: &str) -> String {
+/// Escapes the characters that tags, template marks, bracketed marks and JSON begin with.
+fn escape_markup_starts(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

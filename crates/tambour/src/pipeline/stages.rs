@@ -17,13 +17,14 @@ pub(super) struct Stages {
     pub(super) reporter: FindingReporter,
     pub(super) sends_extensions: bool,
     pub(super) sends_findings: bool,
-    /// Reason why the reply is not in the requested format.
+    /// Reason why the reply is not in the requested format, the first of several.
     pub(super) unused_reason: Option<&'static str>,
-    /// Reason why the stream ends with `error`.
+    /// Reason why the stream ends with `error`, the first of several.
     pub(super) failure: Option<Failure>,
     pub(super) outcome: ReplyOutcome,
-    /// Flags: replies with calls leave the stream open for results; this reply has left it open.
+    /// Set if a reply with calls leaves the stream open for their results ([`Options::tool_loop`]).
     pub(super) is_tool_loop: bool,
+    /// Set if this reply has left the stream open.
     pub(super) awaits_results: bool,
 }
 
@@ -55,7 +56,7 @@ impl Stages {
         next
     }
 
-    /// Sends an extension event, of the reply or of another origin.
+    /// Sends an extension event that comes from the reply or from the application.
     pub(super) fn send_extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
         let Stages { sequencer, sends_extensions, outcome, .. } = self;
         route_extension(extension, *sends_extensions, sequencer, outcome, sink);
@@ -68,7 +69,7 @@ impl Stages {
     }
 }
 
-/// Sequences an extension, records it, and sends it if extensions are `sends_extensions`.
+/// Sequences an extension and records it; sends it only with `sends_extensions`.
 fn route_extension(
     extension: Extension,
     sends_extensions: bool,
@@ -92,7 +93,8 @@ pub(super) struct StageOutput<'a> {
 }
 
 impl StageOutput<'_> {
-    /// Applies an intent that is not text of a phase or of the answer.
+    /// Applies an intent other than text of a phase or of the answer. The title of a phase beyond the limit
+    /// is text of the phase before.
     fn apply_other(&mut self, intent: &Intent<'_>) {
         if let Intent::Phase(title, place) = intent {
             let Stages { policy, reporter, sends_findings, .. } = &mut *self.stages;
@@ -106,6 +108,7 @@ impl StageOutput<'_> {
         self.apply(intent);
     }
 
+    /// Sends the events of an intent.
     fn apply(&mut self, intent: &Intent<'_>) {
         let Stages { sequencer, sends_extensions, .. } = &mut *self.stages;
         let sink = &mut *self.sink;
@@ -120,7 +123,8 @@ impl StageOutput<'_> {
 impl IntentSink for StageOutput<'_> {
     #[inline]
     fn emit_intent(&mut self, intent: Intent<'_>) {
-        // Fast path: text is most of a reply.
+        // Fast path: text is most of a reply. Text intents own nothing, so they are forgotten to skip drop
+        // code.
         match intent {
             Intent::FinalText(text) => {
                 std::mem::forget(intent);

@@ -22,19 +22,24 @@ use queries::QuerySource;
 
 /// Limits, numbers and filters the intents of one reply.
 pub struct Policy {
+    /// Phases of the reply so far, also those beyond the limit.
     phase_count: usize,
     max_phases: usize,
-    /// Calls of the message so far; source of their ids.
+    /// Calls of the message so far; the id of the next call is built from it.
     call_count: usize,
-    /// True if the reply has ended and is not truncated: nothing is called before (R-68).
+    /// True if the reply has ended and is not truncated: only then do calls run (R-68).
     is_complete: bool,
-    /// Round that is answered, and texts of the decision about it.
+    /// Dialogue round that the reply answers.
     round: Option<ExitRound>,
+    /// Texts of notices and exit decisions.
     texts: Texts,
-    /// State that operations are applied to, and the updates applied since the last request for them.
+    /// State that operations are applied to.
     state: Option<AttachedState>,
+    /// Updates applied since [`Policy::take_applied_updates`] was last called.
     applied_updates: Vec<AppliedBlock>,
+    /// Policy for queries with sensitive data (R-11).
     sensitive: SensitivePolicy,
+    /// Detectors of sensitive data in queries.
     privacy: DetectorSet,
     limits: Limits,
 }
@@ -58,14 +63,15 @@ impl Policy {
         }
     }
 
-    /// Counts a phase that begins at `place`. Returns false past the limit: its title is then text of the
+    /// Counts a phase that begins at `place`. Returns false beyond the limit: the title is then text of the
     /// last phase (X-007).
     pub fn begin_phase(&mut self, place: Place, report: &mut dyn FnMut(FindingReport)) -> bool {
         self.phase_count += 1;
+        // Reported once, for the first phase beyond the limit.
         if self.phase_count == self.max_phases + 1 {
             let message = format!("more than {}", format_count(self.max_phases, "phase"));
-            let found = FindingReport::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
-            report(found.with_repair("read as text of the last phase"));
+            let finding = FindingReport::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
+            report(finding.with_repair("read as text of the last phase"));
         }
         self.phase_count <= self.max_phases
     }
@@ -92,8 +98,8 @@ impl Policy {
         std::mem::take(&mut self.applied_updates)
     }
 
-    /// Turns an action into extension events, in order. A plan that is not `sends_extensions` is sent without its calls,
-    /// which may be many and are sent separately.
+    /// Turns an action into extension events, in order. Without `sends_extensions` no client sees the plan,
+    /// so it is emitted without its calls, which may be many and are events of their own.
     pub fn act(&mut self, action: ReplyAction, sends_extensions: bool, emit: &mut dyn FnMut(Extension)) {
         match action {
             ReplyAction::Plan(PlanIntent { mut plan, is_fallback }) => {
@@ -115,16 +121,19 @@ impl Policy {
         }
     }
 
+    /// Gives a call the next id of the message.
     fn number_call(&mut self, CallIntent { name, args }: CallIntent) -> Extension {
         self.call_count += 1;
         ToolCall { call_id: format!("call_{}", self.call_count), name, args }.into()
     }
 
+    /// Builds the notice `code` about `reference`, in the language of the texts.
     fn notice(&self, code: &'static str, reference: Option<String>) -> Extension {
         Notice { code: code.into(), message: self.texts.notice_text(code).to_owned(), reference }.into()
     }
 
-    /// Applies operations to the state, if one is attached; refused ones are reported in one notice (F-113).
+    /// Applies operations to the state, if one is attached, and emits them as an event. One notice lists the
+    /// refused ones (F-113).
     fn apply_update(&mut self, update: UpdateIntent, emit: &mut dyn FnMut(Extension)) {
         let UpdateIntent { analysis, operations, is_atomic } = update;
         let refusals = match &mut self.state {
@@ -145,7 +154,8 @@ impl Policy {
         }
     }
 
-    /// Cleans queries as the model wrote them; `None` if there are none to use.
+    /// Cleans queries that the model wrote between `place` and the offset `end`; JSON is repaired first.
+    /// `None` if they are not a list.
     pub fn clean_queries(
         &mut self,
         raw: RawQueries<'_>,
@@ -169,9 +179,9 @@ impl Policy {
                         Some(_) => "JSON repaired, the rest not used",
                         None => "no queries are sent",
                     };
-                    let found =
+                    let finding =
                         FindingReport::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
-                    report(found.with_repair(repair));
+                    report(finding.with_repair(repair));
                     cleaner.clean_text(&value?, text, place, end)
                 }
             },
@@ -181,41 +191,43 @@ impl Policy {
     }
 }
 
-/// Extracts the calls of a plan; they stay in it if `keeps_calls` is set.
+/// Extracts the calls of a plan. The plan keeps them only with `keeps_calls`.
 fn take_calls(plan: &mut Value, keeps_calls: bool) -> Vec<CallIntent> {
     let Some(Value::Array(list)) = plan.get_mut("tool_calls") else { return Vec::new() };
-    let call = |call: &mut Value| {
-        let mut field = |name| match keeps_calls {
+    let take_call = |call: &mut Value| {
+        let mut take_field = |name| match keeps_calls {
             true => call.get(name).cloned(),
             false => call.get_mut(name).map(Value::take),
         };
-        let Some(Value::String(name)) = field("name") else { return None };
-        Some(CallIntent { name, args: field("args")? })
+        let Some(Value::String(name)) = take_field("name") else { return None };
+        Some(CallIntent { name, args: take_field("args")? })
     };
-    let calls = list.iter_mut().filter_map(call).collect();
+    let calls = list.iter_mut().filter_map(take_call).collect();
     if !keeps_calls {
         list.clear();
     }
     calls
 }
 
-/// Repairs queries in broken JSON and returns whether the text holds nothing else. A truncated last query is
-/// dropped.
+/// Repairs queries in broken JSON. A truncated last query is dropped. Also returns whether all of the text
+/// was used.
 fn repair_queries(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
     let Span { start, end } = found.span;
     let mut is_complete =
         end - start == text.trim().len() && !found.reports.iter().any(|report| loses_text(report.rule.code));
     let mut value = found.value;
+    // The last query is whole if the text ends with a quotation mark or a comma.
     if let (Some(Value::Array(items)), true) = (&mut value, found.is_auto_closed)
         && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
     {
+        // The truncated query is dropped; an empty list loses nothing.
         is_complete &= items.pop().is_none();
     }
     (value, is_complete)
 }
 
-/// Returns whether a JSON repair drops meaningful text.
+/// Returns whether the JSON repair of the rule `code` drops meaningful text.
 fn loses_text(code: &str) -> bool {
     use crate::repair::rules;
     let rules = [

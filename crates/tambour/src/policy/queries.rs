@@ -33,7 +33,7 @@ pub const USUAL_QUERIES: usize = 3;
 /// Most Unicode scalar values of one query (T-047, R-10).
 pub const MAX_QUERY_CHARS: usize = 80;
 
-/// Origin of queries; findings name the row of that specification.
+/// Origin of queries. It decides which specification the findings cite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QuerySource {
     /// The queries block of a ThinkingML reply.
@@ -88,8 +88,8 @@ impl QueryCleaner<'_> {
         self.clean_at(value, &[], place, end)
     }
 
-    /// Like [`QueryCleaner::clean`], for a value that was parsed from `text` at `place`: reports on one query have
-    /// its place.
+    /// Like [`QueryCleaner::clean`], for a value that was parsed from `text` at `place`: a report on one
+    /// query has the place of that query.
     pub(super) fn clean_text(
         &self,
         value: &Value,
@@ -97,19 +97,21 @@ impl QueryCleaner<'_> {
         place: Place,
         end: usize,
     ) -> (Option<Vec<String>>, Vec<FindingReport>) {
-        let mut at = place;
+        let mut item_place = place;
+        // Offset in `text` of `item_place`.
         let mut offset = 0;
         let spans: Vec<(Place, usize)> = item_spans(text)
             .into_iter()
             .map(|item| {
-                at.advance(&text[offset..item.start]);
+                item_place.advance(&text[offset..item.start]);
                 offset = item.start;
-                (at, at.offset + item.len())
+                (item_place, item_place.offset + item.len())
             })
             .collect();
-        // A repairing reader may have found other items than these spans.
-        let is_in_span = |(value, (at, end)): (&Value, &(Place, usize))| {
-            let item = &text[at.offset - place.offset..end - place.offset];
+        // A repairing reader may have found other items than these spans. A query with escapes differs from
+        // its text, so it is not compared.
+        let is_in_span = |(value, (item_place, end)): (&Value, &(Place, usize))| {
+            let item = &text[item_place.offset - place.offset..end - place.offset];
             value.as_str().is_none_or(|value| item.contains(value) || item.contains('\\'))
         };
         let has_places = value
@@ -118,6 +120,8 @@ impl QueryCleaner<'_> {
         self.clean_at(value, if has_places { &spans } else { &[] }, place, end)
     }
 
+    /// Cleans the queries of a value between `place` and `end`. `spans` has the place and end of each query;
+    /// it is empty if they are not known.
     fn clean_at(
         &self,
         value: &Value,
@@ -136,19 +140,24 @@ impl QueryCleaner<'_> {
     }
 }
 
+/// Cleaning of one list of queries.
 struct CleaningPass<'a> {
     cleaner: &'a QueryCleaner<'a>,
-    /// Place and end of each query, if known.
+    /// Place and end of each query; empty if they are not known.
     spans: &'a [(Place, usize)],
+    /// Place of the list.
     place: Place,
+    /// Offset after the list.
     end: usize,
     reports: Vec<FindingReport>,
 }
 
 impl CleaningPass<'_> {
+    /// Applies the steps of the module's head to the values; returns the queries to send.
     fn clean_values(&mut self, values: &[Value]) -> Vec<String> {
         let mut clean_queries: Vec<String> = Vec::new();
-        let mut numbers = Vec::new();
+        // Position in `values`, from 1, of each clean query.
+        let mut clean_numbers = Vec::new();
         let mut trimmed_queries = HashSet::new();
         let mut lowercase_queries = HashSet::new();
         for (index, value) in values.iter().enumerate() {
@@ -186,7 +195,7 @@ impl CleaningPass<'_> {
                 self.push_unrepaired_report(Some(number), rules::SERP_QUERIES_CASE, message);
             }
             clean_queries.push(query);
-            numbers.push(number);
+            clean_numbers.push(number);
         }
         if values.len() > MAX_QUERIES {
             let message = format!("{} queries, at most {MAX_QUERIES} are allowed", values.len());
@@ -196,8 +205,11 @@ impl CleaningPass<'_> {
                 "the others were dropped already"
             };
             self.push_repair_report(None, rules::SERP_QUERIES_TOO_MANY, message, repair);
-            if let (Some(&first), Some(report)) = (numbers.get(MAX_QUERIES), self.reports.last_mut())
-                && let (Some(&(place, _)), Some(&(_, end))) = (self.spans.get(first - 1), self.spans.last())
+            // The report covers the surplus queries.
+            if let (Some(&surplus_number), Some(report)) =
+                (clean_numbers.get(MAX_QUERIES), self.reports.last_mut())
+                && let (Some(&(place, _)), Some(&(_, end))) =
+                    (self.spans.get(surplus_number - 1), self.spans.last())
             {
                 (report.place, report.end) = (place, end);
             }
@@ -215,7 +227,8 @@ impl CleaningPass<'_> {
         clean_queries
     }
 
-    /// Removes or refuses sensitive data; `None` if the query is dropped (T-048).
+    /// Replaces sensitive data in a query by its kind, if the policy allows it; `None` if the query is
+    /// dropped (T-048).
     fn remove_sensitive(&mut self, number: usize, query: &str) -> Option<String> {
         let privacy = self.cleaner.privacy;
         let Some(found) = privacy.find_first(query) else { return Some(query.to_owned()) };
@@ -258,6 +271,7 @@ impl CleaningPass<'_> {
         Some(short_query)
     }
 
+    /// Like [`Self::push_unrepaired_report`], with the repair that was made.
     fn push_repair_report(
         &mut self,
         number: Option<usize>,
@@ -270,7 +284,7 @@ impl CleaningPass<'_> {
         self.reports.push(report.with_repair(repair));
     }
 
-    /// Reports on one query, or on all of them.
+    /// Reports on the query `number`, counted from 1; `None` reports on the whole list.
     fn push_unrepaired_report(
         &mut self,
         number: Option<usize>,
@@ -287,7 +301,7 @@ impl CleaningPass<'_> {
     }
 }
 
-/// Moves a report to the JSONSeq row of its rule, if there is one.
+/// Makes a report cite the row of its rule in the JSONSeq specification (`J-…`), if there is one.
 pub(crate) fn cite_event_row(report: FindingReport) -> FindingReport {
     match report.rule.rows.iter().find(|row| row.starts_with("J-")) {
         Some(row) => report.with_row(row),
@@ -295,14 +309,14 @@ pub(crate) fn cite_event_row(report: FindingReport) -> FindingReport {
     }
 }
 
-/// Longest prefix of `query` of at most [`MAX_QUERY_CHARS`] scalar values, in whole graphemes and without trailing
-/// white space. Empty if the first grapheme alone is too long.
+/// Longest prefix of `query` of at most [`MAX_QUERY_CHARS`] scalar values, in whole graphemes and without
+/// trailing white space. Empty if the first grapheme alone is too long.
 fn truncate_query(query: &str) -> &str {
-    let mut scalars = 0;
+    let mut char_count = 0;
     let mut end = 0;
     for (start, grapheme) in query.grapheme_indices(true) {
-        scalars += grapheme.chars().count();
-        if scalars > MAX_QUERY_CHARS {
+        char_count += grapheme.chars().count();
+        if char_count > MAX_QUERY_CHARS {
             break;
         }
         end = start + grapheme.len();
@@ -310,12 +324,13 @@ fn truncate_query(query: &str) -> &str {
     query[..end].trim_end()
 }
 
-/// Byte range of each item of the first array in `text`. In invalid JSON they may differ from those a reader
-/// finds.
+/// Byte range of each item of the first array in `text`. In invalid JSON the items may differ from those that
+/// a repairing reader finds.
 fn item_spans(text: &str) -> Vec<Range<usize>> {
     let mut items = Vec::new();
     let Some(start) = text.find('[') else { return items };
     let mut item: Option<Range<usize>> = None;
+    // Depth of brackets inside the array, and the character that ends the current string.
     let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
     for (offset, c) in text[start + 1..].char_indices() {
         let at = start + 1 + offset;

@@ -17,7 +17,7 @@ impl Detector for NationalIdDetector {
     fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let groups = digit_groups(text);
         for at in 0..groups.len() {
-            // In one group, or split into place, birthday and serial number.
+            // In one group, or in three: place, birthday and serial number.
             for group_count in [1, 3] {
                 let Some(window) = groups.get(at..at + group_count) else { continue };
                 if window[1..].iter().any(|group| !matches!(group.gap, GroupGap::Space | GroupGap::Dash)) {
@@ -50,13 +50,13 @@ fn is_identity_number(digits: &str) -> bool {
     }
     let mut sum = 0;
     for &byte in bytes {
-        // The sum doubles at each step; the last character makes it 1.
+        // The sum doubles before each character; the check digit makes the final sum 1.
         let value = if byte == b'X' { 10 } else { u32::from(byte - b'0') };
         sum = (sum * 2 + value) % 11;
     }
-    let (year, month, day) = (&digits[6..8], &digits[10..12], &digits[12..14]);
+    let (century, month, day) = (&digits[6..8], &digits[10..12], &digits[12..14]);
     sum == 1
-        && matches!(year, "18" | "19" | "20")
+        && matches!(century, "18" | "19" | "20")
         && ("01"..="12").contains(&month)
         && ("01"..="31").contains(&day)
 }
@@ -84,15 +84,19 @@ impl Detector for BankCardDetector {
     }
 }
 
+/// Returns whether all the groups together are a card number.
 fn is_bank_card(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
-    let gaps = groups[1..].iter().all(|group| matches!(group.gap, GroupGap::Space | GroupGap::Dash));
+    let has_valid_gaps =
+        groups[1..].iter().all(|group| matches!(group.gap, GroupGap::Space | GroupGap::Dash));
     let lengths: Vec<usize> = groups.iter().map(DigitGroup::len).collect();
-    let shape =
+    // Unbroken, or grouped as it is printed on cards.
+    let has_valid_shape =
         matches!(lengths[..], [13..=19] | [4, 4, 4, 4] | [4, 4, 4, 4, 1..=3] | [4, 6, 4 | 5] | [6, 13]);
-    if !gaps || !shape || !is_separate(text, groups) {
+    if !has_valid_gaps || !has_valid_shape || !is_separate(text, groups) {
         return false;
     }
     let digits = join_digits(text, groups);
+    // First digits and lengths of the card networks.
     let has_issuer = matches!(
         (digits.as_bytes(), digits.len()),
         ([b'4', ..], 13 | 16 | 19)
@@ -106,14 +110,15 @@ fn is_bank_card(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
     has_issuer && passes_luhn(&digits)
 }
 
+/// Checks the last digit by the Luhn algorithm (ISO/IEC 7812).
 fn passes_luhn(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()
         .rev()
         .enumerate()
-        .map(|(place, byte)| {
+        .map(|(index, byte)| {
             let value = u32::from(byte - b'0');
-            if place % 2 == 0 { value } else { value * 2 / 10 + value * 2 % 10 }
+            if index % 2 == 0 { value } else { value * 2 / 10 + value * 2 % 10 }
         })
         .sum();
     sum > 0 && sum.is_multiple_of(10)

@@ -53,8 +53,8 @@ pub(super) fn digit_groups(text: &FoldedText<'_>) -> Vec<DigitGroup> {
 }
 
 fn classify_gap(gap: &[char]) -> GroupGap {
-    const LONGEST: usize = 3;
-    if gap.len() > LONGEST || !gap.iter().all(|c| matches!(c, ' ' | '-' | '.' | '(' | ')')) {
+    const MAX_GAP_LEN: usize = 3;
+    if gap.len() > MAX_GAP_LEN || !gap.iter().all(|c| matches!(c, ' ' | '-' | '.' | '(' | ')')) {
         return GroupGap::Break;
     }
     let count = |sign: char| gap.iter().filter(|&&c| c == sign).count();
@@ -72,29 +72,29 @@ pub(super) fn join_digits(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Strin
     groups.iter().flat_map(|group| &text.chars()[group.start..group.end]).collect()
 }
 
-/// Returns whether the groups are separate: not part of a word, a decimal number, a number with thousands
-/// separators, or a price.
+/// Returns whether the groups stand alone: not part of a word, a decimal number or a number with thousands
+/// separators, and no price, percentage or amount.
 pub(super) fn is_separate(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
     let before = text.char_before(start);
     let is_in_word = (is_alnum(before) && !INTRODUCING_WORDS.contains(&text.word_before(start).as_str()))
         || before == Some('_');
-    let part_before = before == Some('.') || (before == Some(',') && first.len() == 3);
-    let decimal_before = part_before && start >= 2 && is_digit(text.char_before(start - 1));
-    let price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
+    let has_point_before = before == Some('.') || (before == Some(',') && first.len() == 3);
+    let continues_digits = has_point_before && start >= 2 && is_digit(text.char_before(start - 1));
+    let is_price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
     let has_unit =
         text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
     !is_in_word
-        && !decimal_before
-        && !price
+        && !continues_digits
+        && !is_price
         && !continues_number(text, end)
         && !is_alnum(text.char_at(end))
         && !has_unit
 }
 
-/// Returns whether a decimal part or another group of three digits follows at `end`. A comma may also
-/// separate two numbers.
+/// Returns whether a decimal part, or a comma and exactly three digits, follow at `end`. Behind any other
+/// comma a new number begins.
 pub(super) fn continues_number(text: &FoldedText<'_>, end: usize) -> bool {
     match text.char_at(end) {
         Some('.') => is_digit(text.char_at(end + 1)),

@@ -29,8 +29,9 @@ impl Detector for EmailDetector {
                 continue;
             }
             let Some(end) = domain_end(text, at + 1) else { continue };
-            let git = chars[start..at].iter().collect::<String>() == "git" && text.char_at(end) == Some(':');
-            if !git {
+            let is_git_remote =
+                chars[start..at].iter().collect::<String>() == "git" && text.char_at(end) == Some(':');
+            if !is_git_remote {
                 found(text.byte_range(start..end));
             }
         }
@@ -41,7 +42,8 @@ fn is_local_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-')
 }
 
-/// End of the domain that starts at `from`: labels separated by dots, the last one of letters.
+/// Index after the domain that starts at `from`: labels separated by dots, the last one of letters only.
+/// `None` if there is no domain.
 fn domain_end(text: &FoldedText<'_>, from: usize) -> Option<usize> {
     let chars = text.chars();
     let mut at = from;

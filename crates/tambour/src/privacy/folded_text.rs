@@ -10,7 +10,7 @@ use std::ops::Range;
 pub struct FoldedText<'a> {
     raw: &'a str,
     chars: Vec<char>,
-    /// Byte offset of each character, and of the end.
+    /// Byte offset in `raw` of each character, and of the end.
     starts: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> FoldedText<'a> {
         &self.chars
     }
 
-    /// Byte range of `chars()[range]` in the original text.
+    /// Byte range in the original text of the characters `chars()[range]`.
     ///
     /// # Panics
     /// Panics if the range is out of bounds.
@@ -49,10 +49,10 @@ impl<'a> FoldedText<'a> {
         if range.is_empty() {
             return self.starts[range.start]..self.starts[range.start];
         }
-        // Ends at the last character, so that characters dropped behind it stay.
-        let last = self.starts[range.end - 1];
-        let length = self.raw[last..].chars().next().map_or(0, char::len_utf8);
-        self.starts[range.start]..last + length
+        // Invisible characters behind the last character are not part of the range.
+        let last_start = self.starts[range.end - 1];
+        let last_len = self.raw[last_start..].chars().next().map_or(0, char::len_utf8);
+        self.starts[range.start]..last_start + last_len
     }
 
     /// Character before `index`.
@@ -65,10 +65,11 @@ impl<'a> FoldedText<'a> {
         self.chars.get(index).copied()
     }
 
-    /// ASCII word in lower case that ends before `index`, ignoring blanks and colons.
+    /// ASCII word before `index`, in lower case, behind which only blanks and `:`, `.`, `=` and `#` may
+    /// stand. Empty if there is none. Only 16 characters are examined.
     pub(super) fn word_before(&self, index: usize) -> String {
-        const LONGEST: usize = 16;
-        let from = index.saturating_sub(LONGEST);
+        const MAX_REACH: usize = 16;
+        let from = index.saturating_sub(MAX_REACH);
         let window: String = self.chars[from..index].iter().collect();
         let window = window.trim_end_matches([' ', ':', '.', '=', '#']);
         let start = window
@@ -82,10 +83,15 @@ impl<'a> FoldedText<'a> {
 fn fold_char(c: char) -> Option<char> {
     Some(match c {
         ' '..='~' => c,
+        // Full-width ASCII.
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFF01 + 0x21)?,
+        // Ideographic, no-break and typographic blanks.
         '\u{3000}' | '\u{A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' => ' ',
+        // Hyphens, dashes and minus signs.
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE63}' => '-',
+        // Zero-width characters and the soft hyphen.
         '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}' => return None,
+        // Arabic-Indic digits, then their Eastern forms.
         '\u{660}'..='\u{669}' => char::from_u32(c as u32 - 0x660 + 0x30)?,
         '\u{6F0}'..='\u{6F9}' => char::from_u32(c as u32 - 0x6F0 + 0x30)?,
         _ => c,

@@ -8,7 +8,7 @@ use super::folded_text::{FoldedText, is_alnum};
 /// Detects keys with the prefixes of well-known services, bearer tokens, and private keys.
 pub(super) struct AccessKeyDetector;
 
-/// Prefix, and least number of characters behind it.
+/// Prefixes of keys, each with the least number of characters behind it.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 12),
@@ -37,6 +37,9 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 30),
 ];
 
+/// Least number of characters of a key, its prefix included.
+const MIN_KEY_LEN: usize = 16;
+
 /// Last words in names of secrets, as in `api_key=`.
 const SECRET_NAMES: &[&str] = &["apikey", "key", "token", "secret", "password"];
 
@@ -47,22 +50,22 @@ impl Detector for AccessKeyDetector {
 
     fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let chars = text.chars();
-        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
+        let is_token_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
         let mut at = 0;
         while at < chars.len() {
-            if !part(chars[at]) {
+            if !is_token_char(chars[at]) {
                 at += 1;
                 continue;
             }
             let mut start = at;
-            while at < chars.len() && part(chars[at]) {
+            while at < chars.len() && is_token_char(chars[at]) {
                 at += 1;
             }
             let mut end = at;
             while end > start && matches!(chars[end - 1], '.' | '/' | '+') {
                 end -= 1;
             }
-            if end - start < 16 {
+            if end - start < MIN_KEY_LEN {
                 continue;
             }
             // A path before the key is not part of it.
@@ -81,18 +84,18 @@ impl Detector for AccessKeyDetector {
 
 fn has_key_prefix(token: &[char]) -> bool {
     PREFIXES.iter().any(|(prefix, min_len)| {
-        let length = prefix.len();
-        token.len() >= length + min_len
-            && prefix.chars().eq(token[..length].iter().copied())
+        let prefix_len = prefix.len();
+        token.len() >= prefix_len + min_len
+            && prefix.chars().eq(token[..prefix_len].iter().copied())
             && token.iter().any(char::is_ascii_digit)
-            && token[length..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *min_len
-            // Keys with capital prefixes consist of letters and digits; other characters make it something
-            // else.
+            && token[prefix_len..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *min_len
+            // A prefix without `-` or `_` is common in other tokens: a `+` or `/` makes it one of those.
             && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
     })
 }
 
-/// Returns whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
+/// Returns whether the token `start..end` has letters and digits and follows the name of a secret: `Bearer
+/// TOKEN`, `api_key=TOKEN`.
 fn is_named_secret(text: &FoldedText<'_>, start: usize, end: usize) -> bool {
     let token = &text.chars()[start..end];
     let is_mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
@@ -100,27 +103,29 @@ fn is_named_secret(text: &FoldedText<'_>, start: usize, end: usize) -> bool {
         return false;
     }
     let name = text.word_before(start);
-    let sign = |c: Option<char>| matches!(c, Some('=' | ':'));
-    let is_assigned = sign(text.char_before(start))
-        || (text.char_before(start) == Some(' ') && sign(text.char_before(start - 1)));
+    let is_assignment = |c: Option<char>| matches!(c, Some('=' | ':'));
+    let is_assigned = is_assignment(text.char_before(start))
+        || (text.char_before(start) == Some(' ') && is_assignment(text.char_before(start - 1)));
     name == "bearer" || (is_assigned && SECRET_NAMES.contains(&name.as_str()) && looks_random(token))
 }
 
-/// Returns whether letters and digits alternate as in a random token, unlike in words with a year.
+/// Returns whether letters and digits alternate often, as in a random token and unlike in words with a year.
 fn looks_random(token: &[char]) -> bool {
-    const TURNS: usize = 4;
-    let mut signs = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
-    let Some(mut last) = signs.next() else { return false };
-    signs.filter(|&sign| std::mem::replace(&mut last, sign) != sign).count() >= TURNS
+    const MIN_TURNS: usize = 4;
+    let mut digit_flags = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
+    let Some(mut was_digit) = digit_flags.next() else { return false };
+    digit_flags.filter(|&is_digit| std::mem::replace(&mut was_digit, is_digit) != is_digit).count()
+        >= MIN_TURNS
 }
 
-/// Finds the first lines of private keys in PEM form.
+/// Finds the first lines of private keys in PEM form, such as `-----BEGIN RSA PRIVATE KEY-----`.
 fn find_private_keys(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const START: &str = "-----BEGIN ";
     const END: &[u8] = b"PRIVATE KEY-----";
+    const MAX_LINE_LEN: usize = 48;
     let bytes = text.raw().as_bytes();
     for (start, _) in text.raw().match_indices(START) {
-        let window = &bytes[start..bytes.len().min(start + 48)];
+        let window = &bytes[start..bytes.len().min(start + MAX_LINE_LEN)];
         if let Some(at) = window.windows(END.len()).position(|piece| piece == END) {
             found(start..start + at + END.len());
         }

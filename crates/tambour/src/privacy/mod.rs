@@ -2,8 +2,8 @@
 //!
 //!
 //! The detectors are linear scanners for short texts in Chinese and English. They match text in the form of
-//! personal data; a plain number, a date, a version or a place name alone is none. The treatment of
-//! matches does not belong here.
+//! personal data; a plain number, a date, a version or a place name alone is no such data. The
+//! treatment of matches does not belong here.
 
 mod address;
 mod check_digit;
@@ -26,7 +26,7 @@ pub trait Detector: Send + Sync {
     /// generalised text.
     fn kind(&self) -> &'static str;
 
-    /// Calls `found` with the byte range in [`FoldedText::raw`] of each match. Should take linear time.
+    /// Calls `found` for each match with its byte range in [`FoldedText::raw`]. Should take linear time.
     fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>));
 }
 
@@ -58,8 +58,8 @@ pub struct DetectorSet {
 
 impl Default for DetectorSet {
     fn default() -> DetectorSet {
-        // If two detectors match the same text, the earlier one names it: an identity number is no phone
-        // number.
+        // The order matters: of two detectors that match the same text, the one added first gives its kind.
+        // An identity number is no phone number.
         DetectorSet::empty()
             .with_detector(key::AccessKeyDetector)
             .with_detector(email::EmailDetector)
@@ -89,28 +89,28 @@ impl DetectorSet {
     #[must_use]
     pub fn scan(&self, text: &str) -> Vec<SensitiveMatch> {
         let text = FoldedText::new(text);
-        let mut found: Vec<(usize, SensitiveMatch)> = Vec::new();
+        let mut candidates: Vec<(usize, SensitiveMatch)> = Vec::new();
         for (rank, detector) in self.detectors.iter().enumerate() {
             let kind = detector.kind();
             detector.find(&text, &mut |range| {
                 // Detectors may be third-party: an invalid range is ignored.
                 if !range.is_empty() && text.raw().get(range.clone()).is_some() {
-                    found.push((rank, SensitiveMatch { kind, range }));
+                    candidates.push((rank, SensitiveMatch { kind, range }));
                 }
             });
         }
-        found.sort_by_key(|(rank, found)| (found.range.start, *rank));
+        candidates.sort_by_key(|(rank, candidate)| (candidate.range.start, *rank));
         let mut matches: Vec<(usize, SensitiveMatch)> = Vec::new();
-        for (rank, next) in found {
+        for (rank, candidate) in candidates {
             match matches.last_mut() {
-                // Overlapping matches are merged, with the kind of the earliest detector.
-                Some((last_rank, last)) if next.range.start < last.range.end => {
-                    last.range.end = last.range.end.max(next.range.end);
+                // Overlapping matches are merged; the detector that was added first gives the kind.
+                Some((last_rank, last)) if candidate.range.start < last.range.end => {
+                    last.range.end = last.range.end.max(candidate.range.end);
                     if rank < *last_rank {
-                        (*last_rank, last.kind) = (rank, next.kind);
+                        (*last_rank, last.kind) = (rank, candidate.kind);
                     }
                 }
-                _ => matches.push((rank, next)),
+                _ => matches.push((rank, candidate)),
             }
         }
         matches.into_iter().map(|(_, found)| found).collect()

@@ -11,11 +11,11 @@ use super::folded_text::{FoldedText, is_alnum, is_digit};
 /// phone number.
 pub(super) struct PhoneDetector;
 
-/// A window of consecutive groups in the text.
+/// Consecutive groups of digits in the text, tried as one number.
 struct GroupWindow<'a> {
     text: &'a FoldedText<'a>,
     groups: &'a [DigitGroup],
-    /// Gap behind the last group.
+    /// Gap between the last group and the next one in the text.
     gap_after: GroupGap,
 }
 
@@ -31,18 +31,18 @@ impl Detector for PhoneDetector {
             match match_phone(text, &groups[at..]) {
                 Some((start, group_count)) => {
                     let mut end = groups[at + group_count - 1].end;
-                    let mut next = at + group_count;
+                    let mut next_group = at + group_count;
                     // Extension number.
-                    if let Some(extension) = groups.get(next)
+                    if let Some(extension) = groups.get(next_group)
                         && extension.gap == GroupGap::Dash
                         && (2..=5).contains(&extension.len())
                         && !is_alnum(text.char_at(extension.end))
                     {
                         end = extension.end;
-                        next += 1;
+                        next_group += 1;
                     }
                     found(text.byte_range(start..end));
-                    at = next;
+                    at = next_group;
                 }
                 None => at += 1,
             }
@@ -50,32 +50,32 @@ impl Detector for PhoneDetector {
     }
 }
 
-/// Matches a phone number that starts with the first group; returns the index of its first character and the
-/// number of groups.
+/// Matches a phone number that starts with the first of `groups`; returns the index of its first character
+/// and its number of groups.
 fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, usize)> {
-    let first = groups[0].start;
-    if let Some(plus) = find_plus(text, first) {
+    let first_digit = groups[0].start;
+    if let Some(plus) = find_plus(text, first_digit) {
         return match_international(text, groups, 0).map(|group_count| (plus, group_count));
     }
-    if text.chars()[first..].starts_with(&['0', '0'])
+    if text.chars()[first_digit..].starts_with(&['0', '0'])
         && let Some(group_count) = match_international(text, groups, 2)
         && is_separate(text, &groups[..group_count])
     {
-        return Some((first, group_count));
+        return Some((first_digit, group_count));
     }
-    let start = if text.char_before(first) == Some('(') { first - 1 } else { first };
-    // `86 138 0013 8000`, `1-415-555-0123`: the code is part of the number.
-    let code = join_digits(text, &groups[..1]);
+    let start = if text.char_before(first_digit) == Some('(') { first_digit - 1 } else { first_digit };
+    // `86 138 0013 8000`, `1-415-555-0123`: the country code is part of the number.
+    let country_code = join_digits(text, &groups[..1]);
     if groups.len() > 1 && groups[1].gap != GroupGap::Break {
-        let rest = &groups[1..];
-        let national = match code.as_str() {
-            "86" | "086" => match_national(text, rest, is_chinese_mobile)
-                .or_else(|| match_national(text, rest, is_chinese_landline)),
-            "1" => match_national(text, rest, is_american),
+        let national_groups = &groups[1..];
+        let national_count = match country_code.as_str() {
+            "86" | "086" => match_national(text, national_groups, is_chinese_mobile)
+                .or_else(|| match_national(text, national_groups, is_chinese_landline)),
+            "1" => match_national(text, national_groups, is_american),
             _ => None,
         };
         if let Some(group_count) =
-            national.filter(|_| is_separate(text, &groups[..1]) || groups[1].gap == GroupGap::Dot)
+            national_count.filter(|_| is_separate(text, &groups[..1]) || groups[1].gap == GroupGap::Dot)
         {
             return Some((start, group_count + 1));
         }
@@ -88,10 +88,11 @@ fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, u
         .map(|group_count| (start, group_count))
 }
 
-/// Index of the `+` before the digit at `first`, unless it is part of a word (`C++ 11`).
-fn find_plus(text: &FoldedText<'_>, first: usize) -> Option<usize> {
-    let mut at = first;
-    while at > 0 && first - at < 2 && text.char_before(at) == Some('(') {
+/// Index of the `+` before the digit at `first_digit`, unless it is part of a word (`C++ 11`). At most two
+/// `(` may stand between them.
+fn find_plus(text: &FoldedText<'_>, first_digit: usize) -> Option<usize> {
+    let mut at = first_digit;
+    while at > 0 && first_digit - at < 2 && text.char_before(at) == Some('(') {
         at -= 1;
     }
     if text.char_before(at) != Some('+') {
@@ -101,26 +102,28 @@ fn find_plus(text: &FoldedText<'_>, first: usize) -> Option<usize> {
     (!is_alnum(text.char_before(at)) && text.char_before(at) != Some('+')).then_some(at)
 }
 
-/// Number of groups of an international number; its first `prefix_len` digits are `00`.
+/// Number of groups of an international number, which begins with `+`, or with `00` if `prefix_len` is 2.
 fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len: usize) -> Option<usize> {
-    const LONGEST: usize = 15;
-    const MOST: usize = 7;
+    const MAX_DIGITS: usize = 15;
+    const MAX_GROUPS: usize = 7;
     let mut best = None;
-    for group_count in 1..=groups.len().min(MOST) {
+    for group_count in 1..=groups.len().min(MAX_GROUPS) {
         let group = &groups[group_count - 1];
         if group_count > 1 && group.gap == GroupGap::Break {
             break;
         }
         let digits = join_digits(text, &groups[..group_count]);
         let digits = digits.get(prefix_len..).unwrap_or("");
-        if digits.len() > LONGEST {
+        if digits.len() > MAX_DIGITS {
             break;
         }
-        // Groups of one digit are the country code, the one behind it, and the `(0)` of a national prefix.
+        // A group of one digit is possible as the country code, directly behind it, and as the `(0)` of a
+        // national prefix.
         if group.len() == 1 && group_count > 2 && group.gap != GroupGap::Paren {
             break;
         }
-        let (is_fit, is_exact) = match digits.as_bytes() {
+        // `has_fixed_len`: numbers of this country have one length, so a longer one need not be tried.
+        let (is_fit, has_fixed_len) = match digits.as_bytes() {
             [b'1', area, ..] => (digits.len() == 11 && *area > b'1', true),
             [b'7', ..] => (digits.len() == 11, true),
             [b'8', b'6', b'1', b'3'..=b'9', ..] => (digits.len() == 13, true),
@@ -128,12 +131,12 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
             _ if !has_country_code(digits) => (false, false),
             _ => (if prefix_len == 0 { digits.len() >= 8 } else { (10..=13).contains(&digits.len()) }, false),
         };
-        // The dot may be the separator of the groups.
+        // A dot behind the group may be the separator of the next one.
         let is_continued = continues_number(text, group.end)
             && groups.get(group_count).is_none_or(|next| next.gap != GroupGap::Dot);
         if is_fit && !is_alnum(text.char_at(group.end)) && !is_continued {
             best = Some(group_count);
-            if is_exact {
+            if has_fixed_len {
                 break;
             }
         }
@@ -141,26 +144,25 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
     best
 }
 
-/// Returns whether the digits begin with a country code (two-digit codes, and two-digit zones of longer
-/// ones).
+/// Returns whether the digits begin with a country code, judged by its first two digits.
 fn has_country_code(digits: &str) -> bool {
-    const ZONES: &[&str] = &[
+    const FIRST_TWO_DIGITS: &[&str] = &[
         "20", "21", "22", "23", "24", "25", "26", "27", "29", "30", "31", "32", "33", "34", "35", "36", "37",
         "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53", "54",
         "55", "56", "57", "58", "59", "60", "61", "62", "63", "64", "65", "66", "67", "68", "69", "80", "81",
         "82", "84", "85", "87", "88", "90", "91", "92", "93", "94", "95", "96", "97", "98", "99",
     ];
-    digits.get(..2).is_some_and(|zone| ZONES.contains(&zone))
+    digits.get(..2).is_some_and(|start| FIRST_TWO_DIGITS.contains(&start))
 }
 
-/// Number of groups, up to four, that `has_form` accepts as a national number.
+/// Least number of groups, up to four, that `has_form` accepts as a national number.
 fn match_national(
     text: &FoldedText<'_>,
     groups: &[DigitGroup],
     has_form: fn(&GroupWindow<'_>) -> bool,
 ) -> Option<usize> {
-    const MOST: usize = 4;
-    (1..=groups.len().min(MOST))
+    const MAX_GROUPS: usize = 4;
+    (1..=groups.len().min(MAX_GROUPS))
         .take_while(|&group_count| group_count == 1 || groups[group_count - 1].gap != GroupGap::Break)
         .find(|&group_count| {
             let window = GroupWindow {
@@ -181,7 +183,7 @@ impl GroupWindow<'_> {
         self.groups.iter().map(DigitGroup::len).collect()
     }
 
-    /// Gap between all groups, if they are the same.
+    /// Gap between all groups; `None` if the gaps differ or there is only one group.
     fn common_gap(&self) -> Option<GroupGap> {
         let gap = self.groups.get(1)?.gap;
         self.groups[1..].iter().all(|group| group.gap == gap).then_some(gap)
@@ -218,22 +220,23 @@ fn is_chinese_mobile(window: &GroupWindow<'_>) -> bool {
 /// Numbers of mainland China with an area code: 010-88886666, (0755) 8888 6666.
 fn is_chinese_landline(window: &GroupWindow<'_>) -> bool {
     let digits = window.digits();
-    let area = match digits.as_bytes() {
+    let area_len = match digits.as_bytes() {
         [b'0', b'1', b'0', ..] | [b'0', b'2', ..] => 3,
         [b'0', b'3'..=b'9', ..] => 4,
         _ => return false,
     };
-    let Some(local) = digits.get(area..) else { return false };
-    if !(local.len() == 8 || (area == 4 && local.len() == 7)) || local.starts_with('0') {
+    let Some(local) = digits.get(area_len..) else { return false };
+    if !(local.len() == 8 || (area_len == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // In one group or with a blank it must be an assigned number; with a dash any number counts.
-    let is_local_number = !local.starts_with('1');
+    // Local numbers do not begin with 1. The form is distinct enough for any number behind a dash or
+    // parenthesis, and behind a three-digit area code without a gap.
+    let is_assigned = !local.starts_with('1');
     match window.lengths()[..] {
-        [_] => area == 3 || is_local_number,
-        [first, _] | [first, _, _] if first == area => match window.groups[1].gap {
+        [_] => area_len == 3 || is_assigned,
+        [first, _] | [first, _, _] if first == area_len => match window.groups[1].gap {
             GroupGap::Dash | GroupGap::Paren => true,
-            GroupGap::Space => is_local_number,
+            GroupGap::Space => is_assigned,
             _ => false,
         },
         _ => false,
@@ -261,6 +264,7 @@ fn is_british_or_japanese(window: &GroupWindow<'_>) -> bool {
 fn is_american(window: &GroupWindow<'_>) -> bool {
     let digits = window.digits();
     let bytes = digits.as_bytes();
+    // Area codes begin with 2 to 9 and do not have a 9 next; exchange codes begin with 2 to 9.
     let is_assigned = bytes.len() == 10 && bytes[0] > b'1' && bytes[1] < b'9' && bytes[3] > b'1';
     match window.lengths()[..] {
         [10] => {
@@ -273,8 +277,8 @@ fn is_american(window: &GroupWindow<'_>) -> bool {
             let has_parenthesis = window.groups[1].gap == GroupGap::Paren;
             match window.common_gap() {
                 _ if has_parenthesis => true,
-                Some(GroupGap::Dash | GroupGap::Dot) => !window.is_continued() || follows_one(window),
-                Some(GroupGap::Space) => is_assigned && (!window.is_continued() || follows_one(window)),
+                Some(GroupGap::Dash | GroupGap::Dot) => !window.is_continued() || follows_code_one(window),
+                Some(GroupGap::Space) => is_assigned && (!window.is_continued() || follows_code_one(window)),
                 _ => is_assigned,
             }
         }
@@ -282,14 +286,15 @@ fn is_american(window: &GroupWindow<'_>) -> bool {
     }
 }
 
-/// Returns whether the number continues only with a `1` before the window.
-fn follows_one(window: &GroupWindow<'_>) -> bool {
+/// Returns whether the number continues only before the window, with the country code `1`.
+fn follows_code_one(window: &GroupWindow<'_>) -> bool {
     let start = window.groups[0].start;
-    let sign = window.text.char_before(start);
+    let separator = window.text.char_before(start);
     let gap = window.groups[1].gap;
-    start >= 2 && matches!(sign, Some('-' | '.' | ' ')) && {
-        let is_one = window.text.char_before(start - 1) == Some('1');
-        is_one && !(start >= 3 && is_digit(window.text.char_before(start - 2))) && window.gap_after != gap
+    start >= 2 && matches!(separator, Some('-' | '.' | ' ')) && {
+        let follows_one = window.text.char_before(start - 1) == Some('1');
+        let is_longer_code = start >= 3 && is_digit(window.text.char_before(start - 2));
+        follows_one && !is_longer_code && window.gap_after != gap
     }
 }
 
@@ -301,7 +306,8 @@ fn is_announced(window: &GroupWindow<'_>) -> bool {
         return false;
     }
     let start = window.groups[0].start;
-    let from = start.saturating_sub(12);
+    const MAX_REACH: usize = 12;
+    let from = start.saturating_sub(MAX_REACH);
     let before: String = window.text.chars()[from..start].iter().collect();
     let before = before.trim_end_matches([':', ' ', '.', '#', '是', '为', '(']);
     let chinese = ["电话", "座机", "传真", "手机号", "电话号码", "手机号码", "联系方式"];
@@ -310,7 +316,7 @@ fn is_announced(window: &GroupWindow<'_>) -> bool {
     window.digits().as_bytes()[0] > b'1'
         && (chinese.iter().any(|word| before.ends_with(word))
             || english.iter().any(|word| {
-                let rest = lowercase.strip_suffix(word);
-                rest.is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_alphanumeric()))
+                let text_before = lowercase.strip_suffix(word);
+                text_before.is_some_and(|text| !text.ends_with(|c: char| c.is_ascii_alphanumeric()))
             }))
 }

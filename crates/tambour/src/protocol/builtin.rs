@@ -3,7 +3,7 @@
 use super::{CORE_PROTOCOL, PromptProtocol};
 use crate::structure::{ElementBody, ExpectedElement};
 
-/// Returns all protocols, the core first.
+/// Returns the protocols in their order, the core first.
 pub(super) fn builtin_protocols() -> Vec<PromptProtocol> {
     BUILTIN_PROTOCOLS.iter().map(BuiltinProtocol::to_protocol).collect()
 }
@@ -12,27 +12,29 @@ pub(super) fn builtin_protocols() -> Vec<PromptProtocol> {
 struct BuiltinProtocol {
     id: &'static str,
     version: &'static str,
-    /// Name, body, and true if the tag is mandatory.
+    /// Each tag: its name, its body, and whether it is mandatory.
     tags: &'static [(&'static str, ElementBody, bool)],
-    /// Tag that all its tags must follow.
+    /// Tag that all tags of the protocol must follow.
     predecessor: Option<&'static str>,
+    /// Instruction for a model, in Chinese and in English.
     instruction: [&'static str; 2],
+    /// Example part of a reply, in Chinese and in English.
     example: [&'static str; 2],
 }
 
 impl BuiltinProtocol {
     fn to_protocol(&self) -> PromptProtocol {
-        let element = |(name, body, mandatory): &(&'static str, ElementBody, bool)| ExpectedElement {
+        let to_element = |(name, body, is_mandatory): &(&'static str, ElementBody, bool)| ExpectedElement {
             body: *body,
-            is_mandatory: *mandatory,
-            is_repeatable: !mandatory,
+            is_mandatory: *is_mandatory,
+            is_repeatable: !is_mandatory,
             predecessors: self.predecessor.into_iter().map(Into::into).collect(),
             ..ExpectedElement::new(*name)
         };
         PromptProtocol {
             id: self.id.to_owned(),
             version: self.version.to_owned(),
-            elements: self.tags.iter().map(element).collect(),
+            elements: self.tags.iter().map(to_element).collect(),
             instruction: self.instruction.map(str::to_owned),
             examples: self.example.map(|example| vec![example.to_owned()]),
         }

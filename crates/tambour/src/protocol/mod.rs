@@ -32,10 +32,10 @@ use crate::finding::clip;
 use crate::structure::{ElementName, ExpectedElement, ExpectedStructure, parse_tag_names};
 use crate::texts::Language;
 
-/// Similarity in percent from which another name is suggested.
+/// Least similarity to a known name, in percent, at which that name is suggested.
 const SUGGESTION_THRESHOLD: u8 = 60;
 
-/// Protocol that is always active: `thought` and `content`.
+/// Id of the protocol that is always active: `thought` and `content`.
 pub const CORE_PROTOCOL: &str = "core";
 
 /// One protocol of a registry.
@@ -84,9 +84,10 @@ impl ProtocolRegistry {
 
     /// Adds a protocol, or a list of them. A protocol replaces an existing one with the same id.
     ///
-    /// A protocol is an object of `id`, `version`, `tags` (names, or objects as [`ExpectedElement::from_json`] reads
-    /// them, with `mandatory`), `dependency` (maps a tag to the tag or tags it must follow), and
-    /// `instruction` and `examples`, each for both languages or split into `zh` and `en`.
+    /// A protocol is an object of `id`, `version`, `tags` (names, or objects as
+    /// [`ExpectedElement::from_json`] reads them, with `mandatory`), `dependency` (maps a tag to the tag or
+    /// tags it must follow), and `instruction` and `examples`, each for both languages or split into `zh` and
+    /// `en`.
     ///
     /// # Errors
     /// The value has another form; the error has the id and the expected form, and nothing is added.
@@ -104,7 +105,7 @@ impl ProtocolRegistry {
         Ok(())
     }
 
-    /// Returns the protocol with this id.
+    /// Returns the protocol with this id; `None` for an unknown id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&PromptProtocol> {
         self.0.iter().find(|protocol| protocol.id == id)
@@ -139,9 +140,9 @@ impl ProtocolRegistry {
         }
         for protocol in &active {
             for ExpectedElement { name, predecessors, .. } in &protocol.elements {
-                predecessors
-                    .iter()
-                    .for_each(|first| add_dependency(&mut expected, protocol, name, first, &mut warnings));
+                for predecessor in predecessors {
+                    add_dependency(&mut expected, protocol, name, predecessor, &mut warnings);
+                }
             }
         }
         (expected, warnings)
@@ -175,7 +176,7 @@ impl ProtocolRegistry {
         for id in std::iter::once(CORE_PROTOCOL).chain(ids) {
             let id = id.trim();
             match self.get(id) {
-                Some(protocol) if active.iter().any(|known_names| known_names.id == protocol.id) => {}
+                Some(protocol) if active.iter().any(|selected| selected.id == protocol.id) => {}
                 Some(protocol) => active.push(protocol),
                 None => {
                     let known_names: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
@@ -200,27 +201,28 @@ impl ProtocolRegistry {
     }
 }
 
-/// Makes `name` follow `first`, unless one of them is missing or this creates a cycle.
+/// Makes `name` follow `predecessor`, or warns if the predecessor is not active or a cycle would arise.
 fn add_dependency(
     expected: &mut ExpectedStructure,
     protocol: &PromptProtocol,
     name: &ElementName,
-    first: &ElementName,
+    predecessor: &ElementName,
     warnings: &mut Vec<ProtocolWarning>,
 ) {
-    let is_cycle = name == first || expected.must_follow(first, name);
-    if is_cycle || expected.get(first).is_none() {
+    let is_cycle = name == predecessor || expected.must_follow(predecessor, name);
+    if is_cycle || expected.get(predecessor).is_none() {
         let reason =
             if is_cycle { "forms a cycle with other protocols" } else { "names a tag that is not active" };
-        let message = format!("the dependency of `{name}` on `{first}` {reason}; it is left out");
+        let message = format!("the dependency of `{name}` on `{predecessor}` {reason}; it is left out");
         warnings.push(ProtocolWarning { protocol: protocol.id.clone(), message });
     } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
-        && !element.predecessors.contains(first)
+        && !element.predecessors.contains(predecessor)
     {
-        element.predecessors.push(first.clone());
+        element.predecessors.push(predecessor.clone());
     }
 }
 
+/// Index of the texts of a language: Chinese, then English.
 fn language_index(language: Language) -> usize {
     usize::from(language == Language::En)
 }
@@ -290,33 +292,33 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
 
 /// Reads the dependencies of a protocol's tags, which may refer to tags of other protocols.
 fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> Result<()> {
-    let after = match value {
+    let dependencies = match value {
         None | Some(Value::Null) => return Ok(()),
-        Some(Value::Object(after)) => after,
+        Some(Value::Object(fields)) => fields,
         Some(_) => {
             return Err(Error::invalid(
                 "`dependency` must be an object that maps a tag to the tag it must follow",
             ));
         }
     };
-    for (name, first) in after {
+    for (name, predecessors) in dependencies {
         let Some(at) = elements.iter().position(|element| element.name == *name) else {
             let known_names = elements.iter().map(|element| &*element.name);
             return Err(Error::unknown("tag in `dependency`", name, known_names));
         };
         elements[at].predecessors =
-            parse_tag_names(Some(first), "dependency")?.into_iter().map(Cow::Owned).collect();
+            parse_tag_names(Some(predecessors), "dependency")?.into_iter().map(Cow::Owned).collect();
     }
     Ok(())
 }
 
-/// Reads texts for both languages: a text or list for both, or an object of `zh` and `en`. A missing language
-/// copies the other.
+/// Reads the texts for each language, Chinese first: a string or list for both, or an object of `zh` and
+/// `en`. A language without texts gets those of the other.
 fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
     let shape_error = || {
         Error::invalid(format!("`{key}` must be a string, a list of strings, or an object of `zh` and `en`"))
     };
-    let texts = |value: &Value| -> Result<Vec<String>> {
+    let read_texts = |value: &Value| -> Result<Vec<String>> {
         match value {
             Value::Null => Ok(Vec::new()),
             Value::String(text) => Ok(vec![text.clone()]),
@@ -332,7 +334,7 @@ fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>;
             if fields.keys().any(|key| !matches!(key.as_str(), "zh" | "en")) {
                 return Err(shape_error());
             }
-            let language_texts = |language: &str| fields.get(language).map_or(Ok(Vec::new()), texts);
+            let language_texts = |language: &str| fields.get(language).map_or(Ok(Vec::new()), read_texts);
             let (zh, en) = (language_texts("zh")?, language_texts("en")?);
             Ok(match (zh.is_empty(), en.is_empty()) {
                 (true, _) => [en.clone(), en],
@@ -340,6 +342,6 @@ fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>;
                 _ => [zh, en],
             })
         }
-        Some(value) => texts(value).map(|texts| [texts.clone(), texts]),
+        Some(value) => read_texts(value).map(|texts| [texts.clone(), texts]),
     }
 }

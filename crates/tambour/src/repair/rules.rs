@@ -115,9 +115,9 @@ rules! {
         with ["limits.depth=3"], "[[[[1]]]]" => "[[[1]]]";
 }
 
-/// Repairs that preserve the meaning of a value: they change only its spelling and have one reading (P-026,
-/// All other repairs are guesses; repairs of these rules that are guesses in special cases say so
-/// where they are reported.
+/// Codes of rules whose repairs preserve the meaning of a value: they change only its spelling, and there is
+/// one reading (P-026, R-81). Repairs by other rules are guesses. Exceptions are stated where a repair is
+/// reported.
 static MEANING_PRESERVING: &[&str] = &[
     TRAILING_COMMA.code,
     QUOTE.code,
@@ -129,7 +129,7 @@ static MEANING_PRESERVING: &[&str] = &[
     SPACE.code,
 ];
 
-/// Doubt that a repair by this rule casts on the value; `None` if it preserves the meaning.
+/// Doubt that a repair by this rule casts on the value; `None` if the repair preserves the meaning.
 pub fn repair_doubt(rule: &Rule) -> Option<Doubt> {
     (!MEANING_PRESERVING.contains(&rule.code)).then_some(Doubt::Guess)
 }

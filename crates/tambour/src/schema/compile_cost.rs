@@ -28,20 +28,21 @@ const SHALLOW_KEYWORDS: [&str; 6] = [
 /// Keywords with schemas that are compiled only where something refers to them.
 const DEFINITION_KEYWORDS: [&str; 2] = ["$defs", "definitions"];
 
-/// Counts the schemas to compile, with memoized results.
+/// Counter of the schemas to compile, with memoized results.
 pub(super) struct CompileCost<'a, 'b> {
     references: &'b SchemaReferences<'a>,
-    /// Counts by address; 1 while a count is being computed.
+    /// Results of `count_full` by the address of the schema; 1 while a result is being computed.
     full_counts: HashMap<*const Value, u64>,
-    again_counts: HashMap<*const Value, u64>,
+    /// Results of `count_repeated`, likewise.
+    repeated_counts: HashMap<*const Value, u64>,
 }
 
 impl<'a, 'b> CompileCost<'a, 'b> {
     pub(super) fn new(references: &'b SchemaReferences<'a>) -> CompileCost<'a, 'b> {
-        CompileCost { references, full_counts: HashMap::new(), again_counts: HashMap::new() }
+        CompileCost { references, full_counts: HashMap::new(), repeated_counts: HashMap::new() }
     }
 
-    /// Returns the place of the first schema at which the total exceeds [`MAX_COMPILED`].
+    /// Returns the pointer of the first schema at which the total exceeds [`MAX_COMPILED`].
     pub(super) fn first_over_limit(mut self, schema: &'a Value) -> Option<String> {
         let mut total = 0u64;
         let mut found = None;
@@ -57,11 +58,11 @@ impl<'a, 'b> CompileCost<'a, 'b> {
 
     /// Counts the schemas compiled for one schema.
     fn count_full(&mut self, schema: &'a Value) -> u64 {
-        let place = std::ptr::from_ref(schema);
-        if let Some(count_known) = self.full_counts.get(&place) {
-            return *count_known;
+        let address = std::ptr::from_ref(schema);
+        if let Some(known_count) = self.full_counts.get(&address) {
+            return *known_count;
         }
-        self.full_counts.insert(place, 1);
+        self.full_counts.insert(address, 1);
         let mut count = 1u64;
         match schema {
             Value::Object(fields) => {
@@ -77,10 +78,11 @@ impl<'a, 'b> CompileCost<'a, 'b> {
             Value::Array(_) => count = self.count_nested(schema),
             _ => {}
         }
-        self.full_counts.insert(place, count);
+        self.full_counts.insert(address, count);
         count
     }
 
+    /// Counts the schemas compiled for the value of a keyword: a schema, or a list of schemas.
     fn count_nested(&mut self, value: &'a Value) -> u64 {
         match value {
             Value::Object(_) => self.count_full(value),
@@ -91,38 +93,39 @@ impl<'a, 'b> CompileCost<'a, 'b> {
         }
     }
 
-    /// Counts the schemas compiled again to find what a schema evaluates.
-    fn count_again(&mut self, schema: &'a Value) -> u64 {
+    /// Counts the schemas compiled once more to find what a schema evaluates.
+    fn count_repeated(&mut self, schema: &'a Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
-        let place = std::ptr::from_ref(schema);
-        if let Some(count_known) = self.again_counts.get(&place) {
-            return *count_known;
+        let address = std::ptr::from_ref(schema);
+        if let Some(known_count) = self.repeated_counts.get(&address) {
+            return *known_count;
         }
-        self.again_counts.insert(place, 1);
+        self.repeated_counts.insert(address, 1);
         let count = self.count_branches(fields);
-        self.again_counts.insert(place, count);
+        self.repeated_counts.insert(address, count);
         count
     }
 
+    /// Counts the schemas compiled to find what the keywords in `fields` evaluate.
     fn count_branches(&mut self, fields: &'a Map<String, Value>) -> u64 {
         let mut count = 1u64;
         let mut add = |amount: u64| count = count.saturating_add(amount);
         for schema in BRANCH_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
             for schema in schema.as_array().map_or(std::slice::from_ref(schema), Vec::as_slice) {
                 add(self.count_full(schema));
-                add(self.count_again(schema));
+                add(self.count_repeated(schema));
             }
         }
         for schema in
             fields.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values)
         {
-            add(self.count_again(schema));
+            add(self.count_repeated(schema));
         }
         for value in SHALLOW_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
             add(self.count_nested(value));
         }
         for target in self.references.targets(fields) {
-            add(self.count_again(target));
+            add(self.count_repeated(target));
         }
         count
     }

@@ -41,6 +41,7 @@ const DEPENDENT_KEYWORDS: [&str; 2] = ["dependentSchemas", "dependencies"];
 const ELEMENT_KEYWORDS: [&str; 4] = ["items", "prefixItems", "additionalItems", "unevaluatedItems"];
 /// Keywords with a schema for fields of an object.
 const FIELD_KEYWORDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+/// Keywords that refer to another schema for the same value.
 pub(super) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords that find at most one fault each, except those examined more closely.
 const ASSERTION_KEYWORDS: [&str; 26] = [
@@ -77,7 +78,7 @@ const ASSERTION_KEYWORDS: [&str; 26] = [
 pub(super) struct CheckCost {
     /// Steps to decide whether the value is valid.
     pub(super) steps: u64,
-    /// Bytes of all possible faults, including the time to find them.
+    /// Bytes of all possible faults, plus the time to find them at [`FAULT_BYTES_PER_STEP`].
     pub(super) all_fault_bytes: u64,
     /// Bytes of the fault that is found first, including nested ones.
     pub(super) first_fault_bytes: u64,
@@ -86,6 +87,7 @@ pub(super) struct CheckCost {
 /// Size of a schema, independent of any value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchemaSize {
+    /// Number of JSON values in the schema.
     nodes: u64,
     has_references: bool,
     /// True if a nested schema has its own address, which is the base of references in it.
@@ -101,14 +103,14 @@ impl SchemaSize {
             size.nodes += 1;
             let Some(fields) = value.as_object() else { return };
             size.has_references |= REFERENCE_KEYWORDS.iter().any(|key| fields.contains_key(*key));
-            let inner = !std::ptr::eq(value, schema);
-            size.has_nested_address |= inner && fields.get(id_key).is_some_and(Value::is_string);
+            let is_nested = !std::ptr::eq(value, schema);
+            size.has_nested_address |= is_nested && fields.get(id_key).is_some_and(Value::is_string);
         });
         size
     }
 
-    /// Returns the steps to decide whether `value` is valid under `schema`, whose size this is; `None` if
-    /// more than `max_steps`.
+    /// Returns the steps to decide whether `value` is valid under `schema`, whose size `self` is; `None` if
+    /// they are more than `max_steps`.
     pub(super) fn count_steps(self, schema: &Value, value: &Value, max_steps: u64) -> Option<u64> {
         // Without references, each schema meets each place at most once.
         let mut places = 0u64;
@@ -120,7 +122,8 @@ impl SchemaSize {
         self.estimate_cost(schema, value, max_steps).map(|cost| cost.steps)
     }
 
-    /// Returns the full cost; `None` if it takes more than `max_steps` steps.
+    /// Returns the cost of checking `value`; `None` if it takes more than `max_steps`, or cannot be estimated
+    /// since references have several bases.
     pub(super) fn estimate_cost(self, schema: &Value, value: &Value, max_steps: u64) -> Option<CheckCost> {
         if self.has_references && self.has_nested_address {
             return None;
@@ -128,8 +131,8 @@ impl SchemaSize {
         CostEstimator::new(schema, max_steps).estimate(schema, value, CheckPosition::default())
     }
 
-    /// Returns the pointer of a place in `schema` whose check never ends, or takes more than [`MAX_CHECK_STEPS`] for
-    /// any value.
+    /// Returns the pointer of a place in `schema` whose check never ends, or takes more than
+    /// [`MAX_CHECK_STEPS`] for any value.
     pub(super) fn find_endless(self, schema: &Value) -> Option<String> {
         if !self.has_references || self.has_nested_address {
             return None;
@@ -188,18 +191,21 @@ fn find_endless_in<'a>(
 /// Position of a check on its path to one place.
 #[derive(Clone, Copy, Default)]
 struct CheckPosition {
+    /// Number of schemas on the path.
     depth: usize,
     /// Bytes of the pointer into the value.
     pointer_bytes: u64,
 }
 
 impl CheckPosition {
+    /// Position in a nested schema for the same value.
     fn in_schema(self) -> CheckPosition {
         CheckPosition { depth: self.depth + 1, ..self }
     }
 
-    fn in_value(self, key: usize) -> CheckPosition {
-        CheckPosition { depth: self.depth + 1, pointer_bytes: self.pointer_bytes + 1 + key as u64 }
+    /// Position in a nested schema for a part of the value, whose key or index has `key_len` characters.
+    fn in_value(self, key_len: usize) -> CheckPosition {
+        CheckPosition { depth: self.depth + 1, pointer_bytes: self.pointer_bytes + 1 + key_len as u64 }
     }
 
     /// Returns the bytes of a fault at this position.
@@ -208,7 +214,7 @@ impl CheckPosition {
     }
 }
 
-/// Computes a cost. Its methods return `None` if the cost exceeds the limit.
+/// Estimator of the cost of a check. Its methods return `None` if the cost exceeds the limit.
 struct CostEstimator<'a> {
     root: &'a Value,
     max_steps: u64,
@@ -216,7 +222,7 @@ struct CostEstimator<'a> {
     memo: HashMap<(*const Value, *const Value), Option<CheckCost>>,
     /// Bytes of values that faults quote, by address.
     quoted_bytes: HashMap<*const Value, u64>,
-    /// Number of steps taken by the estimate itself.
+    /// Number of schemas visited by the estimate itself.
     visits: u64,
 }
 
@@ -225,29 +231,38 @@ impl<'a> CostEstimator<'a> {
         CostEstimator { root, max_steps, memo: HashMap::new(), quoted_bytes: HashMap::new(), visits: 0 }
     }
 
-    fn estimate(&mut self, schema: &'a Value, value: &'a Value, at: CheckPosition) -> Option<CheckCost> {
+    fn estimate(
+        &mut self,
+        schema: &'a Value,
+        value: &'a Value,
+        position: CheckPosition,
+    ) -> Option<CheckCost> {
         self.visits += 1;
-        if at.depth > MAX_SCHEMA_DEPTH || self.visits > MAX_CHECK_STEPS {
+        if position.depth > MAX_SCHEMA_DEPTH || self.visits > MAX_CHECK_STEPS {
             return None;
         }
         let Some(fields) = schema.as_object() else {
-            let fault = if schema == &Value::Bool(false) { at.fault_bytes() } else { 0 };
-            return Some(CheckCost { steps: 1, all_fault_bytes: fault, first_fault_bytes: fault });
+            let fault_bytes = if schema == &Value::Bool(false) { position.fault_bytes() } else { 0 };
+            return Some(CheckCost {
+                steps: 1,
+                all_fault_bytes: fault_bytes,
+                first_fault_bytes: fault_bytes,
+            });
         };
-        let mut cost = self.estimate_assertions(fields, value, at)?;
-        self.estimate_in_place(&mut cost, fields, value, at.in_schema())?;
+        let mut cost = self.estimate_assertions(fields, value, position)?;
+        self.estimate_in_place(&mut cost, fields, value, position.in_schema())?;
         match value {
-            Value::Object(members) => self.estimate_members(&mut cost, fields, members, at)?,
-            Value::Array(items) => self.estimate_elements(&mut cost, fields, items, at)?,
+            Value::Object(members) => self.estimate_members(&mut cost, fields, members, position)?,
+            Value::Array(items) => self.estimate_elements(&mut cost, fields, items, position)?,
             _ => {}
         }
         // To find what no other keyword has evaluated, the other keywords are evaluated again for each place.
-        let places = match value {
+        let place_count = match value {
             Value::Object(members) if fields.contains_key("unevaluatedProperties") => members.len(),
             Value::Array(items) if fields.contains_key("unevaluatedItems") => items.len(),
             _ => 0,
         };
-        let repeated_steps = cost.steps.saturating_mul(places as u64);
+        let repeated_steps = cost.steps.saturating_mul(place_count as u64);
         self.add_test(&mut cost, repeated_steps)?;
         Some(cost)
     }
@@ -257,129 +272,134 @@ impl<'a> CostEstimator<'a> {
         &mut self,
         fields: &'a Map<String, Value>,
         value: &'a Value,
-        at: CheckPosition,
+        position: CheckPosition,
     ) -> Option<CheckCost> {
         let mut steps = 1 + fields.len() as u64;
         let text = value.as_str().filter(|_| fields.contains_key("pattern"));
         steps += text.map_or(0, self::text_steps);
-        let mut faults =
+        let mut fault_count =
             fields.keys().filter(|key| ASSERTION_KEYWORDS.contains(&key.as_str())).count() as u64;
-        faults += u64::from(fields.get("type").is_some_and(|types| !has_type(types, value)));
+        fault_count += u64::from(fields.get("type").is_some_and(|types| !has_type(types, value)));
         let mut quoted_bytes = fields.get("const").map_or(0, |value| self.quoted_size(value));
         if let Some(values) = fields.get("enum") {
             steps += values.as_array().map_or(0, Vec::len) as u64;
-            faults += 1;
+            fault_count += 1;
             quoted_bytes += self.quoted_size(values);
         }
         if let (Some(Value::Array(names)), Value::Object(members)) = (fields.get("required"), value) {
             steps += names.len() as u64;
             let missing_names =
                 names.iter().filter(|name| name.as_str().is_none_or(|name| !members.contains_key(name)));
-            faults += missing_names.count() as u64;
+            fault_count += missing_names.count() as u64;
         }
         if let (Some(Value::Object(names)), Value::Object(_)) = (fields.get("dependentRequired"), value) {
-            let names =
+            let name_count =
                 names.values().filter_map(Value::as_array).map(|names| names.len() as u64).sum::<u64>();
-            steps += names;
-            faults += names;
+            steps += name_count;
+            fault_count += name_count;
         }
         // Faults name the fields that no schema covers.
         let members =
             value.as_object().filter(|_| FIELD_KEYWORDS.iter().any(|key| fields.contains_key(*key)));
         quoted_bytes +=
             members.into_iter().flat_map(Map::keys).map(|key| QUOTED_BYTES + key.len() as u64).sum::<u64>();
-        let all_fault_bytes = faults.saturating_mul(at.fault_bytes()).saturating_add(quoted_bytes);
-        let first_fault_bytes = if faults > 0 { at.fault_bytes().saturating_add(quoted_bytes) } else { 0 };
+        let all_fault_bytes = fault_count.saturating_mul(position.fault_bytes()).saturating_add(quoted_bytes);
+        let first_fault_bytes =
+            if fault_count > 0 { position.fault_bytes().saturating_add(quoted_bytes) } else { 0 };
         self.check_limit(CheckCost { steps, all_fault_bytes, first_fault_bytes })
     }
 
+    /// Adds the cost of the schemas for the same value: references, alternatives, tests and the like.
     fn estimate_in_place(
         &mut self,
         cost: &mut CheckCost,
         fields: &'a Map<String, Value>,
         value: &'a Value,
-        at: CheckPosition,
+        position: CheckPosition,
     ) -> Option<()> {
         for target in REFERENCE_KEYWORDS.iter().filter_map(|key| fields.get(*key)?.as_str()) {
-            let target_cost = self.estimate_reference(target, value, at)?;
+            let target_cost = self.estimate_reference(target, value, position)?;
             self.add(cost, target_cost)?;
         }
         for schema in ALL_KEYWORDS.iter().filter_map(|key| fields.get(*key)).flat_map(as_list) {
-            let schema = self.estimate(schema, value, at)?;
-            self.add(cost, schema)?;
+            let schema_cost = self.estimate(schema, value, position)?;
+            self.add(cost, schema_cost)?;
         }
         for schemas in ALTERNATIVE_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
-            let (mut steps, mut faults, mut has_match) = (0u64, at.fault_bytes(), false);
+            let (mut steps, mut fault_bytes, mut has_infallible) = (0u64, position.fault_bytes(), false);
             for schema in as_list(schemas) {
-                let branch_cost = self.estimate(schema, value, at)?;
+                let branch_cost = self.estimate(schema, value, position)?;
                 steps = steps.saturating_add(branch_cost.steps);
-                has_match |= branch_cost.all_fault_bytes == 0;
+                has_infallible |= branch_cost.all_fault_bytes == 0;
                 // A valid alternative is tested once more before a fault is reported.
-                faults = faults
+                fault_bytes = fault_bytes
                     .saturating_add(branch_cost.all_fault_bytes)
                     .saturating_add(branch_cost.steps.saturating_mul(FAULT_BYTES_PER_STEP));
             }
             // One alternative that cannot fail is enough for `anyOf`.
-            let faults =
-                if has_match && fields.get("anyOf").is_some_and(|any_of| std::ptr::eq(any_of, schemas)) {
-                    0
-                } else {
-                    faults
-                };
-            self.add(cost, CheckCost { steps, all_fault_bytes: faults, first_fault_bytes: faults })?;
+            let is_any_of = fields.get("anyOf").is_some_and(|any_of| std::ptr::eq(any_of, schemas));
+            let fault_bytes = if has_infallible && is_any_of { 0 } else { fault_bytes };
+            self.add(
+                cost,
+                CheckCost { steps, all_fault_bytes: fault_bytes, first_fault_bytes: fault_bytes },
+            )?;
         }
         for schema in TESTING_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
-            let steps = self.estimate(schema, value, at)?.steps;
+            let steps = self.estimate(schema, value, position)?.steps;
             self.add_test(cost, steps)?;
         }
         let dependent_schemas =
             DEPENDENT_KEYWORDS.iter().filter_map(|key| fields.get(*key)?.as_object()).flatten();
         for (_, schema) in dependent_schemas.filter(|(key, _)| value.get(key).is_some()) {
-            let schema = self.estimate(schema, value, at)?;
-            self.add(cost, schema)?;
+            let schema_cost = self.estimate(schema, value, position)?;
+            self.add(cost, schema_cost)?;
         }
         Some(())
     }
 
+    /// Adds the cost of the schemas for the fields of an object.
     fn estimate_members(
         &mut self,
         cost: &mut CheckCost,
         fields: &'a Map<String, Value>,
         members: &'a Map<String, Value>,
-        at: CheckPosition,
+        position: CheckPosition,
     ) -> Option<()> {
         let object = |key: &str| fields.get(key).and_then(Value::as_object);
         let (properties, patterns) = (object("properties"), object("patternProperties"));
         for (key, value) in members {
-            let at = at.in_value(key.len());
+            let position = position.in_value(key.len());
             let own_schema = properties.and_then(|properties| properties.get(key));
             // Patterns are not evaluated here: any of them may match.
             let pattern_schemas = patterns.into_iter().flat_map(Map::values);
             let additional_schema =
                 FIELD_KEYWORDS.iter().filter_map(|key| fields.get(*key)).filter(|schema| schema.is_object());
             for schema in own_schema.into_iter().chain(pattern_schemas).chain(additional_schema) {
-                let schema = self.estimate(schema, value, at)?;
-                self.add(cost, schema)?;
+                let schema_cost = self.estimate(schema, value, position)?;
+                self.add(cost, schema_cost)?;
             }
-            let patterns = patterns.map_or(0, Map::len) as u64 * (1 + self::text_steps(key));
-            self.add(cost, CheckCost { steps: patterns, ..CheckCost::default() })?;
-            if let Some(names) = fields.get("propertyNames") {
-                let mut names = self.estimate(names, &Value::Null, at)?;
-                names.steps += self::text_steps(key);
-                self.add(cost, names)?;
+            let pattern_steps = patterns.map_or(0, Map::len) as u64 * (1 + self::text_steps(key));
+            self.add(cost, CheckCost { steps: pattern_steps, ..CheckCost::default() })?;
+            if let Some(name_schema) = fields.get("propertyNames") {
+                // `null` stands for the name, whose length is added.
+                let mut name_cost = self.estimate(name_schema, &Value::Null, position)?;
+                name_cost.steps += self::text_steps(key);
+                self.add(cost, name_cost)?;
             }
         }
         Some(())
     }
 
+    /// Adds the cost of the schemas for the elements of a list.
     fn estimate_elements(
         &mut self,
         cost: &mut CheckCost,
         fields: &'a Map<String, Value>,
         items: &'a [Value],
-        at: CheckPosition,
+        position: CheckPosition,
     ) -> Option<()> {
-        let element_position = |index: usize| at.in_value(1 + index.checked_ilog10().unwrap_or(0) as usize);
+        let element_position =
+            |index: usize| position.in_value(1 + index.checked_ilog10().unwrap_or(0) as usize);
         for key in ELEMENT_KEYWORDS {
             match fields.get(key) {
                 // A list of schemas, one for each element.
@@ -430,6 +450,7 @@ impl<'a> CostEstimator<'a> {
         )
     }
 
+    /// Returns the cost, or `None` beyond the limit.
     fn check_limit(&self, cost: CheckCost) -> Option<CheckCost> {
         (cost.steps <= self.max_steps).then_some(cost)
     }
@@ -445,16 +466,21 @@ impl<'a> CostEstimator<'a> {
         })
     }
 
-    fn estimate_reference(&mut self, target: &str, value: &'a Value, at: CheckPosition) -> Option<CheckCost> {
+    fn estimate_reference(
+        &mut self,
+        target: &str,
+        value: &'a Value,
+        position: CheckPosition,
+    ) -> Option<CheckCost> {
         let schema = self.resolve(target)?;
-        let place = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
-        if let Some(memo_cost) = self.memo.get(&place) {
+        let addresses = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(memo_cost) = self.memo.get(&addresses) {
             return *memo_cost;
         }
-        // A reference that returns here without descending into the value never ends.
-        self.memo.insert(place, None);
-        let cost = self.estimate(schema, value, at);
-        self.memo.insert(place, cost);
+        // A reference that returns here without descending into the value never ends: it finds this `None`.
+        self.memo.insert(addresses, None);
+        let cost = self.estimate(schema, value, position);
+        self.memo.insert(addresses, cost);
         cost
     }
 
@@ -471,8 +497,8 @@ impl<'a> CostEstimator<'a> {
         // An anchor that occurs several times is ambiguous.
         let (mut found, mut is_ambiguous) = (None, false);
         visit_values(self.root, &mut |value| {
-            let anchor = |key| value.get(key).and_then(Value::as_str) == Some(fragment);
-            if anchor("$anchor") || anchor("$dynamicAnchor") {
+            let has_anchor = |key| value.get(key).and_then(Value::as_str) == Some(fragment);
+            if has_anchor("$anchor") || has_anchor("$dynamicAnchor") {
                 is_ambiguous |= found.replace(value).is_some();
             }
         });
@@ -480,8 +506,8 @@ impl<'a> CostEstimator<'a> {
     }
 }
 
-/// Returns true if a value has one of these types. Whether a number with a zero fraction is an integer is
-/// left to the check.
+/// Returns true if a value certainly has one of these types. For a number such as `1.0`, `integer` is left to
+/// the check.
 fn has_type(types: &Value, value: &Value) -> bool {
     as_list(types).iter().filter_map(Value::as_str).any(|name| match value {
         Value::Null => name == "null",
@@ -493,6 +519,7 @@ fn has_type(types: &Value, value: &Value) -> bool {
     })
 }
 
+/// Returns a list of schemas, of one if `value` is a single schema.
 fn as_list(value: &Value) -> &[Value] {
     match value {
         Value::Array(schemas) => schemas,
@@ -505,14 +532,14 @@ fn text_steps(text: &str) -> u64 {
     (text.len() / BYTES_PER_STEP) as u64
 }
 
-/// Decodes a URI fragment to a JSON Pointer.
+/// Decodes a URI fragment to a JSON Pointer; `None` if an escape is wrong.
 pub(super) fn decode_fragment(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
+    let mut unread = fragment.bytes();
+    while let Some(byte) = unread.next() {
         bytes.push(match byte {
             b'%' => {
-                let mut digit = || rest.next().and_then(|c| char::from(c).to_digit(16));
+                let mut digit = || unread.next().and_then(|c| char::from(c).to_digit(16));
                 u8::try_from(digit()? * 16 + digit()?).ok()?
             }
             byte => byte,

@@ -1,4 +1,4 @@
-//! Limits on the cost of compiling a schema: number and size of its patterns.
+//! Limits on the cost of compiling and using a schema, and the checks that reject a schema beyond them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::compile_cost::{CompileCost, MAX_COMPILED};
 use super::cost::{MAX_CHECK_STEPS, SchemaSize};
 use super::references::{SchemaReferences, escape_key, visit_schemas};
 
-/// Limits on the cost of a schema.
+/// Limits on the patterns of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SchemaLimits {
@@ -57,7 +57,7 @@ impl SchemaLimits {
 
     /// Returns limits for a schema from a trusted source.
     pub(super) fn trusted() -> SchemaLimits {
-        // The pattern size is the default limit of the regex engine.
+        // The size is the default limit of the regex engine.
         SchemaLimits { patterns: usize::MAX, pattern_bytes: 10 << 20 }
     }
 
@@ -72,12 +72,13 @@ impl SchemaLimits {
             return Err(SchemaRejection { pointer, message, code: SCHEMA_LIMIT });
         }
         let options = PatternOptions::regex().size_limit(self.pattern_bytes);
-        // The lazy DFA has the same limit as the pattern; if it does not fit, a slower, also linear engine is
-        // used.
+        // The engine caches states up to the same limit (its lazy DFA). If they do not fit, it uses a slower
+        // algorithm, which is linear too.
         let options = options.dfa_size_limit(self.pattern_bytes);
         super::compile_with(schema, options).map_err(|error| self.rejection(schema, &error))
     }
 
+    /// Explains an error of the schema library.
     fn rejection(&self, schema: &Value, error: &ValidationError<'_>) -> SchemaRejection {
         if let ValidationErrorKind::Referencing(_) = error.kind()
             && let Some(rejection) = SchemaReferences::collect(schema).find_invalid(false)
@@ -187,16 +188,17 @@ fn is_pattern(text: &str) -> bool {
     FORM.as_ref().is_none_or(|validator| validator.is_valid(&Value::from(text)))
 }
 
+/// Returns true if a pattern has a look-around or a back reference.
 fn has_look_around(pattern: &str) -> bool {
     let is_backreference = |at: usize| {
-        let next = pattern.as_bytes().get(at + 1);
-        next.is_some_and(|&c| matches!(c, b'1'..=b'9' | b'k'))
+        let next_byte = pattern.as_bytes().get(at + 1);
+        next_byte.is_some_and(|&byte| matches!(byte, b'1'..=b'9' | b'k'))
     };
-    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign))
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| pattern.contains(start))
         || pattern.match_indices('\\').any(|(at, _)| is_backreference(at))
 }
 
-/// Returns the place of the first pattern that satisfies `is_match`.
+/// Returns the pointer of the first pattern that satisfies `is_match`.
 fn find_pattern(schema: &Value, is_match: fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     visit_schemas(schema, &mut |pointer, fields| {
@@ -212,9 +214,10 @@ fn find_pattern(schema: &Value, is_match: fn(&str) -> bool) -> Option<String> {
     found
 }
 
-/// Counts the patterns of a schema. References can reach any place, so all places count.
+/// Counter of the patterns of a schema. References can reach any place, so all places count.
 pub(super) struct PatternCounter<'a> {
     patterns_left: usize,
+    /// Keys and indexes from the root to the current place.
     path: Vec<Cow<'a, str>>,
 }
 
@@ -230,7 +233,7 @@ impl<'a> PatternCounter<'a> {
         usize::MAX - counter.patterns_left
     }
 
-    /// Returns the place of the first pattern beyond the limit.
+    /// Returns the pointer of the first pattern beyond the limit.
     fn first_over_limit(mut self, schema: &'a Value) -> Option<String> {
         self.walk(schema).then(|| self.pointer())
     }
@@ -246,8 +249,8 @@ impl<'a> PatternCounter<'a> {
             Value::Object(fields) => fields.iter().any(|(key, value)| {
                 let keys = value.as_object().filter(|_| key == "patternProperties");
                 self.path.push(key.into());
-                let is_over = (key == "pattern" && value.is_string() && self.take())
-                    || keys.is_some_and(|keys| keys.keys().any(|key| self.take_at(key)))
+                let is_over = (key == "pattern" && value.is_string() && self.count_pattern())
+                    || keys.is_some_and(|keys| keys.keys().any(|key| self.count_key(key)))
                     || self.walk(value);
                 if !is_over {
                     self.path.pop();
@@ -269,15 +272,17 @@ impl<'a> PatternCounter<'a> {
         }
     }
 
-    fn take_at(&mut self, key: &'a str) -> bool {
-        let is_over = self.take();
+    /// Counts a key that is a pattern; returns true, with the key added to `path`, if it is beyond the limit.
+    fn count_key(&mut self, key: &'a str) -> bool {
+        let is_over = self.count_pattern();
         if is_over {
             self.path.push(key.into());
         }
         is_over
     }
 
-    fn take(&mut self) -> bool {
+    /// Counts one pattern; returns true if it is beyond the limit.
+    fn count_pattern(&mut self) -> bool {
         match self.patterns_left.checked_sub(1) {
             Some(patterns_left) => self.patterns_left = patterns_left,
             None => return true,

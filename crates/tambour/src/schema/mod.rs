@@ -36,6 +36,7 @@ pub struct Schema {
     value: Value,
     /// Compiled form; `None` if the schema is invalid.
     validator: Arc<OnceLock<Option<Validator>>>,
+    /// Size from which the cost of a check is estimated.
     size: SchemaSize,
 }
 
@@ -47,11 +48,12 @@ pub struct SchemaMismatch {
     pub pointer: String,
     /// Description of the problem.
     pub message: String,
-    /// True if the check was stopped because it would take too much time or memory.
+    /// True if the check was not made, or its faults not collected, because of the time or memory it would
+    /// take.
     pub is_too_complex: bool,
 }
 
-/// Code for a check that was stopped, and for a schema that no value could be checked against.
+/// Code for a check that would cost too much, and for a schema that makes every check cost too much.
 pub const TOO_COMPLEX: &str = "schema_too_complex";
 
 impl PartialEq for Schema {
@@ -114,15 +116,15 @@ impl Schema {
         &self.value
     }
 
-    /// Counts its patterns, as limited by [`SchemaLimits`].
+    /// Counts the patterns of the schema, which [`SchemaLimits::patterns`] limits.
     #[must_use]
     pub fn count_patterns(&self) -> usize {
         limits::PatternCounter::count(&self.value)
     }
 
-    /// Returns the first `max_mismatches` violations of `value`. A value whose check would take more than two million
-    /// steps, some hundredths of a second, is not checked, which is reported as its only violation. If
-    /// collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
+    /// Returns the first `max_mismatches` violations of `value`. A value whose check would take more than two
+    /// million steps, some hundredths of a second, is not checked, which is reported as its only violation.
+    /// If collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
     /// there is one.
     #[must_use]
     pub fn check(&self, value: &Value, max_mismatches: usize) -> Vec<SchemaMismatch> {
@@ -130,7 +132,8 @@ impl Schema {
         self.check_within(value, max_mismatches, &mut steps_left)
     }
 
-    /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `steps_left`.
+    /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from
+    /// `steps_left`.
     pub(crate) fn check_within(
         &self,
         value: &Value,
@@ -145,7 +148,7 @@ impl Schema {
         let max_steps = MAX_CHECK_STEPS.min(*steps_left);
         let steps = if max_steps == 0 { None } else { self.size.count_steps(&self.value, value, max_steps) };
         let Some(steps) = steps else {
-            // Finding out has cost as many steps.
+            // The estimate itself has taken that many steps.
             *steps_left -= max_steps;
             let message = if max_steps < MAX_CHECK_STEPS {
                 "the checks of earlier values have used up the steps allowed for all checks together"
@@ -156,7 +159,7 @@ impl Schema {
             return single(message, true);
         };
         *steps_left = steps_left.saturating_sub(steps);
-        let mismatch = |error: ValidationError<'_>| SchemaMismatch {
+        let to_mismatch = |error: ValidationError<'_>| SchemaMismatch {
             pointer: error.instance_path().to_string(),
             message: clip(&error.masked().to_string(), MAX_MESSAGE_CHARS).into_owned(),
             is_too_complex: false,
@@ -171,11 +174,11 @@ impl Schema {
         match self.size.estimate_cost(&self.value, value, MAX_CHECK_STEPS) {
             Some(cost) if cost.all_fault_bytes <= MAX_REPORT_BYTES => {
                 *steps_left = steps_left.saturating_sub(cost.all_fault_bytes / FAULT_BYTES_PER_STEP);
-                validator.iter_errors(value).take(max_mismatches).map(mismatch).collect()
+                validator.iter_errors(value).take(max_mismatches).map(to_mismatch).collect()
             }
             Some(cost) if cost.first_fault_bytes <= MAX_REPORT_BYTES => {
                 *steps_left = steps_left.saturating_sub(cost.first_fault_bytes / FAULT_BYTES_PER_STEP);
-                validator.validate(value).err().map(mismatch).into_iter().take(max_mismatches).collect()
+                validator.validate(value).err().map(to_mismatch).into_iter().take(max_mismatches).collect()
             }
             _ => {
                 let message = format!(
@@ -199,7 +202,7 @@ impl Schema {
         shape::format_signature(&self.value)
     }
 
-    /// Returns an example object, if one that satisfies the schema can be generated.
+    /// Returns an example object that satisfies the schema; `None` if none could be generated.
     #[must_use]
     pub fn sample(&self) -> Option<Value> {
         let sample = shape::generate_sample(&self.value);
@@ -219,7 +222,7 @@ fn compile_with(
     jsonschema::options().with_pattern_options(patterns).build(schema)
 }
 
-/// Describes a place in a schema.
+/// Describes the place of a JSON Pointer in a schema.
 fn describe_place(pointer: &str) -> String {
     if pointer.is_empty() { "its top".to_owned() } else { format!("`{pointer}`") }
 }

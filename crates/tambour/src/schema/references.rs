@@ -10,13 +10,13 @@ use crate::finding::clip;
 
 /// Keywords with values that are data, not schemas.
 pub(super) const DATA_KEYWORDS: [&str; 5] = ["const", "default", "enum", "example", "examples"];
-/// Prefix of the addresses of meta-schemas, which are built in.
+/// Prefix, behind the scheme, of the addresses of meta-schemas, which are built in.
 const META_SCHEMA_PREFIX: &str = "json-schema.org/";
 
 /// References of one schema.
 pub(super) struct SchemaReferences<'a> {
     root: &'a Value,
-    /// Addresses of the schemas in it.
+    /// Addresses (`$id`) of the schema and of the schemas in it.
     addresses: HashSet<&'a str>,
     /// True if a nested schema has its own address, which is the base of references in it.
     has_nested_address: bool,
@@ -27,16 +27,16 @@ impl<'a> SchemaReferences<'a> {
         let (mut addresses, mut has_nested_address) = (HashSet::new(), false);
         visit_schemas(root, &mut |pointer, fields| {
             let ids = ["$id", "id"].into_iter().filter_map(|key| fields.get(key)?.as_str());
-            let before = addresses.len();
-            addresses.extend(ids.map(|ids| ids.trim_end_matches('#')));
-            has_nested_address |= !pointer.is_empty() && addresses.len() > before;
+            let count_before = addresses.len();
+            addresses.extend(ids.map(|id| id.trim_end_matches('#')));
+            has_nested_address |= !pointer.is_empty() && addresses.len() > count_before;
             true
         });
         SchemaReferences { root, addresses, has_nested_address }
     }
 
-    /// Returns the first reference without a target, or to another document. With `only_certain`, reports only what
-    /// is certain without resolving addresses.
+    /// Returns the first reference without a target, or to another document. With `only_certain`, a fault
+    /// counts only if it is certain without resolving addresses.
     pub(super) fn find_invalid(&self, only_certain: bool) -> Option<SchemaRejection> {
         let mut found = None;
         visit_schemas(self.root, &mut |pointer, fields| {
@@ -54,6 +54,7 @@ impl<'a> SchemaReferences<'a> {
         found
     }
 
+    /// Describes the fault of a reference, in words that follow "the reference"; `None` if there is none.
     fn find_fault(&self, target: &str, only_certain: bool) -> Option<String> {
         let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
         let excerpt = clip(target, 200);
@@ -69,8 +70,9 @@ impl<'a> SchemaReferences<'a> {
                 )
             });
         }
-        let is_known = base.split_once("://").is_some_and(|(_, rest)| rest.starts_with(META_SCHEMA_PREFIX));
-        if is_known || self.addresses.contains(base) {
+        let is_meta_schema =
+            base.split_once("://").is_some_and(|(_, address)| address.starts_with(META_SCHEMA_PREFIX));
+        if is_meta_schema || self.addresses.contains(base) {
             return None;
         }
         // An address without a scheme is relative to the surrounding schemas.
@@ -118,20 +120,20 @@ impl<'a> SchemaReferences<'a> {
         value_depth(self.root) + targets.values().sum::<usize>()
     }
 
+    /// Returns the target of a reference within the schema; the root for an anchor, which may be anywhere.
     fn resolve(&self, target: &str) -> Option<&'a Value> {
         let (_, fragment) = target.split_once('#').unwrap_or((target, ""));
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&decode_fragment(fragment)?);
         }
-        // An anchor may be anywhere.
         Some(self.root)
     }
 }
 
-/// Computes nesting levels, with memoized results.
+/// Counter of nesting levels, with memoized results.
 struct LevelCounter<'a, 'b> {
     references: &'b SchemaReferences<'a>,
-    /// Levels by address; `None` while they are being computed.
+    /// Levels by the address of the schema; `None` while they are being computed.
     memo: HashMap<*const Value, Option<usize>>,
     /// True if a reference formed a cycle, or the limit [`MAX_FOLLOWED_LEVELS`] was reached.
     has_cycle: bool,
@@ -176,17 +178,17 @@ impl<'a> LevelCounter<'a, '_> {
     }
 
     fn count_reference(&mut self, schema: &'a Value, depth: usize) -> usize {
-        let place = std::ptr::from_ref(schema);
-        match self.memo.get(&place) {
+        let address = std::ptr::from_ref(schema);
+        match self.memo.get(&address) {
             Some(Some(levels)) => *levels,
             Some(None) => {
                 self.has_cycle = true;
                 0
             }
             None => {
-                self.memo.insert(place, None);
+                self.memo.insert(address, None);
                 let levels = self.count_from(schema, depth);
-                self.memo.insert(place, Some(levels));
+                self.memo.insert(address, Some(levels));
                 levels
             }
         }

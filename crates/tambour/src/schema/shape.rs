@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-/// Depth up to which nested objects are spelled out.
-const MAX_SIGNATURE_DEPTH: usize = 4;
+/// Deepest nesting that signatures and samples spell out.
+const MAX_NESTING: usize = 4;
 
 /// Returns the arguments of a schema as a signature without a name.
 pub(super) fn format_signature(schema: &Value) -> String {
@@ -31,11 +31,11 @@ fn format_type(schema: &Value, depth: usize) -> String {
     }
     match schema.get("type") {
         Some(Value::String(name)) => match name.as_str() {
-            "array" if depth < MAX_SIGNATURE_DEPTH => match schema.get("items") {
+            "array" if depth < MAX_NESTING => match schema.get("items") {
                 Some(items) => format!("{}[]", format_type(items, depth + 1)),
                 None => "array".to_owned(),
             },
-            "object" if depth < MAX_SIGNATURE_DEPTH => match format_fields(schema, depth) {
+            "object" if depth < MAX_NESTING => match format_fields(schema, depth) {
                 fields if fields.is_empty() => "object".to_owned(),
                 fields => format!("{{{}}}", fields.join(", ")),
             },
@@ -51,10 +51,13 @@ pub(super) fn generate_sample(schema: &Value) -> Value {
     generate_value(schema, "value", 0)
 }
 
+/// Generates a value; a string without a default is the description of its field, or `name`, the field's
+/// name.
 fn generate_value(schema: &Value, name: &str, depth: usize) -> Value {
-    let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first()).cloned();
+    let first_of =
+        |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first()).cloned();
     let constant = schema.get("const").or_else(|| schema.get("default")).cloned();
-    if let Some(constant) = constant.or_else(|| first("examples")).or_else(|| first("enum")) {
+    if let Some(constant) = constant.or_else(|| first_of("examples")).or_else(|| first_of("enum")) {
         return constant;
     }
     let kind = match schema.get("type") {
@@ -63,7 +66,7 @@ fn generate_value(schema: &Value, name: &str, depth: usize) -> Value {
         _ => "string",
     };
     match kind {
-        "object" | "array" if depth >= MAX_SIGNATURE_DEPTH => Value::Null,
+        "object" | "array" if depth >= MAX_NESTING => Value::Null,
         "object" => {
             let mut fields = Map::new();
             if let Some(properties) = schema.get("properties").and_then(Value::as_object) {

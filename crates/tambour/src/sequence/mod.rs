@@ -25,15 +25,20 @@ pub struct Sequencer {
     stage: StreamStage,
     has_summary: bool,
     last_phase_id: u32,
-    /// The next text of a phase starts a new one.
+    /// True if the next text of a phase starts a new phase, because a new reply has begun.
     needs_new_phase: bool,
     /// True if this reply has a thought that came after its thinking.
     has_late_thought: bool,
+    /// True if answer text has been sent.
     has_answer: bool,
+    /// Queries that are sent at the end of the answer.
     queries: Option<Vec<String>>,
+    /// Trimmer of the current phase, or of the answer.
     trim: SpaceTrimmer,
     texts: Texts,
+    /// True if the stream may begin with the answer.
     skip_thinking: bool,
+    /// Most bytes of a delta.
     max_delta: usize,
 }
 
@@ -50,6 +55,7 @@ impl Sequencer {
     /// Creates the sequencer of a new stream.
     #[must_use]
     pub fn new(options: &Options) -> Sequencer {
+        // A character has up to four bytes.
         let max_delta = options.limits.delta.max(4);
         Sequencer {
             stage: StreamStage::NotStarted,
@@ -87,14 +93,14 @@ impl Sequencer {
         }
     }
 
-    /// Returns whether a contract event has been sent.
+    /// Returns whether an event of the grammar has been sent.
     #[must_use]
     pub fn has_started(&self) -> bool {
         self.stage > StreamStage::NotStarted || self.has_summary
     }
 
-    /// Prepares for another reply in the same stream: its thought is a phase of its own, and its
-    /// answer continues in a new paragraph.
+    /// Prepares for another reply in the same stream: its thinking begins a new phase, and its answer
+    /// begins a new paragraph.
     pub fn next_reply(&mut self) {
         self.needs_new_phase = true;
         self.has_late_thought = false;
@@ -122,8 +128,8 @@ impl Sequencer {
         self.trim.held_bytes()
     }
 
-    /// Applies one intent and passes the resulting events to `out`. A late intent has none, except for
-    /// thoughts, which become asides.
+    /// Applies one intent and passes the resulting events to `out`. An intent that comes too late gives no
+    /// events, but a late thought becomes an aside.
     #[inline]
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {
@@ -147,6 +153,7 @@ impl Sequencer {
             }
             Intent::Summary(text) => {
                 let text = space::trim(text);
+                // `space::trim` keeps U+3000 as text, `str::trim` does not.
                 match text.trim().is_empty() {
                     true => {}
                     false if self.stage == StreamStage::NotStarted && !self.has_summary => {
@@ -172,14 +179,14 @@ impl Sequencer {
         }
     }
 
-    /// Closes all open parts and ends the answer; an answer without text gets the fallback text.
-    /// Returns whether it did.
+    /// Ends thinking and the answer; an answer without text gets the fallback text. Returns whether
+    /// the fallback text was sent.
     pub fn finish(&mut self, out: &mut impl FnMut(Event<'_>)) -> bool {
         if self.stage == StreamStage::Ended {
             return false;
         }
-        let fallback = !self.has_answer;
-        if fallback {
+        let needs_fallback = !self.has_answer;
+        if needs_fallback {
             self.trim.reset();
             let text = self.texts.fallback.clone();
             self.push_final_text(&text, out);
@@ -189,7 +196,7 @@ impl Sequencer {
             self.send(Event::SerpQueries { queries }, out);
         }
         self.send(Event::FinalEnd, out);
-        fallback
+        needs_fallback
     }
 
     /// Sends text of the answer.
@@ -205,7 +212,8 @@ impl Sequencer {
         });
     }
 
-    /// Sends text of the open phase, or of a new one with the fallback title. After thinking it is an aside.
+    /// Sends text of the current phase, or of a new phase with the fallback title. After thinking the text is
+    /// an aside.
     #[inline]
     pub fn push_phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage >= StreamStage::Answer {
@@ -217,13 +225,14 @@ impl Sequencer {
             }
             self.start_phase("", out);
         }
-        let (delta, id) = (self.max_delta, self.last_phase_id);
+        let (max_delta, id) = (self.max_delta, self.last_phase_id);
         self.trim.push(text, &mut |text| {
-            split_delta(text, delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
+            split_delta(text, max_delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
         });
     }
 
-    /// Closes the parts before the answer; returns whether this answer text may be sent.
+    /// Ends thinking so that the answer can begin with `text`. Returns false, and ends nothing, if `text` is
+    /// blank or the stream has ended.
     fn begin_answer(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) -> bool {
         if self.stage == StreamStage::Ended || is_blank(text) {
             return false;
@@ -236,7 +245,7 @@ impl Sequencer {
         true
     }
 
-    /// Sends an aside, after `thinking_start`.
+    /// Sends an aside; at the start of the stream `thinking_start` is sent first.
     fn send_aside(&mut self, kind: AsideKind, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage < StreamStage::Ended && !text.is_empty() {
             if self.stage == StreamStage::NotStarted {
@@ -257,6 +266,7 @@ impl Sequencer {
         self.send(Event::Aside { kind: AsideKind::Thought, text: Cow::Borrowed(text) }, out);
     }
 
+    /// Starts a phase; a blank title becomes the fallback title. After thinking the title is an aside.
     fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage >= StreamStage::Answer {
             let title = space::trim(title);
@@ -273,12 +283,13 @@ impl Sequencer {
             self.send(Event::ThinkingStart, out);
         }
         self.trim.reset();
-        let fallback = self.texts.phase_title.clone();
+        let fallback_title = self.texts.phase_title.clone();
         let title = space::trim(title);
-        let title = if title.trim().is_empty() { fallback.as_ref() } else { title };
+        let title = if title.trim().is_empty() { fallback_title.as_ref() } else { title };
         self.send(Event::PhaseStart { id: self.last_phase_id + 1, title: Cow::Borrowed(title) }, out);
     }
 
+    /// Starts a phase if there is none: thinking has at least one.
     fn ensure_phase(&mut self, out: &mut impl FnMut(Event<'_>)) {
         if self.last_phase_id == 0 {
             self.start_phase("", out);
@@ -303,9 +314,9 @@ impl Sequencer {
 fn split_delta(text: &str, max: usize, mut out: impl FnMut(&str)) {
     let mut rest = text;
     while rest.len() > max {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(max));
+        let (piece, remainder) = rest.split_at(rest.floor_char_boundary(max));
         out(piece);
-        rest = after;
+        rest = remainder;
     }
     if !rest.is_empty() {
         out(rest);

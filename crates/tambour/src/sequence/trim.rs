@@ -2,31 +2,43 @@
 
 use crate::lex::space::is_space;
 
+/// Bytes of the longest UTF-8 character: the least that the limit allows to hold.
+const MAX_CHAR_BYTES: usize = 4;
+
 /// Passes on the text of one section without leading and trailing white space. White space that may be
 /// trailing is held back, up to `limit` bytes, and emitted with the text that follows it.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceTrimmer {
+    /// True if the section has text.
     has_text: bool,
+    /// White space that is trailing unless more text follows.
     held_space: String,
+    /// Most bytes of held white space.
     limit: usize,
-    /// Most bytes of a piece that joins held white space with the text behind it.
+    /// Most bytes of a piece that joins held white space with the text after it.
     max_joined: usize,
 }
 
 impl SpaceTrimmer {
-    /// Starts a section. Held white space and the text behind it are emitted as one piece of at most `joined`
-    /// bytes; the rest of a longer text follows in another.
+    /// Creates the trimmer of a first section. `limit` bounds the held white space, in bytes. Held white
+    /// space and the text after it are emitted as one piece of at most `max_joined` bytes; the rest of a
+    /// longer text follows in another piece.
     #[must_use]
     pub fn new(limit: usize, max_joined: usize) -> SpaceTrimmer {
-        SpaceTrimmer { has_text: false, held_space: String::new(), limit: limit.max(4), max_joined }
+        SpaceTrimmer {
+            has_text: false,
+            held_space: String::new(),
+            limit: limit.max(MAX_CHAR_BYTES),
+            max_joined,
+        }
     }
 
     /// Passes on text of the section.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         // Fast path: most pieces end in a word and follow one that did.
-        let has_text_end = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
-        if has_text_end && self.has_text && self.held_space.is_empty() {
+        let ends_in_text = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
+        if ends_in_text && self.has_text && self.held_space.is_empty() {
             return out(text);
         }
         self.push_spaced(text, out);
@@ -36,12 +48,12 @@ impl SpaceTrimmer {
     /// fast path is.
     #[inline(never)]
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        let is_empty = !self.has_text && self.held_space.is_empty();
-        let text = if is_empty { text.trim_start_matches(is_space) } else { text };
-        let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
-        let (mut inner, mut space) = text.split_at(last.map_or(0, |last| last + 1));
+        let is_section_start = !self.has_text && self.held_space.is_empty();
+        let text = if is_section_start { text.trim_start_matches(is_space) } else { text };
+        let last_text_byte = text.bytes().rposition(|byte| !is_space(char::from(byte)));
+        let (mut inner, mut space) = text.split_at(last_text_byte.map_or(0, |index| index + 1));
         if !self.has_text && inner.trim().is_empty() {
-            // An indentation with U+3000 is text as soon as other text follows it.
+            // An indentation with U+3000 counts as text only once other text follows it.
             (inner, space) = ("", text);
         }
         if !inner.is_empty() {
@@ -51,6 +63,7 @@ impl SpaceTrimmer {
         if self.held_space.len() + space.len() > self.limit {
             self.overflow(space, out);
         } else if let [blank] = space.as_bytes() {
+            // Fast path: most often it is one blank between words.
             self.held_space.push(char::from(*blank));
         } else {
             self.held_space.push_str(space);
@@ -86,11 +99,12 @@ impl SpaceTrimmer {
         }
     }
 
-    /// Emits the white space that exceeds the limit.
+    /// Emits white space in pieces of `limit` bytes until what is left fits the limit.
     #[cold]
     fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
         while self.held_space.len() + space.len() > self.limit {
-            let (head, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held_space.len()));
+            let room = self.limit - self.held_space.len();
+            let (head, rest) = space.split_at(space.floor_char_boundary(room));
             self.held_space.push_str(head);
             out(&self.held_space);
             self.held_space.clear();

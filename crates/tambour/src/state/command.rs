@@ -1,5 +1,5 @@
-//! Operations that depend on the state, like the commands of MVU (F-140); they are resolved when they are
-//! applied.
+//! Operations that depend on the state, such as the commands of MVU, a SillyTavern extension for variables
+//! (F-140). They are resolved to plain operations when they are applied.
 
 use crate::texts::format_count;
 use serde_json::{Map, Value};
@@ -13,9 +13,9 @@ use super::place::{resolve_path, value_at};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StateCommand {
-    /// A string set on a number becomes the number it contains, if it contains one.
+    /// A string that is set in place of a number becomes a number, if it is the text of one.
     Number,
-    /// The root becomes this object.
+    /// The fields of the root become those of this object.
     Root(Map<String, Value>),
     /// Inserts `value` into the list at `path` before index `key`, or into the object there under `key`.
     Insert {
@@ -39,16 +39,17 @@ pub enum StateCommand {
 /// Bytes counted for each value of a list that is rewritten.
 const VALUE_COST: usize = 32;
 
-/// Resolves a command on a state to at most `limit` operations. `room` is the number of bytes of lists that
-/// may still be rewritten.
+/// Resolves a command on a state to at most `limit` plain operations. `rewritable_bytes` bounds the lists
+/// that may still be rewritten, and is reduced by each.
 pub(super) fn resolve_command(
     state: &mut Value,
     operation: &Operation,
     command: &StateCommand,
     limit: usize,
-    room: &mut usize,
+    rewritable_bytes: &mut usize,
 ) -> Vec<Operation> {
     let unchanged = || vec![operation.clone().without_command()];
+    // Makes one operation; without a path, the unchanged one.
     let single = |op: Op, path: Option<StatePath>, value: Option<Value>| match path {
         Some(path) => vec![Operation::new(op, path, value)],
         None => unchanged(),
@@ -56,7 +57,7 @@ pub(super) fn resolve_command(
     match command {
         StateCommand::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
             (Ok((op, path)), Some(text))
-                if find_value(state, path).is_some_and(|found| found.is_number()) =>
+                if find_value(state, path).is_some_and(|value| value.is_number()) =>
             {
                 match serde_json::from_str(text.trim()) {
                     Ok(number @ Value::Number(_)) => single(op, Some(path.clone()), Some(number)),
@@ -90,9 +91,8 @@ pub(super) fn resolve_command(
                 if index == items.len() {
                     return single(Op::Push, Some(path.clone()), Some(value.clone()));
                 }
-                let size =
-                    items.iter().map(measure).map(|found| found.bytes + VALUE_COST * found.values).sum();
-                let Some(room_left) = room.checked_sub(size) else {
+                let size = items.iter().map(measure).map(|size| size.bytes + VALUE_COST * size.values).sum();
+                let Some(bytes_left) = rewritable_bytes.checked_sub(size) else {
                     let message = "lists that are rewritten have too many bytes";
                     return vec![
                         operation
@@ -101,7 +101,7 @@ pub(super) fn resolve_command(
                             .refuse_with_value(RefusalReason::LimitExceeded, message),
                     ];
                 };
-                *room = room_left;
+                *rewritable_bytes = bytes_left;
                 let mut items = items.clone();
                 items.insert(index, value.clone());
                 single(Op::Set, Some(path.clone()), Some(Value::Array(items)))
@@ -135,11 +135,13 @@ pub(super) fn resolve_command(
     }
 }
 
+/// Returns the value at `path`; `None` if there is none.
 fn find_value<'a>(state: &'a mut Value, path: &StatePath) -> Option<&'a mut Value> {
     let resolved = resolve_path(state, path).ok().filter(|resolved| resolved.has_value)?;
     value_at(state, &resolved.parts)
 }
 
+/// Returns `path` with one more step; `None` if the step is an empty key.
 fn append_step(path: &StatePath, step: StateStep) -> Option<StatePath> {
     StatePath::new(path.steps().iter().cloned().chain([step]).collect())
 }

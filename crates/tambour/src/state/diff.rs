@@ -44,9 +44,10 @@ pub fn diff(before: &Value, after: &Value) -> Vec<StateDifference> {
     found
 }
 
-/// Most levels compared; below them a value differs as a unit.
+/// Most levels compared; a value below them differs as a whole.
 const MAX_DEPTH: usize = 128;
 
+/// Compares the values at the path `keys`.
 fn compare(before: &Value, after: &Value, keys: &mut Vec<StateKey>, found: &mut Vec<StateDifference>) {
     match (before, after) {
         (Value::Object(a), Value::Object(b)) if keys.len() < MAX_DEPTH => {
@@ -71,14 +72,15 @@ fn compare(before: &Value, after: &Value, keys: &mut Vec<StateKey>, found: &mut 
     }
 }
 
+/// Compares the values under `key` of the two containers at the path `keys`.
 fn compare_member(
-    part: StateKey,
+    key: StateKey,
     before: Option<&Value>,
     after: Option<&Value>,
     keys: &mut Vec<StateKey>,
     found: &mut Vec<StateDifference>,
 ) {
-    keys.push(part);
+    keys.push(key);
     match (before, after) {
         (Some(a), Some(b)) => compare(a, b, keys, found),
         (a, b) => {

@@ -1,5 +1,5 @@
-//! Record of applied operations, by message (F-116, R-79). The state is a fold of the record, forwards from a
-//! base or backwards from the present.
+//! Record of applied operations, by message (F-116, R-79). Any state is found from the record, by redoing
+//! updates from a base or undoing them from the present.
 
 use std::fmt;
 
@@ -79,7 +79,7 @@ impl AppliedBlock {
         Ok(())
     }
 
-    /// Undoes one change if the new value is present.
+    /// Undoes one change; `None`, with nothing changed, if the value after it is not there.
     fn undo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
         let result = self.results.get(changed_place.index)?;
         let added_value = match &result.after {
@@ -101,7 +101,7 @@ impl AppliedBlock {
         .then_some(())
     }
 
-    /// Redoes one change if the old value is present.
+    /// Redoes one change; `None`, with nothing changed, if the value before it is not there.
     fn redo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
         let result = self.results.get(changed_place.index)?;
         if let Some(before) = &result.before
@@ -121,7 +121,7 @@ impl AppliedBlock {
         }
     }
 
-    /// Returns the value added at a spot, including the parents created for it.
+    /// Returns the value added at a changed place, including the parents created for it.
     fn added_value(&self, changed_place: &ChangedPlace, after: &Value) -> Option<Value> {
         let (op, parent_keys) =
             self.operations.get(changed_place.index)?.keys_below(changed_place.parts.len())?;
@@ -175,9 +175,9 @@ pub enum HistoryPoint<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RollbackError {
-    /// The message has no known update.
+    /// No known update belongs to the message.
     UnknownMessage,
-    /// The point is before the base: messages after it were deleted or have expired.
+    /// The point is before the base, since a message was deleted or has expired.
     Expired,
     /// The records do not fit together.
     Mismatch(Error),
@@ -208,15 +208,16 @@ impl From<Error> for RollbackError {
 pub struct StateHistory {
     /// The state before the first update that can be undone.
     base: Value,
-    /// Number of updates before the base: still listed, but no longer undone.
+    /// Number of updates in `applied` that precede the base; they are still listed, but cannot be undone.
     passed: usize,
-    /// Set once the base differs from the initial one.
+    /// True once the base is no longer the initial one.
     moved: bool,
+    /// All known updates in order.
     applied: Vec<AppliedBlock>,
 }
 
 impl StateHistory {
-    /// Creates an empty history.
+    /// Creates a history without updates, which begins with the state `base`.
     #[must_use]
     pub fn new(base: Value) -> StateHistory {
         StateHistory { base, passed: 0, moved: false, applied: Vec::new() }
@@ -242,7 +243,7 @@ impl StateHistory {
         Ok(fold(self.base.clone(), &self.applied[self.passed..end])?)
     }
 
-    /// Restores `state`, the present one, to a point. Returns the undone updates, which leave the history.
+    /// Restores the present state `state` to a point. Returns the undone updates, which leave the history.
     ///
     /// # Errors
     /// The point is unknown or gone, or `state` is not the present one. Nothing is changed in that case.

@@ -49,7 +49,7 @@ use run::BlockRun;
 /// Options for applying operations.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions<'a> {
-    /// Applies all operations or none (`filament.atomic`, F-113).
+    /// True to apply all operations or none (option `filament.atomic`, F-113).
     pub is_atomic: bool,
     /// Schema that the state must satisfy after each operation (F-115). Faults that existed before an
     /// operation do not count. Each check reads the entire state.
@@ -64,7 +64,7 @@ pub struct ApplyOptions<'a> {
 /// their results.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedState {
-    /// Id of the message, for the records.
+    /// Id of the message that the reply belongs to, for the record of its operations.
     pub message: String,
     /// The state.
     pub state: Value,
@@ -75,12 +75,12 @@ pub struct AttachedState {
 }
 
 impl AttachedState {
-    /// Applies operations and records them.
-    pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, atomic: bool) -> AppliedBlock {
-        self.apply_until_stopped(analysis, operations, atomic, None)
+    /// Applies operations and records them; if `is_atomic`, all of them or none.
+    pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, is_atomic: bool) -> AppliedBlock {
+        self.apply_until_stopped(analysis, operations, is_atomic, None)
     }
 
-    /// As `apply`, but stops once `stopped` is set.
+    /// As [`AttachedState::apply`], but refuses the operations that are left once `stop_flag` is set.
     pub fn apply_until_stopped(
         &mut self,
         analysis: &str,
@@ -100,6 +100,7 @@ impl AttachedState {
 pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
     let to_operation = |StateOperation { op, path, value, refused }: &StateOperation| {
         let operation = Operation::from_stored(op.clone(), path.clone(), value.clone());
+        // A reason unknown to this version still refuses.
         let reason = refused.as_ref().map(|word| {
             RefusalReason::deserialize(Value::from(word.as_str())).unwrap_or(RefusalReason::ValueGuessed)
         });
@@ -114,13 +115,13 @@ pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
 /// Builds the event of an update, with results if it was applied.
 #[must_use]
 pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpResult]>) -> StateUpdate {
-    let operation = |operation: &Operation| StateOperation {
+    let operation_data = |operation: &Operation| StateOperation {
         op: operation.op().to_owned(),
         path: operation.path().to_owned(),
         value: operation.value().filter(|_| operation.value_refusal().is_none()).cloned(),
         refused: operation.value_refusal().map(|reason| reason.to_string()),
     };
-    let result = |result: &OpResult| StateResult {
+    let result_data = |result: &OpResult| StateResult {
         index: result.index,
         ok: result.ok,
         before: result.before.clone(),
@@ -129,8 +130,8 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
     };
     StateUpdate {
         analysis: analysis.to_owned(),
-        operations: operations.iter().map(operation).collect(),
-        results: results.map(|results| results.iter().map(result).collect()),
+        operations: operations.iter().map(operation_data).collect(),
+        results: results.map(|results| results.iter().map(result_data).collect()),
     }
 }
 
@@ -145,13 +146,13 @@ pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>)
             operations.iter().enumerate().filter_map(refusal).collect()
         }
     };
-    let first: Vec<String> =
+    let listed_refusals: Vec<String> =
         refusals.iter().take(MAX_REFUSALS).map(|(at, reason)| format!("{at}: {reason}")).collect();
     let omitted_count = refusals.len().saturating_sub(MAX_REFUSALS);
-    match (first.is_empty(), omitted_count) {
+    match (listed_refusals.is_empty(), omitted_count) {
         (true, _) => None,
-        (false, 0) => Some(first.join(", ")),
-        (false, omitted_count) => Some(format!("{}, {omitted_count} more", first.join(", "))),
+        (false, 0) => Some(listed_refusals.join(", ")),
+        (false, omitted_count) => Some(format!("{}, {omitted_count} more", listed_refusals.join(", "))),
     }
 }
 
@@ -164,7 +165,7 @@ const MAX_REFUSALS: usize = 16;
 pub struct OpResult {
     /// Index of the operation in the block.
     pub index: usize,
-    /// Set if the operation was carried out.
+    /// True if the operation was carried out.
     pub ok: bool,
     /// The previous value; for `POP` and `DELETE` the removed one. Absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
@@ -175,7 +176,7 @@ pub struct OpResult {
     /// Reason of the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<RefusalReason>,
-    /// Message of the refusal, with the place.
+    /// Message of the refusal, with the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -193,7 +194,7 @@ fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Size of a value including its contents, in the units of the limits. Counts and bytes add up over the parts of a tree.
+/// Size of a value including its contents, in the units of [`StateLimits`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ValueSize {
     /// Number of values, containers included.

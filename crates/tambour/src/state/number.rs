@@ -7,42 +7,43 @@ use serde_json::Number;
 
 use super::operation::{Op, OperationRefusal, RefusalReason};
 
-/// Largest absolute value up to which a double holds every integer.
+/// Absolute value up to which a double holds every integer: 2^53.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the value after `ADD`, `SUB`, `MUL` or `DIV`.
+/// Returns the value after `ADD`, `SUB`, `MUL` or `DIV` of `operand` on `old_value`.
 ///
 /// The result is an integer if the old value was one and the result is exact; a decimal is the double closest
 /// to the exact decimal result.
-pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
-    if let (Some(a), Some(b)) = (to_integer(place), to_integer(operand)) {
+pub(super) fn calculate(op: Op, old_value: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
+    if let (Some(a), Some(b)) = (to_integer(old_value), to_integer(operand)) {
         let result = match op {
             Op::Sub => a.checked_sub(b),
             Op::Mul => a.checked_mul(b),
             Op::Div if b == 0 => return Err(division_by_zero()),
             Op::Div if a % b == 0 => Some(a / b),
-            Op::Div => return calculate_decimal(op, place, operand),
+            Op::Div => return calculate_decimal(op, old_value, operand),
+            // `ADD`, the only other arithmetic operation.
             _ => a.checked_add(b),
         };
         return result.and_then(from_integer).ok_or_else(out_of_range);
     }
-    calculate_decimal(op, place, operand)
+    calculate_decimal(op, old_value, operand)
 }
 
-/// Returns true if the number is kept exactly: an integer of 64 bits, or a decimal within the integers that a
-/// double holds.
+/// Returns true if the number can be kept exactly: an integer of 64 bits, or a decimal of at most 2^53.
 pub(super) fn is_in_range(number: &Number) -> bool {
     to_integer(number).is_some() || number.as_f64().is_some_and(|float| float.abs() <= MAX_EXACT)
 }
 
-/// Replaces numbers in a JSON text that no double can hold by the largest one, which is refused wherever it
-/// is used (R-81). A text without such numbers is returned unchanged.
+/// Replaces each number in a JSON text that is too large for a double by the largest double, which operations
+/// refuse (R-81). A text without any is returned unchanged.
 #[must_use]
 pub fn bound_numbers(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut result, mut copied_end, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
         match bytes[at] {
+            // Strings are skipped.
             b'"' => {
                 at += 1;
                 while at < bytes.len() && bytes[at] != b'"' {
@@ -51,8 +52,9 @@ pub fn bound_numbers(text: &str) -> Cow<'_, str> {
                 at += 1;
             }
             b'0'..=b'9' | b'-' => {
-                let word = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-                let end = at + bytes[at..].iter().take_while(word).count();
+                let is_number_byte =
+                    |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let end = at + bytes[at..].iter().take_while(is_number_byte).count();
                 let number = &text[at..end];
                 if number.parse().is_ok_and(f64::is_infinite) {
                     result.push_str(&text[copied_end..at]);
@@ -75,8 +77,8 @@ pub fn bound_numbers(text: &str) -> Cow<'_, str> {
 /// The largest double.
 const MAX_DOUBLE: &str = "1.7976931348623157e308";
 
-fn calculate_decimal(op: Op, place: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
-    let (a, b) = (to_decimal(place)?, to_decimal(operand)?);
+fn calculate_decimal(op: Op, old_value: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
+    let (a, b) = (to_decimal(old_value)?, to_decimal(operand)?);
     let result = match op {
         Op::Sub => a - b,
         Op::Mul => a * b,
@@ -84,7 +86,7 @@ fn calculate_decimal(op: Op, place: &Number, operand: &Number) -> Result<Number,
         Op::Div => a / b,
         _ => a + b,
     };
-    if to_integer(place).is_some() && result.is_integer() {
+    if to_integer(old_value).is_some() && result.is_integer() {
         let digits = result.with_scale(0).to_plain_string();
         return digits.parse().ok().and_then(from_integer).ok_or_else(out_of_range);
     }
@@ -100,11 +102,12 @@ fn calculate_decimal(op: Op, place: &Number, operand: &Number) -> Result<Number,
     Ok(number)
 }
 
-/// Returns the integer that a JSON number holds.
+/// Returns the integer that a JSON number holds; `None` for a decimal.
 fn to_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
+/// Converts an integer to a JSON number; `None` if it does not fit 64 bits.
 fn from_integer(value: i128) -> Option<Number> {
     match i64::try_from(value) {
         Ok(value) => Some(value.into()),

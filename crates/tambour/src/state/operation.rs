@@ -113,7 +113,7 @@ pub enum RefusalReason {
     /// The result cannot be checked against the schema in bounded time, or the block has used up its steps
     /// for checks.
     SchemaTooComplex,
-    /// The text was not valid JSON, so the value may not be the one meant.
+    /// The text was not valid JSON, so the value may not be the intended one.
     ValueGuessed,
     /// A limit of the state is exceeded.
     LimitExceeded,
@@ -127,7 +127,7 @@ pub enum RefusalReason {
 pub struct OperationRefusal {
     /// Stable reason.
     pub reason: RefusalReason,
-    /// Description of the fault, with the place.
+    /// Description of the fault, with the path.
     pub message: String,
 }
 
@@ -151,8 +151,10 @@ pub struct Operation {
     /// Reason of a refusal that is not visible in the other fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<RefusalReason>,
+    /// Kind and path, or the reason why the operation cannot be carried out on any state.
     #[serde(skip)]
     parsed: std::result::Result<(Op, StatePath), OperationRefusal>,
+    /// Name as written, if it was not in upper case.
     #[serde(skip)]
     original_name: Option<String>,
     /// Way in which the state resolves the operation.
@@ -219,12 +221,14 @@ impl Operation {
     #[must_use]
     pub fn from_value(item: &Value) -> Operation {
         match item.as_array().map(Vec::as_slice) {
-            Some([Value::String(op), Value::String(path), rest @ ..]) => {
-                // The intended one of several values is unknown.
+            Some([Value::String(op), Value::String(path), values @ ..]) => {
+                // Several values are a fault. An unknown operation keeps them all as a list. One that takes a
+                // value keeps none, since the intended one is not known; one that takes none keeps the first,
+                // for which it is refused.
                 let max_values = usize::from(Op::from_name(op).is_some_and(Op::takes_value));
-                let value = match rest {
-                    [_, _, ..] if Op::from_name(op).is_none() => Some(Value::Array(rest.to_vec())),
-                    _ => rest.first().filter(|_| rest.len() == 1 || max_values == 0).cloned(),
+                let value = match values {
+                    [_, _, ..] if Op::from_name(op).is_none() => Some(Value::Array(values.to_vec())),
+                    _ => values.first().filter(|_| values.len() == 1 || max_values == 0).cloned(),
                 };
                 Operation::parse(op.clone(), path.clone(), value)
             }
@@ -280,13 +284,14 @@ impl Operation {
         }
     }
 
-    /// Refuses the operation for a reason that lies in how it was written. Its value, which may not be the
-    /// one meant, is dropped so that no one uses it. An earlier refusal is kept, unless it is about the type
-    /// of that value.
+    /// Refuses the operation because of the way in which it was written. Its value may not be the intended
+    /// one, so it is dropped and cannot be used. An earlier refusal is kept, unless it is about the type of
+    /// that value.
     #[must_use]
     pub fn refuse(mut self, reason: RefusalReason, message: impl Into<String>) -> Operation {
-        let mismatch = |refusal: &OperationRefusal| refusal.reason == RefusalReason::OperationTypeMismatch;
-        if self.parsed.as_ref().err().is_none_or(mismatch) {
+        let is_type_mismatch =
+            |refusal: &OperationRefusal| refusal.reason == RefusalReason::OperationTypeMismatch;
+        if self.parsed.as_ref().err().is_none_or(is_type_mismatch) {
             self.parsed = Err(OperationRefusal::new(reason, message));
             self.refused = Some(reason);
             self.value = None;
@@ -322,10 +327,10 @@ impl Operation {
         Operation { command: None, ..self }
     }
 
-    /// Returns the reason why the value must not be used.
+    /// Returns the reason why the value must not be used; `None` if it may be.
     pub(super) fn value_refusal(&self) -> Option<RefusalReason> {
-        let range = |refusal: &&OperationRefusal| refusal.reason == RefusalReason::NumberOutOfRange;
-        self.refused.or_else(|| self.refusal().filter(range).map(|refusal| refusal.reason))
+        let is_out_of_range = |refusal: &&OperationRefusal| refusal.reason == RefusalReason::NumberOutOfRange;
+        self.refused.or_else(|| self.refusal().filter(is_out_of_range).map(|refusal| refusal.reason))
     }
 
     /// Returns the name in upper case, or as written if it is unknown; empty if there was none.
@@ -372,8 +377,9 @@ impl Operation {
         Some((*op, keys.collect::<Option<_>>()?))
     }
 
-    /// Builds the finding on how the operation is written. A guessed value is reported by the reader that
-    /// guessed it.
+    /// Builds the finding about a fault in the way the operation is written, which is at `place` and ends
+    /// before the byte `end`. `None` if there is no fault, or a value was guessed, which the JSON reader
+    /// reports.
     #[must_use]
     pub fn report(&self, place: Place, end: usize) -> Option<FindingReport> {
         if let Some(refusal) = self.refusal() {
@@ -388,13 +394,13 @@ impl Operation {
                 RefusalReason::NumberOutOfRange => rules::NUMBER_OUT_OF_RANGE,
                 _ => rules::OPERATION_MALFORMED,
             };
-            let found = FindingReport::new(rule, place, end, refusal.message.clone());
-            let values = match refusal.reason {
+            let report = FindingReport::new(rule, place, end, refusal.message.clone());
+            let consequence = match refusal.reason {
                 RefusalReason::OperationArity => ", its values are not used",
                 RefusalReason::NumberOutOfRange => ", its value is not used",
                 _ => "",
             };
-            return Some(found.with_repair(format!("it is not carried out{values}")));
+            return Some(report.with_repair(format!("it is not carried out{consequence}")));
         }
         let original_name = self.original_name.as_deref()?;
         let message = format!("{} is not in upper case", format_shown(original_name));
@@ -415,6 +421,7 @@ fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), Operati
         value if value.is_some() == op.takes_value() => match value.and_then(find_inexact) {
             None => Ok(()),
             Some(number) => {
+                // `bound_numbers` has replaced the number as it was written.
                 let is_vast = number.as_f64().is_some_and(|float| float.abs() == f64::MAX);
                 let number = if is_vast { "the number".to_owned() } else { number.to_string() };
                 let message = format!("{number} is outside the range in which numbers are exact");

@@ -78,20 +78,20 @@ impl StatePath {
 /// Unescapes a token of a pointer; `at` is its offset in the pointer.
 fn unescape_token(token: &str, at: usize) -> Result<String, StatePathError> {
     let mut key = String::with_capacity(token.len());
-    let mut rest = token;
-    while let Some(tilde) = rest.find('~') {
-        key.push_str(&rest[..tilde]);
-        key.push(match rest.as_bytes().get(tilde + 1) {
+    let mut unread = token;
+    while let Some(tilde) = unread.find('~') {
+        key.push_str(&unread[..tilde]);
+        key.push(match unread.as_bytes().get(tilde + 1) {
             Some(b'0') => '~',
             Some(b'1') => '/',
             _ => {
-                let at = at + token.len() - rest.len() + tilde;
+                let at = at + token.len() - unread.len() + tilde;
                 return Err(StatePathError::new(at, "a `~` in a JSON Pointer must be followed by 0 or 1"));
             }
         });
-        rest = &rest[tilde + 2..];
+        unread = &unread[tilde + 2..];
     }
-    key.push_str(rest);
+    key.push_str(unread);
     Ok(key)
 }
 
@@ -123,12 +123,12 @@ impl FromStr for StatePath {
     }
 }
 
-/// Parses a key without quotes; returns the offset after it.
+/// Parses the key without quotes at `at`; returns the offset after it.
 fn parse_key(text: &str, at: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
-    let rest = &text[at..];
-    let len = rest.find(['.', '[', ']']).unwrap_or(rest.len());
-    let key = &rest[..len];
-    if rest[len..].starts_with(']') {
+    let unread = &text[at..];
+    let len = unread.find(['.', '[', ']']).unwrap_or(unread.len());
+    let key = &unread[..len];
+    if unread[len..].starts_with(']') {
         return Err(StatePathError::new(at + len, "a `]` without `[`"));
     }
     if key.trim().is_empty() {
@@ -138,71 +138,76 @@ fn parse_key(text: &str, at: usize, steps: &mut Vec<StateStep>) -> Result<usize,
     Ok(at + len)
 }
 
-/// Parses an index or a quoted key in brackets; returns the offset after it.
+/// Parses an index or a quoted key in the brackets at `bracket_at`; returns the offset after them.
 fn parse_bracket(text: &str, bracket_at: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
     let at = bracket_at + 1;
-    let rest = &text[at..];
+    let unread = &text[at..];
+    let is_quoted = unread.starts_with('"');
     let (step, len) =
-        if rest.starts_with('"') { parse_quoted_key(rest, at)? } else { parse_index(rest, at, bracket_at)? };
+        if is_quoted { parse_quoted_key(unread, at)? } else { parse_index(unread, at, bracket_at)? };
     steps.push(step);
-    match rest.as_bytes().get(len) {
+    match unread.as_bytes().get(len) {
         Some(b']') => Ok(at + len + 1),
         Some(_) => Err(StatePathError::new(at + len, "the quotes must be followed by `]`")),
         None => Err(StatePathError::new(bracket_at, "the bracket is not closed")),
     }
 }
 
-/// Parses a quoted key, which is a JSON string; returns it with its length.
-fn parse_quoted_key(rest: &str, at: usize) -> Result<(StateStep, usize), StatePathError> {
+/// Parses the quoted key at the start of `unread`, a JSON string; returns it with its length. `at` is the
+/// offset of `unread` in the path.
+fn parse_quoted_key(unread: &str, at: usize) -> Result<(StateStep, usize), StatePathError> {
     let mut is_escaped = false;
-    let end = rest.bytes().skip(1).position(|byte| {
+    let end = unread.bytes().skip(1).position(|byte| {
         let is_end = byte == b'"' && !is_escaped;
         is_escaped = byte == b'\\' && !is_escaped;
         is_end
     });
     let Some(end) = end else { return Err(StatePathError::new(at, "the quotes are not closed")) };
+    // Both quotation marks count.
     let len = end + 2;
-    match serde_json::from_str::<String>(&rest[..len]) {
+    match serde_json::from_str::<String>(&unread[..len]) {
         Ok(key) if key.is_empty() => Err(StatePathError::new(at, "expected a key")),
         Ok(key) => Ok((StateStep::Key(key), len)),
         Err(error) => {
-            let error_at = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
+            let error_at = unread.floor_char_boundary(error.column().saturating_sub(1).min(len));
             Err(StatePathError::new(at + error_at, "the quoted key is not a JSON string"))
         }
     }
 }
 
-/// Parses an index; returns it with its length.
-fn parse_index(rest: &str, at: usize, bracket_at: usize) -> Result<(StateStep, usize), StatePathError> {
-    let Some(len) = rest.find(']') else {
+/// Parses the index at the start of `unread`; returns it with its length. `at` is the offset of `unread` in
+/// the path.
+fn parse_index(unread: &str, at: usize, bracket_at: usize) -> Result<(StateStep, usize), StatePathError> {
+    let Some(len) = unread.find(']') else {
         return Err(StatePathError::new(bracket_at, "the bracket is not closed"));
     };
-    let digits = rest[..len].strip_prefix('-').unwrap_or(&rest[..len]);
-    let zero = digits.starts_with('0') && &rest[..len] != "0";
-    if digits.is_empty() || zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let digits = unread[..len].strip_prefix('-').unwrap_or(&unread[..len]);
+    let has_leading_zero = digits.starts_with('0') && &unread[..len] != "0";
+    if digits.is_empty() || has_leading_zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(StatePathError::new(
             at,
             "expected a whole number, or a key in double quotes, between the brackets",
         ));
     }
-    match rest[..len].parse() {
+    match unread[..len].parse() {
         Ok(index) => Ok((StateStep::Index(index), len)),
         Err(_) => Err(StatePathError::new(at, "the index is too large for any list")),
     }
 }
 
-/// Parses a pointer token as an index of RFC 6901.
+/// Parses a token of a JSON Pointer as an index; `None` if it is no index of RFC 6901.
 pub(super) fn parse_token_index(token: &str) -> Option<usize> {
-    let digits = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
-    if digits { token.parse().ok() } else { None }
+    let is_index =
+        token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
+    if is_index { token.parse().ok() } else { None }
 }
 
-/// Writes a key in path notation.
-pub(super) fn write_key(key: &str, first: bool, out: &mut impl fmt::Write) -> fmt::Result {
+/// Writes a key in path notation, behind a dot unless it is the first step.
+pub(super) fn write_key(key: &str, is_first: bool, out: &mut impl fmt::Write) -> fmt::Result {
     if key.trim().is_empty() || key.contains(['.', '[', ']']) {
         return write!(out, "[{}]", serde_json::Value::from(key));
     }
-    out.write_str(if first { "" } else { "." })?;
+    out.write_str(if is_first { "" } else { "." })?;
     out.write_str(key)
 }
 

@@ -26,20 +26,20 @@ pub enum StateKey {
 pub struct ChangedPlace {
     /// Index of the operation.
     pub index: usize,
-    /// Path from the root.
+    /// Keys and indexes from the root.
     pub parts: Vec<StateKey>,
-    /// Position of a removed field in its object, from 0.
+    /// Position of a removed field in its object, from 0; `None` for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
 
 /// Result of following a path.
 pub(super) struct ResolvedPath {
-    /// The existing parts, and the first missing key.
+    /// Keys and indexes that exist, and the first missing key.
     pub(super) parts: Vec<StateKey>,
     /// Further missing keys below that one.
     pub(super) missing_keys: Vec<String>,
-    /// Set if there is a value at the end of the path.
+    /// True if there is a value at the end of the path.
     pub(super) has_value: bool,
 }
 
@@ -52,23 +52,24 @@ pub(super) fn resolve_path(state: &Value, path: &StatePath) -> Result<ResolvedPa
     let mut parts = Vec::with_capacity(steps.len());
     let mut node = state;
     for (at, step) in steps.iter().enumerate() {
-        let next = match (node, step) {
+        let child = match (node, step) {
             (Value::Object(fields), StateStep::Key(key) | StateStep::Token(key)) => {
                 parts.push(StateKey::Key(key.clone()));
                 match fields.get(key) {
-                    Some(next) => next,
+                    Some(child) => child,
                     None => return resolve_missing(parts, steps, at),
                 }
             }
             (Value::Array(items), StateStep::Index(index)) => {
                 let index = *index;
-                let from_start = match usize::try_from(index) {
+                // A negative index counts from the end.
+                let index_from_start = match usize::try_from(index) {
                     Ok(index) => Some(index),
                     Err(_) => usize::try_from(index.unsigned_abs())
                         .ok()
                         .and_then(|distance| items.len().checked_sub(distance)),
                 };
-                resolve_element(items, from_start, &mut parts, &steps[..=at])?
+                resolve_element(items, index_from_start, &mut parts, &steps[..=at])?
             }
             (Value::Array(items), StateStep::Token(token)) if parse_token_index(token).is_some() => {
                 resolve_element(items, parse_token_index(token), &mut parts, &steps[..=at])?
@@ -87,11 +88,12 @@ pub(super) fn resolve_path(state: &Value, path: &StatePath) -> Result<ResolvedPa
                 return Err(OperationRefusal::new(RefusalReason::PathThroughScalar, message));
             }
         };
-        node = next;
+        node = child;
     }
     Ok(ResolvedPath { parts, missing_keys: Vec::new(), has_value: true })
 }
 
+/// Follows the last of `steps` to the element `index` of a list; `None` stands for an index before its start.
 fn resolve_element<'a>(
     items: &'a [Value],
     index: Option<usize>,
@@ -141,7 +143,7 @@ pub(super) fn format_path(steps: &[StateStep]) -> String {
     format!("`{}`", clip(&text, MAX_SHOWN_PATH))
 }
 
-/// Formats parts as a path in a model's notation.
+/// Formats keys and indexes as a path in the notation that models write.
 pub(super) fn format_keys(parts: &[StateKey]) -> String {
     let mut text = String::new();
     for (at, part) in parts.iter().enumerate() {
@@ -153,7 +155,7 @@ pub(super) fn format_keys(parts: &[StateKey]) -> String {
     text
 }
 
-/// Returns the value at `parts`.
+/// Returns the value at the keys and indexes `parts`; `None` if there is none.
 pub(super) fn value_at<'a>(state: &'a mut Value, parts: &[StateKey]) -> Option<&'a mut Value> {
     parts.iter().try_fold(state, |node, part| match part {
         StateKey::Key(key) => node.as_object_mut()?.get_mut(key),
@@ -161,15 +163,15 @@ pub(super) fn value_at<'a>(state: &'a mut Value, parts: &[StateKey]) -> Option<&
     })
 }
 
-/// Removes the value at `parts`; returns it with its position if it was a field.
+/// Removes the value at `parts`; returns it, with its position if it was a field of an object.
 pub(super) fn take_value(state: &mut Value, parts: &[StateKey]) -> Option<(Value, Option<usize>)> {
     let (last, parent) = parts.split_last()?;
     match (value_at(state, parent)?, last) {
         (Value::Object(fields), StateKey::Key(key)) => {
             // Undo removes the last field, which this finds without a search.
-            let last = fields.keys().next_back().is_some_and(|last| last == key);
+            let is_last = fields.keys().next_back().is_some_and(|last| last == key);
             let position =
-                if last { fields.len() - 1 } else { fields.keys().position(|name| name == key)? };
+                if is_last { fields.len() - 1 } else { fields.keys().position(|name| name == key)? };
             Some((fields.shift_remove(key)?, Some(position)))
         }
         (Value::Array(items), StateKey::Index(index)) if *index < items.len() => {

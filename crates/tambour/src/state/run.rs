@@ -16,7 +16,7 @@ use crate::limits::StateLimits;
 use crate::schema::{Schema, SchemaMismatch, type_name};
 use crate::texts::format_count;
 
-/// Most schema violations that are distinguished.
+/// Most schema violations of a state that a check returns.
 const MAX_VIOLATIONS: usize = 256;
 
 /// Step budget of all schema checks of a block: each operation is checked, and each check reads the entire
@@ -27,22 +27,26 @@ const CHECK_BUDGET: u64 = 16_000_000;
 pub(super) struct BlockRun<'a> {
     state: &'a mut Value,
     limits: &'a StateLimits,
-    /// Current values and bytes of the state.
+    /// Current size of the state.
     size: StateSize,
     /// Steps left for schema checks.
     steps_left: u64,
+    /// Flag of [`ApplyOptions::stop_flag`].
     stop_flag: Option<&'a AtomicBool>,
 }
 
+/// Size of the whole state.
 #[derive(Clone, Copy)]
 struct StateSize {
+    /// Number of values, containers included.
     values: usize,
+    /// Bytes of keys and strings.
     bytes: usize,
 }
 
 /// Result of a block.
 pub(super) struct BlockResult {
-    /// The resolved operations, if the state resolved any.
+    /// Operations of the block after commands were resolved; `None` if there were no commands.
     pub(super) operations: Option<Vec<Operation>>,
     /// Result of each operation.
     pub(super) results: Vec<OpResult>,
@@ -52,9 +56,13 @@ pub(super) struct BlockResult {
 
 /// Change made by one operation.
 struct OperationChange {
+    /// Keys and indexes of the changed place.
     parts: Vec<StateKey>,
+    /// Position of a removed field in its object.
     position: Option<usize>,
+    /// Value before the change; `None` if there was none.
     before: Option<Value>,
+    /// Value after the change; `None` if it was removed.
     after: Option<Value>,
 }
 
@@ -73,18 +81,19 @@ impl BlockRun<'_> {
         let mut run = BlockRun { state, limits: &options.limits, size, steps_left, stop_flag };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
         let mut resolved_operations = operations.iter().any(|item| item.command().is_some()).then(Vec::new);
-        let mut room = options.limits.bytes;
-        for (at, source) in operations.iter().enumerate() {
-            let command = source.command().map(|command| {
+        let mut rewritable_bytes = options.limits.bytes;
+        for (at, written_operation) in operations.iter().enumerate() {
+            let command_operations = written_operation.command().map(|command| {
                 // One operation more than the limit allows, so that the excess is reported.
                 let limit = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
-                resolve_command(run.state, source, command, limit, &mut room)
+                resolve_command(run.state, written_operation, command, limit, &mut rewritable_bytes)
             });
-            let block_operations = command.as_deref().unwrap_or(std::slice::from_ref(source));
+            let plain_operations =
+                command_operations.as_deref().unwrap_or(std::slice::from_ref(written_operation));
             if let Some(resolved_operations) = &mut resolved_operations {
-                resolved_operations.extend_from_slice(block_operations);
+                resolved_operations.extend_from_slice(plain_operations);
             }
-            for operation in block_operations {
+            for operation in plain_operations {
                 let index = results.len();
                 match run.apply_operation(index, operation, options.schema, &mut mismatches) {
                     Ok(OperationChange { parts, position, before, after }) => {
@@ -102,8 +111,8 @@ impl BlockRun<'_> {
                         results.push(refused_result(index, refusal));
                         if options.is_atomic {
                             if let Some(resolved_operations) = &mut resolved_operations {
-                                let rest = operations[at + 1..].iter().cloned();
-                                resolved_operations.extend(rest.map(Operation::without_command));
+                                let later_operations = operations[at + 1..].iter().cloned();
+                                resolved_operations.extend(later_operations.map(Operation::without_command));
                             }
                             let applied_operations = resolved_operations.as_deref().unwrap_or(operations);
                             run.undo_all(applied_operations, &mut results, &spots);
@@ -120,6 +129,8 @@ impl BlockRun<'_> {
         BlockResult { operations: resolved_operations, results, spots }
     }
 
+    /// Applies one operation, or leaves the state unchanged. `mismatches` are the faults of the state against
+    /// the schema, before the operation and then after it.
     fn apply_operation(
         &mut self,
         index: usize,
@@ -141,19 +152,21 @@ impl BlockRun<'_> {
             ));
         }
         self.check_path(operation.path(), path)?;
-        let size = self.size;
+        let size_before = self.size;
         let change = self.change_state(op, path, operation.value())?;
-        if let (Some(schema), Some(before)) = (schema, mismatches.as_mut()) {
-            let current = schema.check_within(self.state, MAX_VIOLATIONS, &mut self.steps_left);
-            // The fault of an element that has moved down is not new.
-            let count = |list: &[SchemaMismatch], mismatch: &SchemaMismatch| {
+        if let (Some(schema), Some(mismatches)) = (schema, mismatches.as_mut()) {
+            let current_mismatches = schema.check_within(self.state, MAX_VIOLATIONS, &mut self.steps_left);
+            // A fault is new only if its message occurs more often: the pointer of an old fault differs if
+            // its element has moved.
+            let count_message = |list: &[SchemaMismatch], mismatch: &SchemaMismatch| {
                 list.iter().filter(|other| other.message == mismatch.message).count()
             };
-            let new_mismatch = current.iter().find(|mismatch| {
-                !before.contains(mismatch) && count(&current, mismatch) > count(before, mismatch)
+            let new_mismatch = current_mismatches.iter().find(|mismatch| {
+                !mismatches.contains(mismatch)
+                    && count_message(&current_mismatches, mismatch) > count_message(mismatches, mismatch)
             });
             // Earlier faults do not count, but if a check is impossible the operation is refused.
-            let too_complex = current.iter().find(|mismatch| mismatch.is_too_complex);
+            let too_complex = current_mismatches.iter().find(|mismatch| mismatch.is_too_complex);
             if let Some(SchemaMismatch { pointer, message, is_too_complex, .. }) =
                 too_complex.or(new_mismatch)
             {
@@ -167,10 +180,10 @@ impl BlockRun<'_> {
                 };
                 let OperationChange { parts, position, before, after } = change;
                 undo_change(self.state, &parts, position, before, after.is_some());
-                self.size = size;
+                self.size = size_before;
                 return Err(refusal);
             }
-            *before = current;
+            *mismatches = current_mismatches;
         }
         Ok(change)
     }
@@ -205,11 +218,12 @@ impl BlockRun<'_> {
         path: &StatePath,
         value: &Value,
     ) -> Result<OperationChange, OperationRefusal> {
-        let list = usize::from(op == Op::Push);
-        let size = self.check_size(value, path, list)?;
-        let keys: usize =
+        // `PUSH` creates a list around the value.
+        let list_count = usize::from(op == Op::Push);
+        let size = self.check_size(value, path, list_count)?;
+        let key_bytes: usize =
             parent_keys.iter().map(String::len).sum::<usize>() + parts.last().map_or(0, key_len);
-        self.grow(None, size.values + parent_keys.len() + list, size.bytes + keys)?;
+        self.grow(None, size.values + parent_keys.len() + list_count, size.bytes + key_bytes)?;
         let tree = wrap_in_parents(parent_keys, op, value.clone());
         if insert_value(self.state, &parts, None, tree).is_err() {
             return Err(path_missing(path.steps()));
@@ -288,12 +302,12 @@ impl BlockRun<'_> {
         path: &StatePath,
         operand: &Number,
     ) -> Result<OperationChange, OperationRefusal> {
-        let place = self.value_at(&parts, path)?;
-        let Value::Number(number) = place else {
-            return Err(type_mismatch(op, "a number", place, path));
+        let value = self.value_at(&parts, path)?;
+        let Value::Number(number) = value else {
+            return Err(type_mismatch(op, "a number", value, path));
         };
         let result = Value::Number(calculate(op, number, operand)?);
-        let before = std::mem::replace(place, result.clone());
+        let before = std::mem::replace(value, result.clone());
         Ok(OperationChange { parts, position: None, before: Some(before), after: Some(result) })
     }
 
@@ -324,34 +338,35 @@ impl BlockRun<'_> {
         Ok(())
     }
 
-    /// Measures a value that will be `lists` levels below a path.
+    /// Measures a value that will be `list_count` levels below a path, and checks it against the limits.
     fn check_size(
         &self,
         value: &Value,
         path: &StatePath,
-        lists: usize,
+        list_count: usize,
     ) -> Result<ValueSize, OperationRefusal> {
-        let found = measure(value);
+        let size = measure(value);
         let StateLimits { value: bytes, depth, list, .. } = *self.limits;
-        if found.bytes > bytes {
+        if size.bytes > bytes {
             return Err(limit_exceeded(format!(
                 "a value with more than {} of text",
                 format_count(bytes, "byte")
             )));
         }
-        if found.depth - 1 + path.steps().len() + lists > depth {
+        if size.depth - 1 + path.steps().len() + list_count > depth {
             return Err(limit_exceeded(format!(
                 "a value deeper than {} below the root",
                 format_count(depth, "level")
             )));
         }
-        if found.longest_list > list {
+        if size.longest_list > list {
             return Err(limit_exceeded(format!("a list of more than {}", format_count(list, "element"))));
         }
-        Ok(found)
+        Ok(size)
     }
 
-    /// Updates the size for a value that replaces `old_size`. A state already beyond the limits may shrink.
+    /// Updates the size of the state for a value of `values` and `bytes` in place of one of `old_size`.
+    /// Refuses to exceed the limits, but a state already beyond them may shrink.
     fn grow(
         &mut self,
         old_size: Option<ValueSize>,
@@ -379,10 +394,11 @@ impl BlockRun<'_> {
         Ok(())
     }
 
-    fn shrink(&mut self, removed_value: &Value, key: usize) {
-        let removed_value = measure(removed_value);
-        self.size.values = self.size.values.saturating_sub(removed_value.values);
-        self.size.bytes = self.size.bytes.saturating_sub(removed_value.bytes + key);
+    /// Updates the size of the state for a removed value and the bytes of its key.
+    fn shrink(&mut self, removed_value: &Value, key_bytes: usize) {
+        let removed_size = measure(removed_value);
+        self.size.values = self.size.values.saturating_sub(removed_size.values);
+        self.size.bytes = self.size.bytes.saturating_sub(removed_size.bytes + key_bytes);
     }
 
     /// Undoes all operations, because the last result is a refusal and the block is atomic.
@@ -416,7 +432,8 @@ impl BlockRun<'_> {
     }
 }
 
-/// Undoes a change and returns true on success. `is_present` is set if there was a value after the change.
+/// Undoes a change; returns false if the state does not fit. `before` is the value before the change, and
+/// `is_present` is whether there was a value after it.
 pub(super) fn undo_change(
     state: &mut Value,
     parts: &[StateKey],
@@ -431,12 +448,13 @@ pub(super) fn undo_change(
     }
 }
 
-/// Wraps a value in new parents with these keys.
+/// Wraps a value in new objects with these keys, outermost first; for `PUSH`, in a list first.
 pub(super) fn wrap_in_parents(parent_keys: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     parent_keys.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))
 }
 
+/// Bytes of a key; an index has none.
 fn key_len(part: &StateKey) -> usize {
     if let StateKey::Key(key) = part { key.len() } else { 0 }
 }

@@ -1,5 +1,5 @@
-//! Detects answers that are quoted, in a code span or in the middle of a sentence. Such an answer is an
-//! example and does not end the action.
+//! Detection of answers that are quoted, in a code span or in the middle of a sentence: examples, which do
+//! not end the action.
 
 /// State of the text outside objects that decides whether an object is an example.
 #[derive(Clone, Copy, Debug, Default)]
@@ -7,11 +7,11 @@ pub(super) struct ExampleDetector {
     /// First and last non-blank characters of the line.
     first_char: Option<char>,
     last_char: Option<char>,
-    /// Backticks of the current run.
+    /// Length of the current run of backticks.
     backtick_run: usize,
-    /// Set if only blanks precede the run on its line.
+    /// Set if only white space precedes that run on its line.
     is_run_leading: bool,
-    /// Backticks of the run that is open in this paragraph.
+    /// Length of the run of backticks that opened a code span in this paragraph; 0 if none is open.
     open_backticks: usize,
     /// An object that may turn out to be an example, and the one before it.
     last_suspect: Option<ExampleSuspect>,
@@ -21,7 +21,7 @@ pub(super) struct ExampleDetector {
 /// An object that is judged by the text after it.
 #[derive(Clone, Copy, Debug)]
 struct ExampleSuspect {
-    /// Backticks that would close the code span around it; 0 if it is in none.
+    /// Length of the run of backticks that would close the code span around it; 0 if it is in none.
     span_backticks: usize,
     /// Set if it follows the beginning of a sentence.
     is_in_sentence: bool,
@@ -37,13 +37,14 @@ const FENCE_LEN: usize = 3;
 impl ExampleDetector {
     /// Reads text outside objects. Returns true if it makes the answer before it an example.
     pub(super) fn push(&mut self, text: &str) -> bool {
-        let mut example = false;
+        let mut is_example = false;
         for c in text.chars() {
-            example |= self.push_char(c);
+            is_example |= self.push_char(c);
         }
-        example
+        is_example
     }
 
+    /// Reads a character. Returns true if it makes the answer before it an example.
     fn push_char(&mut self, c: char) -> bool {
         if c == '`' {
             if self.backtick_run == 0 {
@@ -52,14 +53,14 @@ impl ExampleDetector {
             self.backtick_run += 1;
             return false;
         }
-        let mut example = self.end_run();
+        let mut is_example = self.end_run();
         if c == '\n' {
-            let is_first = self.first_char.is_none();
+            let is_blank_line = self.first_char.is_none();
             (self.first_char, self.last_char) = (None, None);
             if let Some(suspect) = &mut self.last_suspect {
                 suspect.is_in_sentence = false;
             }
-            if is_first {
+            if is_blank_line {
                 // A code span ends at a blank line.
                 self.open_backticks = 0;
                 self.last_suspect = None;
@@ -68,30 +69,31 @@ impl ExampleDetector {
             if let Some(suspect) = &mut self.last_suspect
                 && std::mem::take(&mut suspect.is_in_sentence)
             {
-                example |= c.is_alphanumeric() || matches!(c, ',' | '，' | ';' | '；');
+                // A sentence that the answer is part of continues.
+                is_example |= c.is_alphanumeric() || matches!(c, ',' | '，' | ';' | '；');
             }
             self.first_char.get_or_insert(c);
             self.last_char = Some(c);
         }
-        example
+        is_example
     }
 
     /// Ends a run of backticks. Returns true if it closes the code span around the answer.
     fn end_run(&mut self) -> bool {
-        let run = std::mem::take(&mut self.backtick_run);
-        if run == 0 {
+        let run_len = std::mem::take(&mut self.backtick_run);
+        if run_len == 0 {
             return false;
         }
-        if self.is_run_leading && run >= FENCE_LEN {
+        if self.is_run_leading && run_len >= FENCE_LEN {
             self.open_backticks = 0;
             return false;
         }
         (self.first_char, self.last_char) = (self.first_char.or(Some('`')), Some('`'));
-        let is_closing = self.last_suspect.is_some_and(|suspect| suspect.span_backticks == run);
-        if self.open_backticks == run {
+        let is_closing = self.last_suspect.is_some_and(|suspect| suspect.span_backticks == run_len);
+        if self.open_backticks == run_len {
             self.open_backticks = 0;
         } else if self.open_backticks == 0 {
-            self.open_backticks = run;
+            self.open_backticks = run_len;
         }
         if is_closing {
             self.last_suspect = None;
@@ -99,7 +101,7 @@ impl ExampleDetector {
         is_closing
     }
 
-    /// Begins an object. Returns true if it is quoted.
+    /// Begins an object. Returns true if it is quoted: `>` begins its line.
     pub(super) fn begin_object(&mut self) -> bool {
         self.end_run();
         let is_in_sentence = self.last_char.is_some_and(|last| !SENTENCE_ENDS.contains(&last));
@@ -111,12 +113,12 @@ impl ExampleDetector {
         is_quoted
     }
 
-    /// Discards the object, which was not an answer: later text is about the one before it.
+    /// Discards the last object, which was not an answer: later text judges the one before it.
     pub(super) fn discard_object(&mut self) {
         self.last_suspect = self.previous_suspect.take();
     }
 
-    /// Ends the reply. Returns true if a code span closes right here.
+    /// Ends the reply. Returns true if its last characters close the code span around the answer.
     pub(super) fn finish(&mut self) -> bool {
         self.end_run()
     }

@@ -6,16 +6,18 @@ use crate::span::Place;
 /// Extents of the fields of one answer.
 #[derive(Debug, Default)]
 pub(super) struct FieldExtents {
+    /// Members of the value that is or contains the answer.
     members: MemberPlaces,
+    /// Start of that value, and the offset after it.
     place: Place,
     end: usize,
     /// The key around the answer, if it is nested in a wrapper object.
     wrapper_key: Option<String>,
     /// Extent of the string that contains the answer; fields inside it have no places.
     string_extent: Option<Extent>,
-    /// Fields of the answer that are nested in its assessment.
+    /// Names of fields of the answer that are nested in its assessment.
     lifted_fields: Vec<&'static str>,
-    /// Ranges covered by findings on duplicate keys.
+    /// Byte ranges of members that findings on duplicate keys say are left out.
     duplicate_ranges: Vec<(usize, usize)>,
 }
 
@@ -24,7 +26,7 @@ impl FieldExtents {
         FieldExtents { members, place, end, ..FieldExtents::default() }
     }
 
-    /// Marks the answer as the value of the only key, as an object or as a string.
+    /// Marks the answer as the value of the only key; `is_string` is set if it is written as a string.
     pub(super) fn set_wrapper(&mut self, is_string: bool) {
         let Some(member) = self.members.object_members(&[]).next() else { return };
         if is_string {
@@ -34,7 +36,8 @@ impl FieldExtents {
         }
     }
 
-    /// Records that findings on these duplicates say which value is left out.
+    /// Records that findings on these duplicates say which of their two values is left out: the second one
+    /// for keys whose offset is in `kept_offsets`, else the first one.
     pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept_offsets: &[usize]) {
         let dropped_extent = |duplicate: &DuplicateKey| {
             let (place, end) = if kept_offsets.contains(&duplicate.second.0.offset) {
@@ -57,13 +60,13 @@ impl FieldExtents {
         self.lifted_fields.push(name);
     }
 
-    /// Returns the extent of the key at a place.
+    /// Returns the extent of the key that starts at a place; empty if it was not recorded.
     pub(super) fn key_extent(&self, at: Place) -> Extent {
         let member = self.members.iter().find(|member| member.extent.0.offset == at.offset);
         (at, member.map_or(at.offset, |member| member.key_end))
     }
 
-    /// Returns the extent of the answer with its wrapper.
+    /// Returns the extent of the answer with the object around it, if any.
     pub(super) fn outer_extent(&self) -> Extent {
         (self.place, self.end)
     }
@@ -78,18 +81,17 @@ impl FieldExtents {
         self.members.find(&self.resolve_path(path)?)
     }
 
-    /// Returns the extent of that field, or of the closest member around it.
+    /// Returns the extent of the field with this path, or of the closest member around it.
     pub(super) fn nearest_extent(&self, path: &[&str]) -> Extent {
         let place = |length| self.members.extent(&self.resolve_path(&path[..length])?);
         (1..=path.len()).rev().find_map(place).unwrap_or(self.answer_extent())
     }
 
-    /// Translates a path in the answer to one in the value; there is none inside a string.
+    /// Translates a path in the answer to one in the value around it; `None` if the answer is a string.
     fn resolve_path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
-        let outer = self.wrapper_key.as_deref().into_iter();
         let is_lifted = path.first().is_some_and(|first| self.lifted_fields.contains(first));
-        let outer = outer.chain(is_lifted.then_some("assessment"));
-        self.string_extent.is_none().then(|| outer.chain(path.iter().copied()).collect())
+        let outer_keys = self.wrapper_key.as_deref().into_iter().chain(is_lifted.then_some("assessment"));
+        self.string_extent.is_none().then(|| outer_keys.chain(path.iter().copied()).collect())
     }
 
     /// Returns the fields of the object at this path whose places are known.
@@ -116,12 +118,13 @@ impl FieldExtents {
             .filter(move |inner| member.contains(inner.extent.0.offset) && inner.extent.0.offset > from)
     }
 
-    /// Returns the non-empty objects that are the value of a member, or items of lists there.
+    /// Returns the numbers of the non-empty objects that are the value of a member, or items of lists there,
+    /// for [`FieldExtents::inner_member`].
     pub(super) fn objects<'a>(&'a self, member: &'a MemberPlace) -> impl Iterator<Item = usize> + use<'a> {
         self.members.child_objects(member)
     }
 
-    /// Returns the member of an object under this key, the last one if there are several.
+    /// Returns the member under this key of the object with this number, the last one if there are several.
     pub(super) fn inner_member(&self, object: usize, key: &str) -> Option<&MemberPlace> {
         self.members.find_in_object(object, key)
     }
@@ -131,7 +134,7 @@ impl FieldExtents {
         self.members.iter().rfind(|member| member.contains(offset))
     }
 
-    /// Returns the offset after the key around the answer.
+    /// Returns the offset after the first key of the value, which is the key around a nested answer.
     pub(super) fn wrapper_key_end(&self) -> usize {
         self.members.object_members(&[]).next().map_or(self.end, |member| member.key_end)
     }

@@ -26,6 +26,7 @@ pub(super) const ASSESSMENT_FIELDS: [&str; 4] =
 /// A parsed answer object, without the text of `response`.
 #[derive(Debug)]
 pub(super) struct ParsedAnswer {
+    /// Fields of the object.
     pub(super) value: Map<String, Value>,
     /// Places of the object and of its fields.
     pub(super) places: FieldExtents,
@@ -33,23 +34,24 @@ pub(super) struct ParsedAnswer {
     pub(super) placeholders: Vec<Place>,
     /// Set if the reader added the object's end.
     pub(super) is_truncated: bool,
-    /// Set if a `</think>` came after the object.
+    /// Set if the object is reasoning: it is in a thought, or a closing mark such as `</think>` came after
+    /// it.
     pub(super) is_thought: bool,
     /// Set if the object counts as reasoning once another answer follows: an unopened closing mark came after
     /// it.
     pub(super) is_doubtful: bool,
     /// Set if the object is an example: quoted, in a code span or in the middle of a sentence.
     pub(super) is_example: bool,
-    /// Interpretation of a `response` that is not an object.
+    /// Form of a `response` that is not an object.
     pub(super) response_shape: ResponseShape,
     /// Set if the message is inside `response`.
     pub(super) has_message: bool,
 }
 
-/// Interpretation of a `response` that is not an object.
+/// Form of a `response` that is not an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ResponseShape {
-    /// Its text, if any, is the message.
+    /// Any other value: its text, if it has one, is the message.
     #[default]
     Text,
     /// An object written as a string.
@@ -60,39 +62,42 @@ pub(super) enum ResponseShape {
     PartialAnswer,
 }
 
-/// Reads the fields and reports each default that was used.
+/// Reads the fields, and reports their faults and each default that was used.
 pub(super) fn read_answer(
     answer: &ParsedAnswer,
     limits: &Limits,
     reports: &mut Vec<FindingReport>,
 ) -> RoundAnswer {
     let mut fields = AnswerFields { answer, limits, reports };
-    let nested = fields.read_assessment();
+    let assessment_fields = fields.read_assessment();
     let mut round_answer = RoundAnswer::default();
     let assessment = &mut round_answer.assessment;
-    // Fields of the assessment may also occur beside it; they are read there unless the assessment has them
-    // too.
+    // Fields of the assessment may also occur beside it; there they are unknown only if the assessment has
+    // them too.
     let mut known_fields: Vec<&str> = [ANSWER_FIELDS, ASSESSMENT_FIELDS].concat();
     // A missing assessment gets one finding, not one per field.
     let has_assessment =
-        nested.is_some() || ASSESSMENT_FIELDS.iter().any(|name| answer.value.contains_key(*name));
+        assessment_fields.is_some() || ASSESSMENT_FIELDS.iter().any(|name| answer.value.contains_key(*name));
     if has_assessment {
-        let nested = nested.unwrap_or_default();
-        if let Some(level) = fields.read_assessed(&nested, "understanding_level", "0", parse_level) {
-            assessment.understanding_level = fields.clamp_level(level, &nested);
+        let assessment_fields = assessment_fields.unwrap_or_default();
+        if let Some(level) = fields.read_assessed(&assessment_fields, "understanding_level", "0", parse_level)
+        {
+            assessment.understanding_level = fields.clamp_level(level, &assessment_fields);
         }
-        if let Some(flag) = fields.read_assessed(&nested, "has_questions", "true", parse_flag) {
+        if let Some(flag) = fields.read_assessed(&assessment_fields, "has_questions", "true", parse_flag) {
             assessment.has_questions = flag;
         }
-        if let Some(flag) = fields.read_assessed(&nested, "expressed_understanding", "false", parse_flag) {
+        if let Some(flag) =
+            fields.read_assessed(&assessment_fields, "expressed_understanding", "false", parse_flag)
+        {
             assessment.expressed_understanding = flag;
         }
-        if let Some(text) = fields.read_assessed(&nested, "reasoning", "empty", parse_text) {
+        if let Some(text) = fields.read_assessed(&assessment_fields, "reasoning", "empty", parse_text) {
             assessment.reasoning = text;
         }
-        fields.report_unexpected(&["assessment"], &nested, &ASSESSMENT_FIELDS);
-        known_fields
-            .retain(|name| !ASSESSMENT_FIELDS.contains(name) || nested.get(*name).is_none_or(Value::is_null));
+        fields.report_unexpected(&["assessment"], &assessment_fields, &ASSESSMENT_FIELDS);
+        let is_absent = |name: &str| assessment_fields.get(name).is_none_or(Value::is_null);
+        known_fields.retain(|name| !ASSESSMENT_FIELDS.contains(name) || is_absent(name));
     } else {
         fields.report_missing(&["assessment"], "level 0, open questions");
     }
@@ -110,6 +115,7 @@ pub(super) fn read_answer(
 /// Parses a field: returns the value and true if it has the right type, or `None` if it is unusable.
 type FieldParser<T> = fn(&Value) -> Option<(T, bool)>;
 
+/// Reader of an answer's fields.
 struct AnswerFields<'a> {
     answer: &'a ParsedAnswer,
     limits: &'a Limits,
@@ -117,6 +123,7 @@ struct AnswerFields<'a> {
 }
 
 impl AnswerFields<'_> {
+    /// Reports a fault of the field at `path`.
     fn report(&mut self, rule: &'static Rule, path: &[&str], message: String, repair: &str) {
         let (at, end) = self.nearest_extent(path);
         self.reports.push(FindingReport::new(rule, at, end, message).with_repair(repair));
@@ -132,11 +139,13 @@ impl AnswerFields<'_> {
         places.nearest_extent(if is_inner { &["response"] } else { path })
     }
 
-    /// Returns the repair text for an unread field: a field without its own place shares a span with others.
+    /// Returns the repair text for an unread field. One without a place of its own is not "left out", because
+    /// the finding spans more than the field.
     fn unread_repair(&self, path: &[&str]) -> &'static str {
         if self.answer.places.get(path).is_some() { "left out" } else { "not used" }
     }
 
+    /// Reports a missing field; `default` describes the value used for it.
     fn report_missing(&mut self, path: &[&str], default: &str) {
         let message = format!("`{}` is missing", path.join("."));
         let (at, end) =
@@ -155,9 +164,9 @@ impl AnswerFields<'_> {
                 // A partial key at the point of truncation is not a field.
                 && fields.get(key).is_some_and(|value| !(answer.is_truncated && value.is_null() && is_name_prefix(key)))
         };
-        let report = |key: &str, more: usize, (at, end): Extent, repair: &str| {
+        let report = |key: &str, more_count: usize, (at, end): Extent, repair: &str| {
             let name = [path, &[&clip(key, 40)]].concat().join(".");
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more_count > 0 { format!(" and {more_count} more") } else { String::new() };
             let message = format!("the answer has the unknown field `{name}`{more}");
             FindingReport::new(rules::FIELD_UNEXPECTED, at, end, message).with_repair(repair)
         };
@@ -170,14 +179,15 @@ impl AnswerFields<'_> {
         }
         // Fields without a place share one finding.
         let placed_keys: HashSet<&str> = placed_members.iter().map(|member| member.key.as_str()).collect();
-        let mut rest = fields.keys().filter(|key| is_unknown(key) && !placed_keys.contains(key.as_str()));
-        if let Some(key) = rest.next() {
-            let found = report(key, rest.count(), self.nearest_extent(path), "not used");
-            self.reports.push(found);
+        let mut unplaced_keys =
+            fields.keys().filter(|key| is_unknown(key) && !placed_keys.contains(key.as_str()));
+        if let Some(key) = unplaced_keys.next() {
+            let shared_report = report(key, unplaced_keys.count(), self.nearest_extent(path), "not used");
+            self.reports.push(shared_report);
         }
     }
 
-    /// Returns the assessment, if there is one.
+    /// Returns the fields of the assessment, if there is one.
     fn read_assessment(&mut self) -> Option<Map<String, Value>> {
         let value = self.answer.value.get("assessment").filter(|value| !value.is_null())?;
         if let Value::Object(fields) = value {
@@ -185,7 +195,7 @@ impl AnswerFields<'_> {
         }
         let found = find_in_string(value, self.limits);
         let has_surroundings = found.as_ref().is_some_and(|found| !is_only_value(found, value));
-        let (read, repair) = match found.and_then(|found| found.value) {
+        let (assessment_fields, repair) = match found.and_then(|found| found.value) {
             Some(Value::Object(fields)) if has_surroundings => {
                 (Some(fields), "read as the object, text around it not used")
             }
@@ -193,27 +203,27 @@ impl AnswerFields<'_> {
             _ => (None, self.unread_repair(&["assessment"])),
         };
         self.report(rules::FIELD_TYPE, &["assessment"], "`assessment` is not an object".to_owned(), repair);
-        read
+        assessment_fields
     }
 
     /// Reads a field of the assessment, which may also be beside it.
     fn read_assessed<T>(
         &mut self,
-        nested: &Map<String, Value>,
+        assessment_fields: &Map<String, Value>,
         name: &str,
         default: &str,
-        read: FieldParser<T>,
+        parse: FieldParser<T>,
     ) -> Option<T> {
         let path = ["assessment", name];
         let is_present = |value: &&Value| !value.is_null();
-        if let Some(value) = nested.get(name).filter(is_present) {
-            return self.parse_value(&path, value, default, read);
+        if let Some(value) = assessment_fields.get(name).filter(is_present) {
+            return self.parse_value(&path, value, default, parse);
         }
         match self.answer.value.get(name).filter(is_present) {
             Some(value) => {
                 let message = format!("`{name}` is outside `assessment`, expected inside");
                 self.report(rules::FIELD_MISPLACED, &[name], message, "read all the same");
-                self.parse_value(&[name], value, default, read)
+                self.parse_value(&[name], value, default, parse)
             }
             None => {
                 self.report_missing(&path, default);
@@ -223,9 +233,9 @@ impl AnswerFields<'_> {
     }
 
     /// Reads a field of the answer itself.
-    fn read_top<T>(&mut self, name: &str, default: &str, read: FieldParser<T>) -> Option<T> {
+    fn read_top<T>(&mut self, name: &str, default: &str, parse: FieldParser<T>) -> Option<T> {
         match self.answer.value.get(name).filter(|value| !value.is_null()) {
-            Some(value) => self.parse_value(&[name], value, default, read),
+            Some(value) => self.parse_value(&[name], value, default, parse),
             None => {
                 self.report_missing(&[name], default);
                 None
@@ -233,12 +243,14 @@ impl AnswerFields<'_> {
         }
     }
 
+    /// Parses the field at `path`, and reports it if it has the wrong type or is a placeholder. Returns
+    /// `None` if the default is used, which `default` describes.
     fn parse_value<T>(
         &mut self,
         path: &[&str],
         value: &Value,
         default: &str,
-        read: FieldParser<T>,
+        parse: FieldParser<T>,
     ) -> Option<T> {
         let name = path.join(".");
         if value.as_str().is_some_and(is_placeholder) {
@@ -247,7 +259,7 @@ impl AnswerFields<'_> {
             return None;
         }
         let message = format!("`{name}` has the wrong type");
-        match read(value) {
+        match parse(value) {
             Some((value, true)) => Some(value),
             Some((value, false)) => {
                 self.report(rules::FIELD_TYPE, path, message, "read all the same");
@@ -261,11 +273,13 @@ impl AnswerFields<'_> {
         }
     }
 
-    /// Clamps the level to 0 to 100 and removes a negative zero.
-    fn clamp_level(&mut self, level: f64, nested: &Map<String, Value>) -> f64 {
+    /// Clamps the level to the range from 0 to 100, and reports one outside it or one that looks like a
+    /// fraction.
+    fn clamp_level(&mut self, level: f64, assessment_fields: &Map<String, Value>) -> f64 {
         let path = ["assessment", "understanding_level"];
-        let is_top_level = nested.get(path[1]).is_none_or(Value::is_null);
-        let path = &path[usize::from(is_top_level)..];
+        let is_beside_assessment = assessment_fields.get(path[1]).is_none_or(Value::is_null);
+        let path = &path[usize::from(is_beside_assessment)..];
+        // Adding zero turns -0 into 0.
         let clamped = level.clamp(0.0, 100.0) + 0.0;
         if clamped != level {
             let message = format!("the level {level} is not between 0 and 100");
@@ -329,7 +343,8 @@ fn parse_number(text: &str) -> Option<f64> {
     text.bytes().any(|byte| byte.is_ascii_digit()).then_some(number)
 }
 
-/// Parses a level: a number, or a text such as `85`, `85%` or `85/100`.
+/// Parses a level: a number, or a text such as `85`, `85%` or `85/100`. The second value is true if it was a
+/// number.
 fn parse_level(value: &Value) -> Option<(f64, bool)> {
     match value {
         Value::Number(number) => Some((number.as_f64()?, true)),
@@ -338,9 +353,10 @@ fn parse_level(value: &Value) -> Option<(f64, bool)> {
             let text = text.trim().trim_end_matches(['%', '分']).trim_end();
             let number = match text.split_once('/') {
                 // A fraction such as `85/100`.
-                Some((part, all)) => {
-                    let (part, all) = (parse_number(part)?, parse_number(all).filter(|all| *all >= 1.0)?);
-                    (0.0..=all).contains(&part).then(|| part * 100.0 / all)?
+                Some((points, max_points)) => {
+                    let points = parse_number(points)?;
+                    let max_points = parse_number(max_points).filter(|max_points| *max_points >= 1.0)?;
+                    (0.0..=max_points).contains(&points).then(|| points * 100.0 / max_points)?
                 }
                 None => parse_number(text)?,
             };
@@ -363,6 +379,7 @@ pub fn parse_flag(value: &Value) -> Option<(bool, bool)> {
     }
 }
 
+/// Parses a string.
 fn parse_text(value: &Value) -> Option<(String, bool)> {
     value.as_str().map(|text| (text.to_owned(), true))
 }

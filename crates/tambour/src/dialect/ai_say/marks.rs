@@ -1,5 +1,5 @@
-//! Unopened closing marks of reasoning after a complete answer: decides whether the answer was reasoning or
-//! the text only mentions the mark (X-012, R-74).
+//! Unopened closing marks of reasoning after a complete answer: decides whether a mark ends reasoning, so
+//! that the answer was part of it, or the text only mentions the mark (X-012, R-74).
 //!
 //! Models that end reasoning write the mark at the end of a line or of a sentence. In the middle of a
 //! sentence or in quotes it is a mention. An answer before a mark that ends reasoning is a draft if another
@@ -10,18 +10,21 @@ use crate::span::Place;
 /// Facts about the text before a mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MarkContext {
+    /// The last character.
     last_char: Option<char>,
-    /// The last non-blank character of the line.
+    /// The last non-blank character of the current line.
     last_visible: Option<char>,
 }
 
 /// A mark that is undecided until more text follows.
 #[derive(Clone, Debug)]
 pub(super) struct PendingMark {
+    /// The mark as written.
     pub(super) text: String,
     pub(super) place: Place,
+    /// Text before the mark.
     context: MarkContext,
-    /// Text after the mark.
+    /// Text after the mark, as far as it was considered.
     pub(super) text_after: String,
 }
 
@@ -36,7 +39,7 @@ pub(super) enum MarkMeaning {
     EndOfReasoning,
 }
 
-/// Bytes after a mark that are considered.
+/// Most bytes considered after a mark.
 const MAX_TEXT_AFTER: usize = 16;
 
 impl MarkContext {
@@ -66,16 +69,17 @@ impl PendingMark {
         (text.len(), MarkMeaning::Undecided)
     }
 
+    /// Decides the meaning from the text read so far.
     fn meaning(&self) -> MarkMeaning {
-        let quote =
+        let is_quote =
             |c: char| matches!(c, '"' | '\'' | '“' | '”' | '‘' | '’' | '「' | '」' | '(' | ')' | '（' | '）');
-        let is_after_quote = self.context.last_char.is_some_and(quote);
+        let is_after_quote = self.context.last_char.is_some_and(is_quote);
         let is_after_blank = self.context.last_char.is_some_and(|c| c == ' ' || c == '\t');
         let is_in_sentence = is_after_blank && self.context.last_visible.is_some_and(char::is_alphanumeric);
         let mut chars_after = self.text_after.chars();
         match chars_after.next() {
             None => return MarkMeaning::Undecided,
-            Some(c) if is_after_quote && quote(c) => return MarkMeaning::Mention,
+            Some(c) if is_after_quote && is_quote(c) => return MarkMeaning::Mention,
             Some('.' | ',' | ';' | ':' | '!' | '?' | '。' | '，' | '；' | '：' | '！' | '？')
                 if is_in_sentence =>
             {

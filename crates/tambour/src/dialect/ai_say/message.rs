@@ -15,20 +15,21 @@ use crate::span::Place;
 /// The message being read.
 #[derive(Clone, Debug)]
 pub(super) struct AnswerMessage {
+    /// Handling of the current string.
     handling: StringHandling,
-    /// Leading blanks or the beginning of a possible placeholder.
+    /// Leading white space, or the beginning of a possible placeholder.
     held_start: String,
-    /// The same text, trimmed.
+    /// The same text without leading white space; white space inside a possible placeholder is a blank.
     trimmed_start: String,
     /// A complete text under a key other than the role, with the place of that key.
     other_text: Option<(String, Place)>,
     /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
-    /// Set if the current string replaces the object.
-    is_plain: bool,
+    /// Set if the current string is in place of the object `response`.
+    is_whole_response: bool,
     /// Set if the current string may be the speaker's name.
     is_speaker_key: bool,
-    /// Set if several such texts exist, so that none can be used.
+    /// Set if several texts under keys other than the role exist, so that none can be used.
     has_several: bool,
     /// Set if the current text is under a name of the message. If exactly one of several texts is, it is the
     /// message.
@@ -37,7 +38,7 @@ pub(super) struct AnswerMessage {
     is_other_named: bool,
     /// A further text under a name of the message, with the place of its key.
     named_text: Option<(String, Place)>,
-    /// Set if there are still more such texts.
+    /// Set if a text under a name of the message follows even that.
     has_more_named: bool,
     /// The current string.
     current_text: String,
@@ -53,6 +54,7 @@ pub(super) struct AnswerMessage {
     current_list: Option<Place>,
     /// Place of the key of the list that contains the held-back text.
     other_list: Option<Place>,
+    /// Most bytes of one text held back (`limits.hold`).
     limit: usize,
 }
 
@@ -61,6 +63,7 @@ pub(super) struct AnswerMessage {
 pub(super) enum MessageKeyKind {
     /// The role, or `response` itself.
     RoleOrResponse,
+    /// Any other key.
     Other,
 }
 
@@ -70,9 +73,11 @@ const MAX_LOST_KEYS: usize = 64;
 /// Handling of the current string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StringHandling {
+    /// Leave it out.
     Discard,
-    /// Emit it once it is more than blanks and not a placeholder.
+    /// Emit it once it is more than white space and cannot become a placeholder.
     Start,
+    /// Emit it as it arrives.
     Emit,
     /// Hold it back until the end of `response`.
     HoldUntilClose,
@@ -94,13 +99,13 @@ pub(super) enum StringOutcome {
 /// Position of a text in `response`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextPosition {
-    /// In place of the object.
+    /// In place of the object `response`.
     WholeResponse,
     /// Under the role key.
     Role,
     /// Under `role`, the key of the speaker's name in a chat message.
     Speaker,
-    /// Under a name of the message.
+    /// Under a name of the message ([`names::is_message_key`]).
     Named,
     /// Anywhere else.
     OtherKey,
@@ -117,7 +122,7 @@ impl TextPosition {
     }
 }
 
-/// Bytes kept of a further text, enough to tell that it is one.
+/// Bytes kept of a text that is not used, enough to show that it is not blank.
 const MAX_FURTHER_TEXT: usize = 64;
 
 /// Longest name of a speaker, in bytes.
@@ -131,7 +136,7 @@ impl AnswerMessage {
             trimmed_start: String::new(),
             other_text: None,
             speaker: None,
-            is_plain: false,
+            is_whole_response: false,
             is_speaker_key: false,
             has_several: false,
             is_named: false,
@@ -164,7 +169,7 @@ impl AnswerMessage {
         &self.lost_keys
     }
 
-    /// Forgets the lost texts: another object begins.
+    /// Forgets the lost texts, because another object begins.
     pub(super) fn forget_lost_keys(&mut self) {
         self.lost_keys.clear();
     }
@@ -186,10 +191,10 @@ impl AnswerMessage {
             + text_len(&self.named_text)
     }
 
-    /// As [`AnswerMessage::begin`], for a string in the list whose key is at `list`.
-    pub(super) fn begin_in_list(&mut self, list: Option<Place>, position: TextPosition, at: Place) {
+    /// Like [`AnswerMessage::begin`], for a string in the list whose key is at `list_place`, if any.
+    pub(super) fn begin_in_list(&mut self, list_place: Option<Place>, position: TextPosition, at: Place) {
         self.begin(position, at);
-        self.current_list = list;
+        self.current_list = list_place;
     }
 
     /// Returns true if the current text continues the held-back one: both are in one list.
@@ -206,7 +211,7 @@ impl AnswerMessage {
         self.trimmed_start.clear();
         self.current_text.clear();
         self.current_list = None;
-        self.is_plain = position == TextPosition::WholeResponse;
+        self.is_whole_response = position == TextPosition::WholeResponse;
         self.is_speaker_key = position == TextPosition::Speaker;
         self.is_named = position == TextPosition::Named;
         self.key_place = at;
@@ -235,21 +240,23 @@ impl AnswerMessage {
     /// Reads the beginning of the message, one character at a time until it is decided.
     fn push_start(&mut self, text: &str, out: &mut dyn IntentSink) {
         for (at, c) in text.char_indices() {
-            if c == '{' && self.is_plain && self.trimmed_start.is_empty() {
+            if c == '{' && self.is_whole_response && self.trimmed_start.is_empty() {
                 self.handling = StringHandling::HoldUntilEnd;
                 return self.push_possible_object(&text[at..], out);
             }
             self.held_start.push(c);
             let must_wait = match c.is_whitespace() {
                 true if self.trimmed_start.is_empty() || is_placeholder(&self.trimmed_start) => true,
-                // White space inside a placeholder.
+                // White space inside a possible placeholder.
                 true => {
                     self.trimmed_start.push(' ');
                     may_become_placeholder(&self.trimmed_start)
                 }
                 false => {
-                    let before = self.held_start.len() - c.len_utf8();
-                    let is_after_blank = self.held_start[..before].ends_with(char::is_whitespace);
+                    let len_before = self.held_start.len() - c.len_utf8();
+                    let is_after_blank = self.held_start[..len_before].ends_with(char::is_whitespace);
+                    // White space after a complete placeholder is not in `trimmed_start`: another word shows
+                    // that it was none.
                     let begins_word = is_after_blank
                         && !self.trimmed_start.is_empty()
                         && !self.trimmed_start.ends_with(' ');
@@ -262,9 +269,9 @@ impl AnswerMessage {
                 self.handling = StringHandling::Emit;
                 out.emit_intent(Intent::FinalText(&self.held_start));
                 self.held_start.clear();
-                let rest = &text[at + c.len_utf8()..];
-                if !rest.is_empty() {
-                    out.emit_intent(Intent::FinalText(rest));
+                let remaining_text = &text[at + c.len_utf8()..];
+                if !remaining_text.is_empty() {
+                    out.emit_intent(Intent::FinalText(remaining_text));
                 }
                 return;
             }
@@ -273,18 +280,18 @@ impl AnswerMessage {
 
     /// Buffers more of a possible object.
     fn push_possible_object(&mut self, text: &str, out: &mut dyn IntentSink) {
-        let room = text
-            .floor_char_boundary(self.limit.saturating_sub(self.held_start.len() + self.current_text.len()));
-        self.current_text.push_str(&text[..room]);
-        if room < text.len() {
+        let held_bytes = self.held_start.len() + self.current_text.len();
+        let held_len = text.floor_char_boundary(self.limit.saturating_sub(held_bytes));
+        self.current_text.push_str(&text[..held_len]);
+        if held_len < text.len() {
             // Too long to hold back: it is emitted as the message.
             self.send_held(out);
             self.handling = StringHandling::Emit;
-            out.emit_intent(Intent::FinalText(&text[room..]));
+            out.emit_intent(Intent::FinalText(&text[held_len..]));
         }
     }
 
-    /// Emits a held-back text as the message.
+    /// Emits the held-back beginning of the current string as that of the message.
     fn send_held(&mut self, out: &mut dyn IntentSink) {
         self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
         for held_text in [&mut self.held_start, &mut self.current_text] {
@@ -313,6 +320,8 @@ impl AnswerMessage {
         self.has_joined
     }
 
+    /// Holds back more of the current string; of one that cannot be the message, only enough to show that it
+    /// is not blank.
     fn hold_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let text = if self.current_text.is_empty() { text.trim_start() } else { text };
         let is_separate = self.other_text.is_some() && !self.continues_other();
@@ -339,7 +348,7 @@ impl AnswerMessage {
         }
     }
 
-    /// Ends the string.
+    /// Ends the string, and decides which part of the message it may be.
     pub(super) fn end(&mut self, out: &mut dyn IntentSink) -> StringOutcome {
         let handling = std::mem::replace(&mut self.handling, StringHandling::Discard);
         let text = match handling {
@@ -352,14 +361,14 @@ impl AnswerMessage {
             }
             StringHandling::Emit | StringHandling::Discard => return StringOutcome::Text,
         };
-        let placeholder = is_placeholder(&text);
-        if handling == StringHandling::Start && !placeholder && !text.is_empty() {
-            // The possible placeholder is ordinary text.
+        let is_placeholder_text = is_placeholder(&text);
+        if handling == StringHandling::Start && !is_placeholder_text && !text.is_empty() {
+            // The possible placeholder turned out to be ordinary text.
             self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
             out.emit_intent(Intent::FinalText(&self.held_start));
         }
         self.held_start.clear();
-        if handling == StringHandling::HoldUntilClose && !placeholder && !text.trim().is_empty() {
+        if handling == StringHandling::HoldUntilClose && !is_placeholder_text && !text.trim().is_empty() {
             let is_same_speaker =
                 self.speaker.as_ref().is_none_or(|(name, _)| self.current_list.is_some() && *name == text);
             if self.is_speaker_key && is_same_speaker && text.len() <= MAX_SPEAKER_NAME {
@@ -387,23 +396,25 @@ impl AnswerMessage {
                 (self.other_list, self.is_other_named) = (self.current_list, self.is_named);
             }
         }
-        if placeholder { StringOutcome::Placeholder } else { StringOutcome::Text }
+        if is_placeholder_text { StringOutcome::Placeholder } else { StringOutcome::Text }
     }
 
     /// Closes `response`: the held-back text is the message if there is no other.
     pub(super) fn close(&mut self, out: &mut dyn IntentSink) {
         let mut has_several = std::mem::take(&mut self.has_several);
         let (mut other, mut speaker) = (self.other_text.take(), self.speaker.take());
-        let named_text = (std::mem::take(&mut self.is_other_named), self.named_text.take());
-        match (named_text, std::mem::take(&mut self.has_more_named)) {
-            ((true, None), false) => has_several = false,
-            ((false, Some(named_text)), false) => {
+        let is_other_named = std::mem::take(&mut self.is_other_named);
+        let has_more_named = std::mem::take(&mut self.has_more_named);
+        // The only text under a name of the message is preferred to texts under other keys.
+        match (is_other_named, self.named_text.take(), has_more_named) {
+            (true, None, false) => has_several = false,
+            (false, Some(named_text), false) => {
                 has_several = false;
                 if let Some((_, at)) = other.replace(named_text) {
                     self.mark_lost(at);
                 }
             }
-            ((_, Some((_, at))), _) => self.mark_lost(at),
+            (_, Some((_, at)), _) => self.mark_lost(at),
             _ => {}
         }
         if other.is_none() && !self.is_sent() {

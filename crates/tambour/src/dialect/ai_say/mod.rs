@@ -48,7 +48,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
         })
     },
     opening: Opening {
-        // S-051, S-052. Values of the last two are repaired (S-055).
+        // S-051, S-052. The last two may have other types too, because these are repaired (S-055).
         keys: &[
             NeededKey::new(&["assessment"], &[ValueShape::Object]),
             NeededKey::new(&["response"], &[ValueShape::Object, ValueShape::Text]),
@@ -79,17 +79,17 @@ const SETTINGS: &[Setting] = &[Setting {
     description: "key of the message in `response` (S-052); else `咨询师` or `counsellor`, by the language of the texts",
     default: "",
     accepts: SettingValues::Text(|options, role| {
-        options.update_section(|own: &mut RoundOptions| own.role = Some(role))
+        options.update_section(|section: &mut RoundOptions| section.role = Some(role))
     }),
 }];
 
 /// Default keys of the message, by language.
 const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
 
-/// The key that S-052 names; it is accepted in texts of any language.
+/// The key that S-052 names; it is accepted whatever the language of the texts.
 const SPEC_ROLE: &str = ROLES[0].1;
 
-/// Returns the key of the message when none is configured.
+/// Returns the key of the message if none is configured.
 fn default_role(options: &Options) -> &'static str {
     let is_of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
     ROLES.iter().find(is_of_language).unwrap_or(&ROLES[0]).1
@@ -124,7 +124,8 @@ pub fn roles(options: &Options) -> Vec<String> {
 }
 
 struct AiSayDialect {
-    front: StructureReader<parse::AiSayReader>,
+    reader: StructureReader<parse::AiSayReader>,
+    /// Key under which [`Dialect::write`] puts the message.
     role: String,
     /// The model's answer, set at the end of the reply.
     answer: RoundAnswer,
@@ -133,46 +134,47 @@ struct AiSayDialect {
 impl AiSayDialect {
     fn new(options: &Arc<Options>) -> AiSayDialect {
         AiSayDialect {
-            front: StructureReader::new(parse::AiSayReader::new(options), &options.limits),
+            reader: StructureReader::new(parse::AiSayReader::new(options), &options.limits),
             role: role(options),
             answer: RoundAnswer::default(),
         }
     }
 
-    /// Ends a reply in which nothing looked like an answer.
+    /// Ends a reply in which nothing looked like an answer; `preface` is its text.
     fn finish_unstructured(&mut self, preface: &str, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        let (at, end) = self.front.extent();
+        let (at, end) = self.reader.extent();
         let report = |rule, message: &str, repair: &str| {
             FindingReport::new(rule, at, end, message).with_repair(repair)
         };
         let text = preface.trim();
         if let Some(form) = marker::marker_form(text) {
-            return rules::MARKER.report_marker(form, at, end, out);
+            return rules::MARKER_RULES.report_marker(form, at, end, out);
         }
-        if let Some(object_start) = self.front.structure.truncated_object.filter(|_| !text.is_empty()) {
+        if let Some(object_start) = self.reader.structure.truncated_object.filter(|_| !text.is_empty()) {
             let message = "the answer is cut off before its first field";
-            let rest = end.saturating_sub(object_start.offset);
-            let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
-            if before.lines().all(|line| prose::is_blank_or_fence(line.trim())) {
+            let object_len = end.saturating_sub(object_start.offset);
+            let text_len = preface.floor_char_boundary(preface.len().saturating_sub(object_len));
+            let text_before = &preface[..text_len];
+            if text_before.lines().all(|line| prose::is_blank_or_fence(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.is_truncated { "truncated" } else { "message_missing" });
             }
-            // the text before the truncated object is the answer.
+            // The text before the truncated object is the message.
             out.report(
                 FindingReport::new(rules::TRUNCATED, object_start, end, message).with_repair("left out"),
             );
-            out.emit_intent(Intent::FinalText(before));
+            out.emit_intent(Intent::FinalText(text_before));
             return self.report_unstructured(out);
         }
-        if let Some(inner) = shapes::find_nested_answer(text, &self.front.structure.limits) {
+        if let Some(inner) = shapes::find_nested_answer(text, &self.reader.structure.limits) {
             // A text that contains an assessment is never shown as written.
             let message = "the answer is inside another value";
             out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
-            let name = shapes::find_response_key(&inner, &self.front.structure.roles).unwrap_or("response");
+            let name = shapes::find_response_key(&inner, &self.reader.structure.roles).unwrap_or("response");
             if let Some(response) = inner.get(name) {
-                self.front.structure.read_response(response, shapes::ValuePlace::new(at), out);
+                self.reader.structure.read_response(response, shapes::ValuePlace::new(at), out);
             }
-            if !self.front.structure.is_sent() {
+            if !self.reader.structure.is_sent() {
                 out.report(report(rules::MESSAGE_MISSING, "the answer has no message", "fallback text"));
                 if !ending.is_truncated {
                     out.fall_back("message_missing");
@@ -180,11 +182,11 @@ impl AiSayDialect {
             }
             return;
         }
-        if let Some((name, object)) = shapes::parse_lone_message(text, &self.front.structure.limits)
+        if let Some((name, object)) = shapes::parse_lone_message(text, &self.reader.structure.limits)
             && let Some(response) = object.get(&name)
         {
-            self.front.structure.read_response(response, shapes::ValuePlace::new(at), out);
-            if self.front.structure.is_sent() {
+            self.reader.structure.read_response(response, shapes::ValuePlace::new(at), out);
+            if self.reader.structure.is_sent() {
                 return self.report_unstructured(out);
             }
         }
@@ -207,7 +209,7 @@ impl AiSayDialect {
 
     /// Reports a reply without an answer object, after its text has been emitted.
     fn report_unstructured(&self, out: &mut dyn IntentSink) {
-        let (at, end) = self.front.extent();
+        let (at, end) = self.reader.extent();
         let report = FindingReport::new(rules::UNSTRUCTURED, at, end, "the reply holds no answer object");
         out.report(report.with_repair("its text is the message"));
         out.fall_back("unstructured");
@@ -217,16 +219,16 @@ impl AiSayDialect {
 impl Dialect for AiSayDialect {
     #[inline]
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.front.push_text(text, out);
+        self.reader.push_text(text, out);
     }
 
     fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        match self.front.finish(out) {
+        match self.reader.finish(out) {
             ReplyShape::Plain => self.report_unstructured(out),
             ReplyShape::Text(text) => self.finish_unstructured(&text, ending, out),
             ReplyShape::Structure => {
-                let end = self.front.place();
-                let StructureReader { structure, preface, .. } = &mut self.front;
+                let end = self.reader.place();
+                let StructureReader { structure, preface, .. } = &mut self.reader;
                 self.answer = structure.finish(ending.is_truncated, end, preface, out);
                 if !structure.is_sent() && !ending.is_truncated {
                     out.fall_back("message_missing");
@@ -239,11 +241,11 @@ impl Dialect for AiSayDialect {
     }
 
     fn place(&self) -> Place {
-        self.front.place()
+        self.reader.place()
     }
 
     fn held_bytes(&self) -> usize {
-        self.front.held_bytes()
+        self.reader.held_bytes()
     }
 
     fn name(&self) -> &'static str {

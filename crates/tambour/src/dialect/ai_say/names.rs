@@ -49,14 +49,14 @@ pub(super) fn find_assessment_field(key: &str) -> Option<&'static str> {
     find_field(key, &ASSESSMENT_FIELDS, CHINESE_ASSESSMENT_FIELDS)
 }
 
-/// Returns the field that a key at the top level stands for; assessment fields may occur there too. An alias
-/// of `reasoning` alone is too common to count.
+/// Returns the field that a key at the top level stands for; assessment fields may occur there too.
+/// `reasoning` counts only in exactly this spelling, because words like it are too common.
 pub(super) fn find_any_field(key: &str) -> Option<&'static str> {
     find_answer_field(key)
         .or_else(|| find_assessment_field(key).filter(|name| *name != "reasoning" || key == *name))
 }
 
-/// Less usual names of the message, in lower case without separators.
+/// Less common names of the message, in lower case without separators.
 const MESSAGE_ALIASES: &[&str] = &[
     "output",
     "answer",
@@ -101,16 +101,17 @@ const MESSAGE_ALIASES: &[&str] = &[
     "教练",
 ];
 
-/// Words before or after such a name that add no meaning.
+/// Words before or after a name of the message that add no meaning.
 const PREFIXES: &[&str] = &["final", "your", "my", "next", "model", "bot"];
 const SUFFIXES: &[&str] =
     &["text", "content", "message", "body", "touser", "string", "回复", "回应", "内容", "文本", "消息"];
 
-/// Words in keys of assessments.
+/// Words, or beginnings of words, in keys of assessments.
 const ASSESSMENT_WORDS: &[&str] =
     &["assess", "evaluat", "understand", "exit", "评估", "评价", "理解", "退出", "疑问"];
 
-/// Returns true if the key is a name of the message: a usual one, also misspelled, or a less usual one.
+/// Returns true if the key is a name of the message: one of the aliases, with or without a prefix or suffix,
+/// or a misspelled common one.
 pub(super) fn is_message_key(key: &str) -> bool {
     if RESPONSE_ALIASES.contains(&key) {
         return true;
@@ -119,40 +120,41 @@ pub(super) fn is_message_key(key: &str) -> bool {
     let key = PREFIXES
         .iter()
         .find_map(|word| key.strip_prefix(word))
-        .filter(|rest| !rest.is_empty())
+        .filter(|stem| !stem.is_empty())
         .unwrap_or(&key);
-    let base = SUFFIXES
+    let stem = SUFFIXES
         .iter()
         .find_map(|word| key.strip_suffix(word))
-        .filter(|rest| !rest.is_empty())
+        .filter(|stem| !stem.is_empty())
         .unwrap_or(key);
-    [key, base].iter().any(|name| {
+    [key, stem].iter().any(|name| {
         let is_alias =
             *name == "response" || RESPONSE_ALIASES.contains(name) || MESSAGE_ALIASES.contains(name);
         is_alias
-            || is_misspelt(name, "response")
-            || is_misspelt(name, "message")
-            || is_misspelt(name, "answer")
+            || is_misspelled(name, "response")
+            || is_misspelled(name, "message")
+            || is_misspelled(name, "answer")
     })
 }
 
 /// Returns true if the key names a part of an assessment, under any name.
 pub(super) fn is_assessment_key(key: &str) -> bool {
     let key = normalize_key(key);
-    ASSESSMENT_WORDS.iter().any(|word| key.contains(word)) || is_misspelt(&key, "assessment")
+    ASSESSMENT_WORDS.iter().any(|word| key.contains(word)) || is_misspelled(&key, "assessment")
 }
 
 /// Returns true if `word` is a misspelling of `name`: one letter added, missing, changed or swapped with its
 /// neighbour, or two such errors in a long name.
-fn is_misspelt(word: &str, name: &str) -> bool {
+fn is_misspelled(word: &str, name: &str) -> bool {
     let max_distance = if name.len() < LONG_NAME { 1 } else { 2 };
+    // The beginning of a name is a word of its own, such as `assess`.
     !name.starts_with(word)
         && word.len().abs_diff(name.len()) <= max_distance
         && word.starts_with(&name[..1])
         && strsim::osa_distance(word, name) <= max_distance
 }
 
-/// Length from which a name may have two errors.
+/// Length in bytes from which a name may have two errors.
 const LONG_NAME: usize = 8;
 
 /// Returns the key in lower case, without the separators between its words.
@@ -160,16 +162,22 @@ fn normalize_key(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
-fn find_field(key: &str, fields: &[&'static str], chinese: &[(&str, &'static str)]) -> Option<&'static str> {
+/// Returns the field that a key stands for: by its name, in any case and with any separators, by a Chinese
+/// name, or by a misspelled name.
+fn find_field(
+    key: &str,
+    fields: &[&'static str],
+    chinese_names: &[(&str, &'static str)],
+) -> Option<&'static str> {
     if let Some(name) = fields.iter().find(|name| **name == key) {
         return Some(name);
     }
     let key = normalize_key(key);
-    let other = || chinese.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
+    let by_chinese_name = || chinese_names.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
     // A lone `reasoning` is common in other objects, and so are words similar to it.
-    let is_similar = |name: &&str| *name != "reasoning" && is_misspelt(&key, &normalize_key(name));
+    let is_similar = |name: &&str| *name != "reasoning" && is_misspelled(&key, &normalize_key(name));
     let exact = fields.iter().copied().find(|name| normalize_key(name) == key);
-    exact.or_else(other).or_else(|| fields.iter().copied().find(is_similar))
+    exact.or_else(by_chinese_name).or_else(|| fields.iter().copied().find(is_similar))
 }
 
 #[cfg(test)]
@@ -177,7 +185,7 @@ mod tests {
     use super::{find_answer_field, find_any_field, is_assessment_key, is_message_key};
 
     #[test]
-    fn misspelt_names_are_known() {
+    fn misspelled_names_are_recognized() {
         //
         for key in ["responce", "respones", "reponse", "responses", "Response", "RESPONSE", "res_ponse"] {
             assert_eq!(find_answer_field(key), Some("response"), "{key}");

@@ -10,10 +10,13 @@ use crate::span::Place;
 /// State of the value being read.
 #[derive(Debug, Default)]
 pub(super) struct AnswerObject {
+    /// Start of the value.
     pub(super) place: Place,
+    /// Text or fence that the value is in.
     pub(super) origin: ValueOrigin,
+    /// Number of open brackets.
     pub(super) depth: usize,
-    /// Nesting depth of the object: 1 inside an array, else 0.
+    /// Nesting depth of the object in the value: 1 inside an array, else 0.
     pub(super) base_depth: usize,
     /// Set if the answer's fields continue inside its assessment, which was not closed before them.
     pub(super) is_shifted: bool,
@@ -23,12 +26,14 @@ pub(super) struct AnswerObject {
     pub(super) is_late: bool,
     /// Set if the object has ended and further items of its array follow.
     pub(super) has_ended: bool,
+    /// The current key at the level of the answer's fields.
     pub(super) top_key: String,
-    /// The current key in `response`, and the last key in it at any depth.
+    /// The current key one level below that, and the last key at that level or deeper.
     pub(super) response_key: String,
     pub(super) last_key: String,
     /// Set if the top-level key is the role or another name of the message, other than `response`.
     pub(super) is_message_key: bool,
+    /// Place of the last key that is `response` or in it.
     pub(super) key_place: Place,
     /// The role key of the first text in `response`.
     pub(super) first_role: String,
@@ -37,16 +42,17 @@ pub(super) struct AnswerObject {
     /// Interpretation of `response`, and the fields of an answer that it contains as a string.
     pub(super) response_shape: ResponseShape,
     pub(super) inner_fields: Map<String, Value>,
-    /// The last bracket outside the fields.
+    /// Place of the last bracket outside the fields; after it, if it is a closing one.
     bracket: Place,
-    /// In an array: place of the start and of the end of the object.
+    /// For an object in an array: its start and end.
     pub(super) object_bounds: (Place, Place),
     /// Offsets of duplicate keys whose first text had been emitted.
     pub(super) duplicate_keys: Vec<usize>,
+    /// Places of the keys in `response` whose texts are placeholders.
     pub(super) placeholders: Vec<Place>,
-    /// Bytes of text under another name of `response`.
+    /// Bytes of text that may be the message although its key is not `response`.
     pub(super) held_bytes: usize,
-    /// Set if these bytes exceed the hold limit.
+    /// Set once these bytes have exceeded the hold limit.
     pub(super) is_overlong: bool,
     /// Place of the key of a list in `response`, and the depth of that list.
     open_list: Option<(Place, usize)>,
@@ -62,7 +68,7 @@ pub(super) struct RenamedKey {
     pub(super) field_name: &'static str,
 }
 
-/// Most such keys recorded.
+/// Most renamed keys recorded.
 const MAX_RENAMED_KEYS: usize = 16;
 
 /// Most duplicate keys whose places are recorded.
@@ -81,7 +87,7 @@ impl AnswerObject {
         }
     }
 
-    /// Begins a list, which may be the list of texts in `response` or under a key in it.
+    /// Records a list that begins, if it may be the list of texts in `response` or under a key in it.
     pub(super) fn begin_list(&mut self) {
         let level = self.depth.saturating_sub(self.field_depth());
         if self.top_key == "response" && self.open_list.is_none() && matches!(level, 1 | 2) && !self.has_ended
@@ -105,7 +111,8 @@ impl AnswerObject {
         self.base_depth + usize::from(self.is_shifted)
     }
 
-    /// Returns the field that a key at this level stands for, if it is spelled differently.
+    /// Returns the field that a key at this level stands for, if it is spelled differently, and
+    /// records the spelling. Level 1 is that of the answer's fields.
     pub(super) fn find_renamed_field(
         &mut self,
         text: &str,
@@ -124,30 +131,37 @@ impl AnswerObject {
         Some(field_name)
     }
 
-    /// Returns true if a key in the assessment is a field of the answer: the assessment was not closed before
-    /// it.
+    /// Leaves the assessment if a key in it is a field of the answer, because the assessment was not closed
+    /// before that key. Returns true if so.
     pub(super) fn leave_unclosed_assessment(&mut self, text: &str, level: usize) -> bool {
-        let field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
-        let is_shift = level == 2 && !self.is_shifted && self.top_key == "assessment" && field();
+        let is_answer_field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
+        let is_shift = level == 2 && !self.is_shifted && self.top_key == "assessment" && is_answer_field();
         self.is_shifted |= is_shift;
         is_shift
     }
 
-    /// Handles an opening bracket.
+    /// Handles the opening bracket of an object.
     #[inline]
-    pub(super) fn open_bracket(&mut self, is_object: bool) {
-        if self.depth == 0 && !is_object {
-            self.base_depth = 1;
-        } else if is_object && self.depth == self.base_depth && !self.has_ended {
+    pub(super) fn open_object(&mut self) {
+        if self.depth == self.base_depth && !self.has_ended {
             self.object_bounds.0 = self.bracket;
         }
         self.depth += 1;
     }
 
-    /// Handles a closing bracket and ends the object if it is the object's own.
+    /// Handles the opening bracket of an array.
+    #[inline]
+    pub(super) fn open_array(&mut self) {
+        if self.depth == 0 {
+            self.base_depth = 1;
+        }
+        self.depth += 1;
+    }
+
+    /// Handles a closing bracket, after `depth` was lowered, and ends the object if it is the object's own.
     pub(super) fn close_bracket(&mut self) {
         if self.depth == self.base_depth + 1 {
-            // The assessment is closed after all.
+            // This bracket closes the assessment after all.
             self.is_shifted = false;
         }
         if self.depth == self.base_depth && self.depth > 0 && !self.has_ended {
@@ -170,7 +184,9 @@ impl AnswerObject {
         }
     }
 
-    /// Handles a key at this level. Returns true if it makes the object an answer.
+    /// Handles a key at this level; level 1 is that of the answer's fields. `is_sent` is set once text of a
+    /// message has been emitted, `is_role` if the key is one of the roles. Returns true if the key makes the
+    /// object an answer.
     pub(super) fn push_key(
         &mut self,
         text: &str,

@@ -16,7 +16,7 @@ use super::object::AnswerObject;
 use super::prose::{AnswerProse, ProseExtents};
 use super::rules;
 use super::shapes::{self, ValuePlace};
-use crate::dialect::draft::{LeadingThink, ReasoningRules};
+use crate::dialect::draft::{LeadingDraft, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
@@ -34,6 +34,7 @@ use crate::span::Place;
 
 /// Reader of one `ai_say` reply.
 pub(super) struct AiSayReader {
+    /// Extents of the text around the answer.
     pub(super) prose_extents: ProseExtents,
     /// Set once something that looks like an answer has begun.
     pub(super) has_begun: bool,
@@ -41,7 +42,9 @@ pub(super) struct AiSayReader {
     /// Start of an object that was truncated before it could be recognized as an answer.
     pub(super) truncated_object: Option<Place>,
     pub(super) message: AnswerMessage,
+    /// The current value.
     pub(super) object: AnswerObject,
+    /// Builder of the current value.
     builder: ValueBuilder,
     /// The answer; until a message is emitted, the first object that looks like one.
     pub(super) answer: Option<ParsedAnswer>,
@@ -50,6 +53,7 @@ pub(super) struct AiSayReader {
     /// Text after the answer, which becomes an aside if a closing mark shows that it was reasoning. `None` if
     /// it exceeds the hold limit or is not only text.
     pub(super) text_after: Option<String>,
+    /// Text right before a mark after the answer.
     pub(super) mark_context: MarkContext,
     /// A mark after the answer that is undecided until more text follows.
     pending_mark: Option<PendingMark>,
@@ -66,11 +70,12 @@ pub(super) struct AiSayReader {
     answer_keys: &'static [&'static str],
 }
 
-/// Depth to which places of keys are recorded: a key around the answer, a field, and the keys nested in it.
+/// Depth to which places of keys are recorded: a key around the answer, a field, and three levels of keys in
+/// it.
 const PLACE_DEPTH: usize = 5;
 
 impl JsonStructure for AiSayReader {
-    const REASONING_RULES: ReasoningRules = rules::REASONING;
+    const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (rules::LIMIT_EXCEEDED, "more text before the answer than `limits.hold`", "given as the message");
 
@@ -78,8 +83,8 @@ impl JsonStructure for AiSayReader {
         JsonReader::new_chat(limits).with_sought_keys(&ANSWER_FIELDS)
     }
 
-    fn start_at(&mut self, place: Place, leading_think: &LeadingThink) {
-        self.thoughts.set_structure_in_thought(leading_think.is_reply_in_draft());
+    fn start_at(&mut self, place: Place, leading_draft: &LeadingDraft) {
+        self.thoughts.set_structure_in_thought(leading_draft.is_reply_in_draft());
         self.prose_extents.start_at(place);
     }
 
@@ -98,7 +103,7 @@ impl JsonStructure for AiSayReader {
             return;
         }
         if self.hold_mark(event) || self.thoughts.handle_event(event, self.has_begun, preface, out) {
-            return self.on_thought(event, out);
+            return self.handle_thought_event(event, out);
         }
         if let JsonEvent::Key { text, depth, place } = event
             && !self.object.has_ended
@@ -144,11 +149,11 @@ impl JsonStructure for AiSayReader {
 
     fn held_bytes(&self) -> usize {
         let after_bytes = self.text_after.as_ref().map_or(0, String::len);
-        // Before an answer has begun all text is held back anyway.
+        // Before an answer has begun, the preface holds and counts all text.
         let object_bytes = if self.has_begun { self.object.held_bytes } else { 0 };
-        // The text after an answer is already counted.
-        let prose = if self.has_begun && !self.message.is_sent() { self.prose.held_bytes() } else { 0 };
-        self.message.held_bytes() + self.thoughts.held_bytes() + after_bytes.max(prose) + object_bytes
+        // The prose includes the text after the answer, so only the larger of the two counts.
+        let prose_bytes = if self.has_begun && !self.message.is_sent() { self.prose.held_bytes() } else { 0 };
+        self.message.held_bytes() + self.thoughts.held_bytes() + after_bytes.max(prose_bytes) + object_bytes
     }
 }
 
@@ -157,7 +162,7 @@ impl AiSayReader {
         AiSayReader {
             prose_extents: ProseExtents::default(),
             has_begun: false,
-            thoughts: Thoughts::new(rules::REASONING, &options.limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, &options.limits),
             truncated_object: None,
             message: AnswerMessage::new(options.limits.hold),
             object: AnswerObject::default(),
@@ -177,6 +182,7 @@ impl AiSayReader {
         }
     }
 
+    /// Returns true once text of a message has been emitted.
     pub(super) fn is_sent(&self) -> bool {
         self.message.is_sent()
     }
@@ -198,10 +204,10 @@ impl AiSayReader {
                 self.pending_reports.clear();
                 self.message.forget_lost_keys();
             }
-            JsonEvent::ObjectStart => object.open_bracket(true),
+            JsonEvent::ObjectStart => object.open_object(),
             JsonEvent::ArrayStart => {
                 object.begin_list();
-                object.open_bracket(false);
+                object.open_array();
             }
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 object.depth = object.depth.saturating_sub(1);
@@ -214,9 +220,9 @@ impl AiSayReader {
                 }
             }
             JsonEvent::Key { text, depth, place } if !object.has_ended => {
-                let role = self.roles.iter().any(|role| role == text);
+                let is_role = self.roles.iter().any(|role| role == text);
                 let level = depth.saturating_sub(object.field_depth());
-                let is_answer_key = object.push_key(text, level, *place, self.message.is_sent(), role);
+                let is_answer_key = object.push_key(text, level, *place, self.message.is_sent(), is_role);
                 if is_answer_key || (level == 1 && !object.is_recognized && self.answer_keys.contains(text)) {
                     self.recognize_answer(out);
                 }
@@ -272,6 +278,7 @@ impl AiSayReader {
         self.push_outside(text);
     }
 
+    /// Passes text outside the objects to everything that depends on it.
     fn push_outside(&mut self, text: &str) {
         if self.examples.push(text) {
             self.mark_example();
@@ -284,7 +291,7 @@ impl AiSayReader {
         }
     }
 
-    /// Marks the answer before this place as an example.
+    /// Marks the answer that precedes the current text as an example.
     pub(super) fn mark_example(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.is_example = true;
@@ -313,11 +320,11 @@ impl AiSayReader {
             self.resolve_mark(MarkMeaning::EndOfReasoning, preface, out);
             return false;
         };
-        let (read, meaning) = mark.push(text);
+        let (read_len, meaning) = mark.push(text);
         if meaning != MarkMeaning::Undecided {
             self.resolve_mark(meaning, preface, out);
-            if read < text.len() {
-                self.push_text(&text[read..]);
+            if read_len < text.len() {
+                self.push_text(&text[read_len..]);
             }
         }
         true
@@ -337,7 +344,7 @@ impl AiSayReader {
             let mark = ThoughtMark { text: &mark.text, place: mark.place };
             let end = JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened);
             self.thoughts.handle_event(&end, self.has_begun, preface, out);
-            self.on_thought(&end, out);
+            self.handle_thought_event(&end, out);
         }
         if !mark.text_after.is_empty() {
             self.push_text(&mark.text_after);
@@ -345,7 +352,7 @@ impl AiSayReader {
     }
 
     /// Handles the start or end of a thought outside the objects.
-    fn on_thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+    fn handle_thought_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             _ if self.pending_mark.is_some() => {}
             JsonEvent::ThoughtStart(mark) => self.prose_extents.end_prose(mark.place.offset),
@@ -384,13 +391,12 @@ impl AiSayReader {
     /// Marks the current object as an answer.
     fn recognize_answer(&mut self, out: &mut dyn IntentSink) {
         self.object.is_recognized = true;
-        let first = !std::mem::replace(&mut self.has_begun, true);
-        // The text before it ends here.
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
         self.prose_extents.end_prose(self.object.place.offset);
         if self.object.is_late {
             return;
         }
-        if first {
+        if is_first {
             self.begin_answer(self.object.place, self.object.origin, out);
         }
         self.pending_reports.drain(..).for_each(|report| out.report(report));
@@ -425,12 +431,13 @@ impl AiSayReader {
         }
     }
 
+    /// Begins a string, which may be a text of `response`.
     fn begin_string(&mut self) {
         let object = &mut self.object;
         if !object.is_recognized || object.is_late || object.has_ended || object.top_key != "response" {
             return;
         }
-        let list = object.list_place();
+        let list_place = object.list_place();
         let position = match object.depth.saturating_sub(object.field_depth()) {
             1 => TextPosition::WholeResponse,
             2 if self.roles.contains(&object.response_key)
@@ -446,12 +453,12 @@ impl AiSayReader {
                 return;
             }
             // The type of a list item, beside its text.
-            _ if list.is_some() && object.last_key == "type" => return,
+            _ if list_place.is_some() && object.last_key == "type" => return,
             _ => TextPosition::for_key(&object.last_key),
         };
         object.is_response_text = true;
         // Texts of one list belong together.
-        self.message.begin_in_list(list, position, object.key_place);
+        self.message.begin_in_list(list_place, position, object.key_place);
         if position == TextPosition::WholeResponse {
             object.response_key.clear();
         }

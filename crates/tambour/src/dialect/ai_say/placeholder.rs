@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The placeholders, each with true if dots follow it.
+/// The placeholders; the flag is set if dots follow the text.
 const PLACEHOLDERS: [(&str, bool); 9] = [
     // Dots only.
     ("", true),
@@ -63,11 +63,12 @@ const MAX_HOLLOW: usize = 4 << 10;
 /// arrives.
 pub(super) fn may_become_placeholder(text: &str) -> bool {
     placeholders().any(|(start, end)| match text.strip_prefix(start) {
-        Some(rest) => end.starts_with(rest),
+        Some(end_start) => end.starts_with(end_start),
         None => start.starts_with(text),
     })
 }
 
+/// Returns all spellings of the placeholders, each as its text and the dots after it.
 fn placeholders() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLACEHOLDERS.iter().flat_map(|(start, has_dots)| {
         let endings = if *has_dots { &DOTS[..] } else { &[""] };

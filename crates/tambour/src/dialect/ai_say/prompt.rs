@@ -14,11 +14,11 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         Language::Zh => ZH,
         Language::En => EN,
     };
-    let (role, default) = (super::role(options), super::default_role(options));
-    if role != default {
+    let (role, default_role) = (super::role(options), super::default_role(options));
+    if role != default_role {
         let quote_role = |role: &str| Value::from(role).to_string();
         for text in [&mut prompt.example, &mut prompt.rules] {
-            *text = Cow::Owned(text.replace(&quote_role(default), &quote_role(&role)));
+            *text = Cow::Owned(text.replace(&quote_role(default_role), &quote_role(&role)));
         }
     }
     prompt

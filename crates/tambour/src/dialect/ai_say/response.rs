@@ -11,15 +11,17 @@ use crate::repair::json::{Extent, MemberPlace};
 
 /// Members of one `response`, and the position of its message.
 pub(super) struct ResponseMembers<'a> {
+    /// Places of the answer's fields.
     pub(super) places: &'a FieldExtents,
     pub(super) message: &'a AnswerMessage,
+    /// Keys of the message, preferred first.
     pub(super) roles: &'a [String],
     /// Set if the reader added the end of the answer.
     pub(super) is_truncated: bool,
 }
 
 impl ResponseMembers<'_> {
-    /// Reports the members under `name` that are not the message.
+    /// Reports the members of the response, which has this name and value, that are not the message.
     pub(super) fn report(&self, name: &str, value: &Value, reports: &mut Vec<FindingReport>) {
         let responses: Vec<&MemberPlace> = self
             .places
@@ -69,18 +71,19 @@ impl ResponseMembers<'_> {
         if kind == MessageKeyKind::RoleOrResponse {
             return;
         }
-        let first = self.places.members_within(response).find(|member| member.contains(at.offset));
-        // If the role key is nested in another key, that key is not used either.
-        let sent_member = sent_member.filter(|key| first.is_none_or(|first| first.extent.0 == key.extent.0));
+        let outermost = self.places.members_within(response).find(|member| member.contains(at.offset));
+        // A role key nested in another key does not count as one.
+        let sent_member =
+            sent_member.filter(|key| outermost.is_none_or(|outermost| outermost.extent.0 == key.extent.0));
         if let Some(key) = sent_member {
             let report = FindingReport::new(rules::FIELD_TYPE, at, key.extent.1, "the message is a list");
             return reports.push(report.with_repair("its texts are taken"));
         }
         let message = "the message is under a key other than the role";
         let key = self.places.innermost_at(at.offset).filter(|key| key.extent.0 == at);
-        let (start, end, repair) = match (first, key) {
-            (Some(first), Some(key)) => {
-                (first.extent.0, key.key_end, "left out: its text is taken as the message")
+        let (start, end, repair) = match (outermost, key) {
+            (Some(outermost), Some(key)) => {
+                (outermost.extent.0, key.key_end, "left out: its text is taken as the message")
             }
             // The text has no key of its own, or its key's place was not recorded.
             (Some(MemberPlace { extent, .. }), _) => {
@@ -91,7 +94,10 @@ impl ResponseMembers<'_> {
         reports.push(FindingReport::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).with_repair(repair));
     }
 
+    /// Reports each member of the response that neither is nor contains the message, nor is part of a
+    /// reported one.
     fn report_members(&self, response: &MemberPlace, value: &Value, reports: &mut Vec<FindingReport>) {
+        // Offset after the last member that was handled with everything in it.
         let mut covered_end = 0;
         for member in self.places.members_within(response) {
             let (at, end) = member.extent;
@@ -119,8 +125,8 @@ impl ResponseMembers<'_> {
         }
     }
 
-    /// Returns true if nothing is left out: a message without text, or a partial key at the point of
-    /// truncation.
+    /// Returns true if leaving the member out loses nothing: a role without text, or a partial role key at
+    /// the point of truncation.
     fn is_ignorable(&self, member: &MemberPlace, value: Option<&Value>) -> bool {
         match value {
             None | Some(Value::String(_) | Value::Null) if self.roles.contains(&member.key) => {
@@ -133,7 +139,7 @@ impl ResponseMembers<'_> {
         }
     }
 
-    /// Reports texts that share a member with the message and have no place of their own.
+    /// Reports lost texts that share a member with the message, at that member; each member once.
     fn report_lost(&self, reports: &mut Vec<FindingReport>) {
         let mut last: Option<Extent> = None;
         for at in self.message.lost_keys() {

@@ -17,7 +17,7 @@ use crate::span::Place;
 pub(super) fn parse_object(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
     let found = find(text, limits);
     let body = text.trim();
-    let start = body.as_ptr() as usize - text.as_ptr() as usize;
+    let start = text.len() - text.trim_start().len();
     let is_whole = found.span.start == start && found.span.end == start + body.len();
     match found.value {
         Some(Value::Object(map)) if is_whole && found.candidate_count == 1 && !found.is_auto_closed => {
@@ -27,7 +27,7 @@ pub(super) fn parse_object(text: &str, limits: &Limits) -> Option<Map<String, Va
     }
 }
 
-/// Returns the answer in an object with a single key, as an object or as a string.
+/// Returns the answer that is the value of an object's only key, as an object or as a string.
 pub(super) fn unwrap_answer(object: &Map<String, Value>, limits: &Limits) -> Option<Map<String, Value>> {
     let mut values = object.values();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -44,7 +44,7 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
     ANSWER_FIELDS.iter().any(|name| *name != "exit_reason" && object.contains_key(*name))
 }
 
-/// Returns the key of the answer's response: `response`, or the only other candidate.
+/// Returns the key of the answer's response: `response`, or the only key that can be another name of it.
 pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
     let response = answer.get("response");
     if response.is_some_and(|response| !is_empty(response)) {
@@ -53,15 +53,15 @@ pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[Str
     let is_response = |name: &&str| {
         let value = answer.get(*name);
         matches!(value, Some(Value::String(_) | Value::Object(_)))
-            || value.is_some_and(|v| text_in(v).is_some())
+            || value.is_some_and(|value| text_in(value).is_some())
     };
     // The message itself may be beside the assessment.
     let keys = || answer.keys().map(String::as_str).filter(is_response);
-    let only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
+    let take_only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
         (name, None) => name,
         _ => None,
     };
-    let role = roles.iter().find_map(|role| keys().find(|key| key == role));
+    let role_key = roles.iter().find_map(|role| keys().find(|key| key == role));
     let holds_assessment = |key: &str| answer.get(key).is_some_and(contains_assessment);
     let aliases = || keys().filter(|key| RESPONSE_ALIASES.contains(key) && !holds_assessment(key));
     let message_keys = || {
@@ -69,15 +69,16 @@ pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[Str
             !ANSWER_FIELDS.contains(key) && names::is_message_key(key) && !holds_assessment(key)
         })
     };
-    let name = match (role, aliases().next()) {
-        (Some(role), _) => Some(role),
-        (None, Some(_)) => only(&mut aliases()),
-        (None, None) => only(&mut message_keys()),
+    let name = match (role_key, aliases().next()) {
+        (Some(role_key), _) => Some(role_key),
+        (None, Some(_)) => take_only(&mut aliases()),
+        (None, None) => take_only(&mut message_keys()),
     };
     name.or_else(|| response.filter(|response| !response.is_null()).map(|_| "response"))
 }
 
-/// Finds the first object with an assessment anywhere inside a text that is JSON.
+/// Finds the first object with an assessment anywhere inside the JSON value of a text; its keys get the names
+/// of the fields they stand for.
 pub(super) fn find_nested_answer(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
     if !text.contains(['{', '｛']) {
         return None;
@@ -99,8 +100,8 @@ pub(super) fn find_nested_answer(text: &str, limits: &Limits) -> Option<Map<Stri
     Some(answer)
 }
 
-/// Recognizes a reply that is only an object with a message, besides a role name, numbers and flags. Returns
-/// the message's key and the object.
+/// Recognizes a reply that is one object whose only text is a message, apart from the speaker's name under
+/// `role`. Returns the message's key and the object.
 pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String, Map<String, Value>)> {
     let object = parse_object(text, limits)?;
     let mut other_members = object.iter().filter(|(key, value)| {
@@ -116,8 +117,8 @@ pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String,
     }
 }
 
-/// Returns true if the object has an assessment, or fields of one; under other names only if it is an object
-/// or there is a message beside it.
+/// Returns true if the object has an assessment or fields of one. A key that only resembles these counts if
+/// its value is an object or a message is beside it.
 fn has_assessment(fields: &Map<String, Value>) -> bool {
     let is_known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
     let is_named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();
@@ -172,12 +173,12 @@ pub(super) struct ResponseReader<'a> {
 #[derive(Clone)]
 pub(super) struct ValuePlace<'a> {
     key_place: Place,
-    /// The member that contains the value, if known, and the object in it.
+    /// The member that contains the value, if known, and the number of the object in it.
     member: Option<(&'a FieldExtents, &'a MemberPlace, Option<usize>)>,
 }
 
 impl<'a> ValuePlace<'a> {
-    /// Returns the place of all of the value under the key at `at`.
+    /// Creates a place for a value and everything in it, of which only the place of its key is known.
     pub(super) fn new(key_place: Place) -> ValuePlace<'a> {
         ValuePlace { key_place, member: None }
     }
@@ -198,6 +199,7 @@ impl<'a> ValuePlace<'a> {
         }
     }
 
+    /// Returns the place of the value's key.
     pub(super) fn place(&self) -> Place {
         self.key_place
     }
@@ -211,14 +213,13 @@ impl<'a> ValuePlace<'a> {
         })
     }
 
-    /// Returns the places of the objects in the list and in nested lists, if recorded.
+    /// Returns the places of the objects in the value, a list, and in lists nested in it, if recorded.
     fn items(&self) -> impl Iterator<Item = ValuePlace<'a>> + use<'a> {
         let key_place = self.key_place;
         self.member.into_iter().flat_map(move |(extents, member, _)| {
-            extents.objects(member).map(move |object| {
-                let inner = Some((extents, member, Some(object)));
-                ValuePlace { key_place, member: inner }
-            })
+            extents
+                .objects(member)
+                .map(move |object| ValuePlace { key_place, member: Some((extents, member, Some(object))) })
         })
     }
 }
@@ -227,11 +228,11 @@ impl<'a> ResponseReader<'a> {
     /// Takes the message out of `response`. Returns true if it is a placeholder of the instructions.
     pub(super) fn read_message(&mut self, response: &'a Value, out: &mut dyn IntentSink) -> bool {
         let place = self.place.clone();
-        let placeholder = match response {
+        let is_placeholder = match response {
             Value::String(text) => {
                 let outcome = self.read_string(text, TextPosition::WholeResponse, &place, out);
                 if let StringOutcome::PossibleObject(text) = &outcome {
-                    // The string contains another object of roles as a string.
+                    // The string may be an object of roles once more.
                     match parse_object(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
                         Some(map) => {
                             let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);
@@ -246,14 +247,14 @@ impl<'a> ResponseReader<'a> {
             }
             Value::Object(map) => {
                 let role = self.roles.iter().find(|role| map.get(*role).is_some_and(Value::is_string));
-                let mut placeholder = false;
+                let mut is_placeholder = false;
                 if let Some((role, Value::String(text))) = role.and_then(|role| map.get_key_value(role)) {
                     let outcome = self.read_string(text, TextPosition::Role, &place.field(role), out);
-                    placeholder = outcome == StringOutcome::Placeholder;
+                    is_placeholder = outcome == StringOutcome::Placeholder;
                 }
                 let other_members = map.iter().filter(|(key, _)| Some(*key) != role);
                 other_members.for_each(|(key, value)| self.read_value(key, value, &place.field(key), out));
-                placeholder
+                is_placeholder
             }
             value => {
                 self.read_value("", value, &place, out);
@@ -261,10 +262,10 @@ impl<'a> ResponseReader<'a> {
             }
         };
         self.message.close(out);
-        placeholder
+        is_placeholder
     }
 
-    /// Reads texts under `key`, or in a list there, which is not the role key.
+    /// Reads the texts of the value under `key`, which is not the role key.
     fn read_value(&mut self, key: &str, value: &'a Value, place: &ValuePlace<'a>, out: &mut dyn IntentSink) {
         match value {
             Value::String(text) => {
@@ -299,6 +300,7 @@ impl<'a> ResponseReader<'a> {
         }
     }
 
+    /// Reads a complete string as if it had just arrived.
     fn read_string(
         &mut self,
         text: &str,

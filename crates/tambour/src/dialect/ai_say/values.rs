@@ -30,14 +30,14 @@ impl AiSayReader {
             self.mark_draft();
             self.report_extra_answer(at, end_offset, out);
         }
-        // Counts of items before and after the answer in a list.
-        let mut items = (0, 0);
+        // Numbers of items before and after the answer in a list.
+        let mut item_counts = (0, 0);
         let value = match value {
             Value::Array(list) => {
                 let length = list.len();
                 let mut list = list.into_iter().enumerate();
                 let found = list.find(|(_, value)| value.is_object());
-                items = found.as_ref().map_or(items, |(at, _)| (*at, length - at - 1));
+                item_counts = found.as_ref().map_or(item_counts, |(index, _)| (*index, length - index - 1));
                 found.map(|(_, value)| value)
             }
             value => Some(value),
@@ -54,7 +54,7 @@ impl AiSayReader {
             value = self.unwrap_answer(value, &mut places, out);
         }
         if !self.object.is_recognized || self.object.is_late {
-            // An object that is not an answer is used only as prose.
+            // An object that is not an answer, or a second one, is used as prose at most.
             self.examples.discard_object();
             if !std::mem::take(&mut self.object).is_recognized {
                 self.prose_extents.mark_prose(at);
@@ -64,7 +64,7 @@ impl AiSayReader {
             return;
         }
         if self.object.base_depth > 0 {
-            self.report_array(items, end_offset, out);
+            self.report_array(item_counts, end_offset, out);
         }
         let mut value = value.unwrap_or_else(|| {
             let message = "the answer has more text or values than `limits.value` and `limits.items`";
@@ -73,8 +73,12 @@ impl AiSayReader {
             Map::new()
         });
         for duplicate in &duplicates {
-            let is_sent = self.object.duplicate_keys.contains(&duplicate.second.0.offset);
-            out.report(if is_sent { duplicate.report_first_kept() } else { duplicate.report_last_kept() });
+            let is_first_sent = self.object.duplicate_keys.contains(&duplicate.second.0.offset);
+            out.report(if is_first_sent {
+                duplicate.report_first_kept()
+            } else {
+                duplicate.report_last_kept()
+            });
         }
         places.add_duplicates(&duplicates, &self.object.duplicate_keys);
         self.normalize_fields(&mut value, &mut places, end.is_auto_closed, out);
@@ -111,15 +115,21 @@ impl AiSayReader {
         self.keep_answer(answer, out);
     }
 
-    /// Reports an answer that is an item of an array.
-    fn report_array(&self, (before, after): (usize, usize), end: usize, out: &mut dyn IntentSink) {
+    /// Reports an answer that is an item of an array, and the other items, given their numbers before and
+    /// after it.
+    fn report_array(
+        &self,
+        (count_before, count_after): (usize, usize),
+        end: usize,
+        out: &mut dyn IntentSink,
+    ) {
         let (at, (first, last)) = (self.object.place, self.object.object_bounds);
         let report = |at, end, message| FindingReport::new(rules::ANSWER_IN_ARRAY, at, end, message);
         out.report(report(at, end, "the answer is an item of an array").with_repair("read alone"));
-        if before > 0 {
+        if count_before > 0 {
             out.report(report(at, first.offset, "items before the answer").with_repair("left out"));
         }
-        if after > 0 {
+        if count_after > 0 {
             out.report(report(last, end, "items after the answer").with_repair("left out"));
         }
     }
@@ -142,7 +152,7 @@ impl AiSayReader {
         places.get(&["response"]).is_some_and(|member| response_members.has_message(member))
     }
 
-    /// Keeps the value as the answer, or keeps the one before it.
+    /// Keeps either this answer or the one before it, and reports the other.
     fn keep_answer(&mut self, answer: ParsedAnswer, out: &mut dyn IntentSink) {
         self.mark_draft();
         self.text_after = Some(String::new());
@@ -154,8 +164,8 @@ impl AiSayReader {
         }
     }
 
-    /// Notes that another answer has come: an answer that a closing mark followed was a draft and does not
-    /// act.
+    /// Turns the earlier answer into a draft, which does not act, if a closing mark followed it: another
+    /// answer has arrived.
     pub(super) fn mark_draft(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.is_thought |= answer.is_doubtful;
@@ -186,7 +196,7 @@ impl AiSayReader {
         let message = "the answer is inside another object";
         let report = FindingReport::new(rules::ANSWER_WRAPPED, at, extents.wrapper_key_end(), message);
         out.report(report.with_repair("left out: only the answer inside it is read"));
-        // A response nested in an unclosed assessment is the response all the same.
+        // A response nested in an unclosed assessment still is the response.
         let lifted_response = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
         let (response, path) = match inner.get("response") {
             Some(response) => (Some(response), ["response"].as_slice()),
@@ -226,7 +236,7 @@ impl AiSayReader {
         Some((name.to_owned(), response))
     }
 
-    /// Reports fields with other spellings, whose values are already under their own names, and moves
+    /// Reports fields with other spellings, whose values are already under the right names, and moves
     /// fields of the answer out of an assessment that was not closed before them.
     fn normalize_fields(
         &self,
@@ -328,6 +338,7 @@ impl AiSayReader {
         self.text_after = None;
         self.prose_extents.end_line();
         let mut reports = Vec::new();
+        // Message and repair of the findings on the remaining prose.
         let mut prose_report = ("text beside the answer", "left out");
         let Some(parsed) = self.answer.take() else { return RoundAnswer::default() };
         let mut round_answer = fields::read_answer(&parsed, &self.limits, &mut reports);
@@ -388,7 +399,8 @@ impl AiSayReader {
     }
 }
 
-/// Returns true if a truncated object could have become an answer: it has at most the start of one key.
+/// Returns true if a truncated object could still have become an answer: at most the start of one key was
+/// read.
 fn may_become_answer(object: &Map<String, Value>) -> bool {
     let is_name_prefix = |key: &String| ANSWER_FIELDS.iter().any(|name| name.starts_with(key.as_str()));
     object.len() < 2 && object.iter().all(|(key, value)| is_name_prefix(key) && value.is_null())

@@ -1,4 +1,4 @@
-//! Form a model should use: an answer written from events, and its JSON Schema.
+//! Canonical form of a reply: an answer written from events, and its JSON Schema.
 
 use std::io::Write;
 
@@ -19,10 +19,10 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
         _ => None,
     });
     if let Some(decision) = decision {
-        let (source, assessment) = (&decision.assessment, &mut round_answer.assessment);
-        assessment.understanding_level = source["understanding_level"].as_f64().unwrap_or_default();
-        assessment.has_questions = source["has_questions"].as_bool().unwrap_or(true);
-        assessment.expressed_understanding = source["expressed_understanding"].as_bool().unwrap_or(false);
+        let (judged, assessment) = (&decision.assessment, &mut round_answer.assessment);
+        assessment.understanding_level = judged["understanding_level"].as_f64().unwrap_or_default();
+        assessment.has_questions = judged["has_questions"].as_bool().unwrap_or(true);
+        assessment.expressed_understanding = judged["expressed_understanding"].as_bool().unwrap_or(false);
         round_answer.should_exit = !decision.unmet.iter().any(|condition| condition == "should_exit");
         if decision.decision_source == DecisionSource::LlmSuggestion {
             round_answer.exit_reason.clone_from(&decision.reason);
@@ -31,36 +31,36 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     write_answer(&round_answer, &super::role(&Options::default()), events)
 }
 
-/// Writes an answer with the message of `events`.
+/// Writes an answer; its message is the answer text in `events`, under the key `role`.
 pub(super) fn write_answer(round_answer: &RoundAnswer, role: &str, events: &[Event<'_>]) -> String {
-    let message = events.iter().filter_map(|event| match event {
+    let message_pieces = events.iter().filter_map(|event| match event {
         Event::FinalDelta { text } => Some(&**text),
         _ => None,
     });
-    let text = |text: &str| Value::from(text).to_string();
+    let json_string = |text: &str| Value::from(text).to_string();
     let mut assessment = round_answer.assessment.to_value();
     assessment["reasoning"] = round_answer.assessment.reasoning.as_str().into();
-    let mut out = Vec::with_capacity(512 + message.clone().map(str::len).sum::<usize>());
+    let mut out = Vec::with_capacity(512 + message_pieces.clone().map(str::len).sum::<usize>());
     out.extend_from_slice(b"{\n  \"assessment\": {\n");
     let fields = assessment.as_object().into_iter().flatten();
-    for (number, (name, value)) in fields.enumerate() {
-        let comma = if number == 0 { "" } else { ",\n" };
-        // Writing to a `Vec` never fails.
-        let _ = write!(out, "{comma}    {}: {value}", text(name));
+    for (index, (name, value)) in fields.enumerate() {
+        let comma = if index == 0 { "" } else { ",\n" };
+        // Writing to a `Vec` never fails, here and below.
+        let _ = write!(out, "{comma}    {}: {value}", json_string(name));
     }
-    let _ = write!(out, "\n  }},\n  \"response\": {{\n    {}: ", text(role));
-    TextPieces(message).write(&mut out);
+    let _ = write!(out, "\n  }},\n  \"response\": {{\n    {}: ", json_string(role));
+    TextPieces(message_pieces).write(&mut out);
     let _ = write!(
         out,
         "\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
         round_answer.should_exit,
-        text(&round_answer.exit_reason)
+        json_string(&round_answer.exit_reason)
     );
     value_text::utf8_string(out)
 }
 
-/// Returns the JSON Schema (draft 2020-12) of the answer with the configured role key, for constrained decoding and
-/// editors.
+/// Returns the JSON Schema (draft 2020-12) of the answer with the configured role key, for constrained
+/// decoding and editors.
 pub(super) fn schema(options: &Options) -> Value {
     let role = &super::role(options);
     json!({

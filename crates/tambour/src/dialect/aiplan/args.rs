@@ -17,7 +17,7 @@ pub(super) fn is_args_name(key: &str) -> bool {
 }
 
 /// Moves the name and arguments of a call to their proper keys if they are under other names, the proper keys
-/// are absent and nothing else can be meant. Returns a description of the change.
+/// are absent and no other key can be a name of them. Returns a description of the change.
 pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     if call.contains_key("args") {
         return None;
@@ -31,7 +31,8 @@ pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     Some(format!("`{key}` is used instead of `args`"))
 }
 
-/// Reads OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
+/// Moves the name and arguments out of OpenAI's shape: `{"type": "function", "function": {"name": "...",
+/// "arguments": "{...}"}}`. Returns a description of the change.
 fn unwrap_function(call: &mut Map<String, Value>) -> Option<String> {
     let function = call
         .get("function")?
@@ -61,7 +62,7 @@ fn is_args(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a field other than `args` may hold the arguments that are missing; empty ones do not
+/// Returns true if the value of a field other than `args` may be the missing arguments; empty ones do not
 /// count.
 pub(super) fn holds_misplaced_args(value: &Value) -> bool {
     match value {
@@ -73,33 +74,36 @@ pub(super) fn holds_misplaced_args(value: &Value) -> bool {
 
 /// Result of reading arguments that are written as a string.
 pub(super) enum DecodedArgs {
+    /// The arguments, and the duplicate keys in them.
     Object(Value, Vec<DuplicateKey>),
     /// The string has no object, or is not JSON.
     NoObject,
-    /// The string has an object with a value that may not be the one meant.
+    /// The string has an object with a value that may not be the one that was meant: the doubt, and its
+    /// description.
     Doubtful(Doubt, String),
     /// The string has an object that is unusable, for this reason.
     Unusable(String),
 }
 
-/// Reads arguments written as a string. `budget` is what remains of `limits.value` and `limits.items`.
+/// Reads arguments written as a string. `budget` holds the bytes and the values that strings of the plan may
+/// still have (`limits.value`, `limits.items`), and is reduced.
 pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usize)) -> DecodedArgs {
-    let mut inner = ArgsSink {
+    let mut sink = ArgsSink {
         builder: ValueBuilder::with_limits(budget.0, budget.1),
         value: None,
         fault: None,
         has_rounded: false,
     };
     let mut reader = JsonReader::new_document(limits);
-    reader.push(text, &mut inner);
-    reader.finish(&mut inner);
-    let (bytes, items) = inner.builder.size();
+    reader.push(text, &mut sink);
+    reader.finish(&mut sink);
+    let (bytes, items) = sink.builder.size();
     *budget = (budget.0 - bytes.min(budget.0), budget.1 - items.min(budget.1));
-    if inner.builder.is_over_limit() {
+    if sink.builder.is_over_limit() {
         *budget = (0, 0);
         return DecodedArgs::Unusable("more text or more values than the limits allow".to_owned());
     }
-    match (inner.fault, inner.value) {
+    match (sink.fault, sink.value) {
         (Some(fault), _) if fault.rule.code == json_rules::LIMIT_EXCEEDED.code => {
             DecodedArgs::Unusable(fault.message)
         }
@@ -107,7 +111,7 @@ pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usiz
             DecodedArgs::Doubtful(doubt, message)
         }
         (None, Some((value @ Value::Object(_), duplicates))) => {
-            if inner.has_rounded {
+            if sink.has_rounded {
                 return DecodedArgs::Doubtful(
                     Doubt::InexactNumber,
                     "a number with more digits than can be kept".to_owned(),

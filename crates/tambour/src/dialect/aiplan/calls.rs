@@ -37,16 +37,16 @@ impl PlanCheck<'_> {
         let mut indices = 0..;
         calls.retain_mut(|call| {
             let index = indices.next().unwrap_or_default();
-            let before = self.reports.len();
-            let valid = std::mem::replace(&mut self.is_valid, true);
+            let report_count = self.reports.len();
+            let was_valid = std::mem::replace(&mut self.is_valid, true);
             self.check_call(index, call, mode);
             valid_count += usize::from(self.is_valid);
             if drops_invalid && !self.is_valid {
-                self.drop_call(index, before);
-                self.is_valid = valid;
+                self.drop_call(index, report_count);
+                self.is_valid = was_valid;
                 return false;
             }
-            self.is_valid &= valid;
+            self.is_valid &= was_valid;
             true
         });
         let is_empty = calls.is_empty();
@@ -54,8 +54,8 @@ impl PlanCheck<'_> {
         if let Some(mode) = mode {
             if is_forbidden {
                 let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
-                let found = FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message);
-                self.report_fault(found.with_row(mode.spec_rows.1));
+                let report = FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message);
+                self.report_fault(report.with_row(mode.spec_rows.1));
             } else if mode.calls == CallRequirement::Required && is_empty {
                 let message = format!("`/tool_calls` is empty in a {} plan", mode.name);
                 self.report_fault(FindingReport::new(rules::CALLS_EMPTY, place, end, message));
@@ -64,20 +64,22 @@ impl PlanCheck<'_> {
         Some(valid_count)
     }
 
-    /// Turns the faults of a call into a finding that it was left out.
-    fn drop_call(&mut self, index: usize, before: usize) {
-        for report in &mut self.reports[before..] {
+    /// Reports that a call is left out, and turns its faults, the findings from `first_report` on, into
+    /// repaired ones.
+    fn drop_call(&mut self, index: usize, first_report: usize) {
+        for report in &mut self.reports[first_report..] {
             report.repair = Some("the call is left out".to_owned());
         }
         let (place, end) = self.places.call_extent(index);
         let message = format!("`/tool_calls/{index}` is not valid");
-        let found = FindingReport::new(rules::CALL_DROPPED, place, end, message);
-        self.reports.push(found.with_repair("left out; the other calls are kept"));
+        let report = FindingReport::new(rules::CALL_DROPPED, place, end, message);
+        self.reports.push(report.with_repair("left out; the other calls are kept"));
     }
 
     /// Checks one call; any fault makes the plan invalid (P-028).
     fn check_call(&mut self, index: usize, call: &mut Value, mode: Option<&PlanMode>) {
         let (place, end) = self.places.call_extent(index);
+        // JSON Pointer of the call in the plan.
         let at = format_args!("/tool_calls/{index}");
         let fault = |message: String| FindingReport::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
@@ -88,14 +90,14 @@ impl PlanCheck<'_> {
             let message = format!("`{at}`: {}", doubt.message);
             return self.report_fault(doubt_report(doubt.doubt, (place, end), message));
         }
-        if let Some(why) = find_contradiction(fields) {
-            return self.report_fault(fault(format!("`{at}` {why}")).with_row("R-95"));
+        if let Some(contradiction) = find_contradiction(fields) {
+            return self.report_fault(fault(format!("`{at}` {contradiction}")).with_row("R-95"));
         }
         let unknown_message = describe_unknown_fields(fields, at);
         if let Some(rename_message) = rename_args(fields) {
-            let found =
+            let report =
                 FindingReport::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {rename_message}"));
-            self.reports.push(found.with_repair("read as the expected fields"));
+            self.reports.push(report.with_repair("read as the expected fields"));
         }
         let name = match fields.get("name") {
             Some(Value::String(name)) if !name.trim().is_empty() => name,
@@ -110,12 +112,15 @@ impl PlanCheck<'_> {
         let tools = options::plan_tools(options);
         let Some(tool) = tools.get(name) else {
             // Finding close names is slow and there may be thousands of calls.
-            self.unknown_tools += 1;
-            let close =
-                if self.unknown_tools <= MAX_MISMATCHES { tools.similar_names(name) } else { Vec::new() };
-            let hint = match close.is_empty() {
+            self.unknown_tool_count += 1;
+            let similar_names = if self.unknown_tool_count <= MAX_MISMATCHES {
+                tools.similar_names(name)
+            } else {
+                Vec::new()
+            };
+            let hint = match similar_names.is_empty() {
                 true => String::new(),
-                false => format!("; close names: {}", close.join(", ")),
+                false => format!("; close names: {}", similar_names.join(", ")),
             };
             let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(name, 60));
             return self.report_fault(FindingReport::new(rules::TOOL_UNKNOWN, place, end, message));
@@ -144,8 +149,8 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Reads the arguments of a call as P-031 defines and checks them against the tool's schema. Returns true
-    /// if they satisfy it.
+    /// Reads the arguments of a call as P-031 defines and checks them against the tool's schema. `at` is the
+    /// JSON Pointer of the call. Returns true if the arguments satisfy the schema.
     fn check_args(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -162,26 +167,27 @@ impl PlanCheck<'_> {
                     let has_duplicates = !duplicates.is_empty();
                     for duplicate in duplicates {
                         // Places in the string are not places in the reply.
-                        let mut found = duplicate.report(duplicate.first);
-                        found.message = format!("`{at}/args` is a string, and inside it: {}", found.message);
-                        (found.place, found.end) = (place, end);
-                        self.report_fault(found);
+                        let mut report = duplicate.report(duplicate.first);
+                        report.message =
+                            format!("`{at}/args` is a string, and inside it: {}", report.message);
+                        (report.place, report.end) = (place, end);
+                        self.report_fault(report);
                     }
                     if has_duplicates {
                         return false;
                     }
                     let message = format!("`{at}/args` is a string");
-                    let found = FindingReport::new(rules::ARGS_AS_TEXT, place, end, message);
-                    self.reports.push(found.with_repair("read as the object it holds"));
+                    let report = FindingReport::new(rules::ARGS_AS_TEXT, place, end, message);
+                    self.reports.push(report.with_repair("read as the object it holds"));
                     *args = value;
                 }
-                DecodedArgs::Doubtful(doubt, why) => {
-                    let message = format!("`{at}/args` is a string, and inside it: {why}");
+                DecodedArgs::Doubtful(doubt, fault) => {
+                    let message = format!("`{at}/args` is a string, and inside it: {fault}");
                     self.report_fault(doubt_report(doubt, (place, end), message));
                     return false;
                 }
-                DecodedArgs::Unusable(why) => {
-                    let message = format!("`{at}/args` is a string, and inside it: {why}");
+                DecodedArgs::Unusable(fault) => {
+                    let message = format!("`{at}/args` is a string, and inside it: {fault}");
                     self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message));
                     return false;
                 }
@@ -192,10 +198,11 @@ impl PlanCheck<'_> {
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
             let report = FindingReport::new(rules::ARGS_INVALID, place, end, message);
-            // P-021: an argument of a tool defined in the specification.
-            let standard = || ToolRegistry::sample().get(&tool.name).is_some_and(|standard| standard == tool);
-            let argument = !mismatch.pointer.is_empty() && standard();
-            self.report_fault(if argument { report.with_row("P-021") } else { report });
+            // P-021 is about the arguments of the tools that the specification defines.
+            let is_sample_tool =
+                || ToolRegistry::sample().get(&tool.name).is_some_and(|sample_tool| sample_tool == tool);
+            let is_sample_argument = !mismatch.pointer.is_empty() && is_sample_tool();
+            self.report_fault(if is_sample_argument { report.with_row("P-021") } else { report });
         }
         mismatches.is_empty()
     }
@@ -208,16 +215,16 @@ impl PlanCheck<'_> {
         (place, end): Extent,
         at: Arguments<'_>,
     ) -> bool {
-        let other = fields.iter().find(|(_, value)| holds_misplaced_args(value));
-        if other.is_some() || !tool.accepts_no_arguments() {
-            let hint = other.map(|(key, _)| format!("; `{}` may be meant instead", clip(key, 60)));
+        let other_field = fields.iter().find(|(_, value)| holds_misplaced_args(value));
+        if other_field.is_some() || !tool.accepts_no_arguments() {
+            let hint = other_field.map(|(key, _)| format!("; `{}` may be meant instead", clip(key, 60)));
             let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
             self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message).with_row("P-031"));
             return false;
         }
         let message = format!("`{at}/args` is missing");
-        let found = FindingReport::new(rules::ARGS_MISSING, place, end, message);
-        self.reports.push(found.with_repair("read as `{}`"));
+        let report = FindingReport::new(rules::ARGS_MISSING, place, end, message);
+        self.reports.push(report.with_repair("read as `{}`"));
         fields.insert("args".to_owned(), Value::Object(Map::new()));
         true
     }
@@ -233,14 +240,16 @@ fn doubt_report(doubt: Doubt, (place, end): Extent, message: String) -> FindingR
     FindingReport::new(rule, place, end, message)
 }
 
-/// Describes the unknown fields of a call: they stay in the plan and have no effect (P-029).
+/// Describes the unknown fields of a call, which is at the JSON Pointer `at`; `None` if there are none. They
+/// stay in the plan and have no effect (P-029).
 fn describe_unknown_fields(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
     let is_renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
-    let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";
-    let is_known = |key: &str| matches!(key, "name" | "args") || is_renamed(key) || openai(key);
-    let inner = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    let inner = inner.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
-    let mut unknown = call.keys().filter(|key| !is_known(key)).chain(inner);
+    let is_openai_key = |key: &str| key == "function" || key == "type" && call[key] == "function";
+    let is_known = |key: &str| matches!(key, "name" | "args") || is_renamed(key) || is_openai_key(key);
+    let function_keys = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let unknown_inner =
+        function_keys.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
+    let mut unknown = call.keys().filter(|key| !is_known(key)).chain(unknown_inner);
     let first = clip(unknown.next()?, 60);
     Some(match unknown.count() {
         0 => format!("`{at}/{first}` is not a field of calls"),

@@ -18,7 +18,7 @@ use crate::tool::MAX_CHECK_STEPS;
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Most faults reported for one call's arguments.
+/// Most faults of one kind that are reported: mismatches of one call's arguments, unknown fields.
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Extent of a part of the reply: its first place, and the offset after it.
@@ -27,13 +27,14 @@ pub(super) type Extent = (Place, usize);
 /// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanPlaces {
+    /// Start of the object, and the offset after it; while it is read, the end of the last member.
     pub(super) start: Place,
     pub(super) end: usize,
     /// Members of the object, each from its key to the next one. A duplicate field has its last place.
     members: Vec<(String, Extent)>,
     /// Extent of the members whose places are not recorded.
     extra_members: Option<Extent>,
-    /// Index of the last member in `members`, or `None` if it is beyond them.
+    /// Index of the last member in `members`; `None` if its place is not recorded.
     last_member: Option<usize>,
     /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
     /// key.
@@ -56,11 +57,11 @@ impl PlanPlaces {
     pub(super) fn push_key(&mut self, key: &str, place: Place) {
         self.end_member(place.offset);
         let is_known = PLAN_FIELDS.contains(&key);
-        let found = self.members.iter().rposition(|(name, _)| is_known && name == key);
-        self.last_member = match found {
-            Some(at) => {
-                self.members[at].1 = (place, place.offset);
-                Some(at)
+        let earlier_index = self.members.iter().rposition(|(name, _)| is_known && name == key);
+        self.last_member = match earlier_index {
+            Some(index) => {
+                self.members[index].1 = (place, place.offset);
+                Some(index)
             }
             None if is_known || self.members.len() < MAX_MEMBERS => {
                 self.members.push((key.to_owned(), (place, place.offset)));
@@ -77,14 +78,14 @@ impl PlanPlaces {
         }
     }
 
-    /// Ends the current member.
+    /// Ends the current member, and its last call, at the offset `end`.
     pub(super) fn end_member(&mut self, end: usize) {
         self.end = end;
         match self.last_member {
             Some(last) => self.members[last].1.1 = end,
             None => {
-                if let Some((_, last)) = &mut self.extra_members {
-                    *last = end;
+                if let Some((_, extra_end)) = &mut self.extra_members {
+                    *extra_end = end;
                 }
             }
         }
@@ -96,7 +97,7 @@ impl PlanPlaces {
         self.calls.push(None);
     }
 
-    /// Handles a key of such an item.
+    /// Handles a key of the last item of `tool_calls`; `place` is needed only for the first key.
     pub(super) fn push_call_key(&mut self, place: impl Fn() -> Place) {
         if let Some(None) = self.calls.last() {
             let place = place();
@@ -107,9 +108,11 @@ impl PlanPlaces {
         }
     }
 
+    /// Ends the current call at the offset `end`.
     fn end_call(&mut self, end: usize) {
-        if let Some(Some((_, last))) = self.current_call.take().and_then(|call| self.calls.get_mut(call)) {
-            *last = end;
+        if let Some(Some((_, call_end))) = self.current_call.take().and_then(|call| self.calls.get_mut(call))
+        {
+            *call_end = end;
         }
     }
 
@@ -118,7 +121,7 @@ impl PlanPlaces {
         self.last_member.is_some_and(|last| self.members[last].0 == "tool_calls")
     }
 
-    /// Returns true if the object has at most part of a first key that may become a field of plans.
+    /// Returns true if the object has no key yet, or only one that may be the beginning of a plan field.
     pub(super) fn may_become_plan(&self) -> bool {
         let is_name_prefix = |key: &str| PLAN_FIELDS.iter().any(|field| field.starts_with(key));
         self.members.len() < 2 && self.members.iter().all(|(key, _)| is_name_prefix(key))
@@ -131,8 +134,8 @@ impl PlanPlaces {
 
     /// Returns the extent of a member, or that of the object if there is no such member.
     pub(super) fn member_extent(&self, name: &str) -> Extent {
-        let found = self.members.iter().rev().find(|(key, _)| key == name);
-        found.map_or((self.start, self.end), |(_, extent)| *extent)
+        let member = self.members.iter().rev().find(|(key, _)| key == name);
+        member.map_or((self.start, self.end), |(_, extent)| *extent)
     }
 
     /// Returns the number of items in the list of calls.
@@ -152,7 +155,8 @@ pub(super) struct CheckedPlan {
     /// The repaired object; the four plan fields come first.
     pub(super) plan: Value,
     /// Number of valid calls.
-    pub(super) valid_calls: usize,
+    pub(super) valid_call_count: usize,
+    /// Findings on the plan.
     pub(super) reports: Vec<FindingReport>,
     /// Set if the plan may be used.
     pub(super) is_valid: bool,
@@ -169,7 +173,8 @@ pub(super) struct CheckedPlan {
 }
 
 impl CheckedPlan {
-    /// Returns the text of an unusable plan without calls, which is the answer all the same.
+    /// Returns the text of an unusable plan without calls, which is still the answer; empty if there
+    /// is none.
     pub(super) fn answer(&self) -> String {
         let Some(value) = self.plan.get("direct_response").filter(|_| !self.is_acting) else {
             return String::new();
@@ -179,7 +184,7 @@ impl CheckedPlan {
     }
 }
 
-/// Checks `value` against the contract.
+/// Checks an object against the contract. `places` are those of its parts, `doubts` those about its values.
 pub(super) fn check_plan(
     value: Value,
     places: &PlanPlaces,
@@ -187,9 +192,9 @@ pub(super) fn check_plan(
     options: &Options,
 ) -> CheckedPlan {
     let Value::Object(fields) = value else {
-        let found =
+        let report =
             FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "the plan is not an object");
-        return CheckedPlan { plan: value, reports: vec![found], ..CheckedPlan::default() };
+        return CheckedPlan { plan: value, reports: vec![report], ..CheckedPlan::default() };
     };
     let budget = (options.limits.value, options.limits.items);
     let mut check = PlanCheck {
@@ -198,7 +203,7 @@ pub(super) fn check_plan(
         doubts,
         options,
         reports: Vec::new(),
-        unknown_tools: 0,
+        unknown_tool_count: 0,
         budget,
         steps_left: MAX_CHECK_STEPS,
         is_converted_answer: false,
@@ -206,8 +211,8 @@ pub(super) fn check_plan(
     };
     check.check_thought();
     let mode = check.check_mode();
-    let calls = check.check_calls(mode);
-    check.check_answer(mode, calls.is_some_and(|calls| calls > 0));
+    let valid_call_count = check.check_calls(mode);
+    check.check_answer(mode, valid_call_count.is_some_and(|count| count > 0));
     check.check_other_fields(mode);
     let tool_calls = check.fields.get("tool_calls");
     let is_acting = mode.is_some_and(|mode| mode.calls == CallRequirement::Required)
@@ -218,10 +223,9 @@ pub(super) fn check_plan(
         plan.insert(name.to_owned(), fields.shift_remove(name).unwrap_or(Value::Null));
     }
     plan.extend(fields);
-    let valid_calls = calls.unwrap_or_default();
     CheckedPlan {
         plan: Value::Object(plan),
-        valid_calls,
+        valid_call_count: valid_call_count.unwrap_or_default(),
         reports,
         is_valid,
         is_acting,
@@ -238,13 +242,14 @@ pub(super) struct PlanCheck<'a> {
     pub(super) options: &'a Options,
     pub(super) reports: Vec<FindingReport>,
     /// Number of calls of unknown tools.
-    pub(super) unknown_tools: usize,
+    pub(super) unknown_tool_count: usize,
     /// Bytes and items that arguments written as strings may still use.
     pub(super) budget: (usize, usize),
     /// Steps left for checks of arguments.
     pub(super) steps_left: u64,
     /// Set if the answer was not a string and was read as one.
     is_converted_answer: bool,
+    /// Set while no fault makes the plan invalid.
     pub(super) is_valid: bool,
 }
 
@@ -275,6 +280,7 @@ impl PlanCheck<'_> {
         is_present
     }
 
+    /// Reports that the field `name` is not what `expected` describes, on this row of the rule.
     pub(super) fn report_type(&mut self, name: &str, expected: &str, row: &'static str) {
         let (place, end) = self.places.member_extent(name);
         let message = format!("`/{name}` is {}, not {expected}", type_name(&self.fields[name]));
@@ -300,6 +306,7 @@ impl PlanCheck<'_> {
         }
     }
 
+    /// Checks the mode, corrects its spelling and returns it; `None` if there is no such mode.
     fn check_mode(&mut self) -> Option<&'static PlanMode> {
         if !self.require_field("response_mode") {
             return None;
@@ -317,14 +324,14 @@ impl PlanCheck<'_> {
             self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
-        if let Some(other) = self.find_conflicting_mode(mode) {
-            let message = format!("`/{}` names a different mode than `/response_mode`", clip(&other, 60));
+        if let Some(other_key) = self.find_conflicting_mode(mode) {
+            let message = format!("`/{}` names a different mode than `/response_mode`", clip(&other_key, 60));
             self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message).with_row("R-95"));
         }
         if mode.name != word {
             let message = format!("`/response_mode` is written `{}`", clip(&word, 60));
-            let found = FindingReport::new(rules::MODE_INVALID, place, end, message);
-            self.reports.push(found.with_repair(format!("read as {}", mode.name)));
+            let report = FindingReport::new(rules::MODE_INVALID, place, end, message);
+            self.reports.push(report.with_repair(format!("read as {}", mode.name)));
             self.fields.insert("response_mode".to_owned(), Value::from(mode.name));
         }
         Some(mode)
@@ -332,20 +339,22 @@ impl PlanCheck<'_> {
 
     /// Returns a key that resembles that of the mode and holds another mode.
     fn find_conflicting_mode(&self, current_mode: &PlanMode) -> Option<String> {
-        let names_mode = |key: &str| {
+        let resembles_mode_key = |key: &str| {
             let is_alphanumeric = |c: &char| c.is_ascii_alphanumeric();
             let letters: String =
                 key.chars().filter(is_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
             key != "response_mode" && matches!(&*letters, "responsemode" | "mode")
         };
-        let other = |value: &Value| {
+        let is_other_mode = |value: &Value| {
             let word = value.as_str().unwrap_or_default();
             find_mode(options::plan_variant(self.options), word).is_none_or(|mode| mode != current_mode)
         };
-        let found = self.fields.iter().take(MAX_MEMBERS).find(|(key, value)| names_mode(key) && other(value));
-        found.map(|(key, _)| key.clone())
+        let mut members = self.fields.iter().take(MAX_MEMBERS);
+        let conflicting = members.find(|(key, value)| resembles_mode_key(key) && is_other_mode(value));
+        conflicting.map(|(key, _)| key.clone())
     }
 
+    /// Checks the answer against the mode; `has_calls` is set if the plan has a valid call.
     fn check_answer(&mut self, mode: Option<&PlanMode>, has_calls: bool) {
         if !self.require_field("direct_response") {
             return;
@@ -384,12 +393,13 @@ impl PlanCheck<'_> {
         };
         let (place, end) = self.places.member_extent("direct_response");
         let message = format!("`/direct_response` is {}, not a string", type_name(value));
-        let found = FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row("R-87");
-        self.reports.push(found.with_repair("its text is the answer"));
+        let report = FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row("R-87");
+        self.reports.push(report.with_repair("its text is the answer"));
         self.fields.insert("direct_response".to_owned(), Value::from(text));
         self.is_converted_answer = true;
     }
 
+    /// Reports an answer that is null or blank, where the mode requires one.
     fn report_no_answer(&mut self, mode: &PlanMode, is_null: bool, (place, end): Extent) {
         let state = if is_null { "null" } else { "blank" };
         let message = format!("`/direct_response` is {state} in a {} plan", mode.name);
@@ -398,7 +408,7 @@ impl PlanCheck<'_> {
         );
     }
 
-    /// Reports fields beyond the four.
+    /// Checks the additional field of the mode, and reports fields that plans do not have.
     fn check_other_fields(&mut self, mode: Option<&PlanMode>) {
         if let Some(name) = mode.and_then(|mode| mode.extra_field) {
             match self.fields.get(name) {
@@ -417,19 +427,19 @@ impl PlanCheck<'_> {
             PLAN_FIELDS.contains(&name) || mode.is_some_and(|mode| mode.extra_field == Some(name))
         };
         let other_fields: Vec<&String> = self.fields.keys().filter(|name| !is_known(name)).collect();
-        let surplus = other_fields.len().saturating_sub(MAX_MISMATCHES);
-        let mut rest = self.places.extra_members;
-        for (at, name) in other_fields.into_iter().enumerate() {
+        let surplus_count = other_fields.len().saturating_sub(MAX_MISMATCHES);
+        let mut surplus_extent = self.places.extra_members;
+        for (index, name) in other_fields.into_iter().enumerate() {
             let (place, end) = self.places.member_extent(name);
-            if at < MAX_MISMATCHES {
+            if index < MAX_MISMATCHES {
                 let message = format!("`/{}` is not a field of plans", clip(name, 60));
                 self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
             } else {
-                rest = join_extents(rest, Some((place, end)));
+                surplus_extent = join_extents(surplus_extent, Some((place, end)));
             }
         }
-        if let Some((place, end)) = rest.filter(|_| surplus > 0) {
-            let message = format!("{surplus} more fields are not fields of plans");
+        if let Some((place, end)) = surplus_extent.filter(|_| surplus_count > 0) {
+            let message = format!("{surplus_count} more fields are not fields of plans");
             self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }

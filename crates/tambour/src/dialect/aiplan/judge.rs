@@ -1,5 +1,5 @@
-//! Decides whether a complete object may be used, by its contract, repairs, doubts, end and surroundings (P-026,
-//! P-027).
+//! Decision whether a complete object may be used as the plan: by the contract, its repairs and doubts, its
+//! end and the text around it (P-026, P-027).
 
 use super::check::{CheckedPlan, Extent, check_plan};
 use super::object::{PlanAnswer, PlanObject};
@@ -21,13 +21,16 @@ pub(super) fn too_large_report(start: Place, end: usize, options: &Options) -> F
     FindingReport::new(&json_rules::LIMIT_EXCEEDED, start, end, message)
 }
 
-/// Checks an object against the contract, including its repairs and its end.
+/// Checks an object against the contract, and decides whether its repairs, doubts, end and position allow its
+/// use. Adds findings on its JSON to `object`.
 pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, options: &Options) -> CheckedPlan {
     let end = built_value.end;
     let (value, wrapper) = unwrap_plan(built_value.value);
     let has_sent_answer = object.has_sent_answer();
     let PlanObject { context, reports, answer, allows_answer, .. } = object;
-    let (frame, is_retracted) = (&*context, has_sent_answer && !*allows_answer);
+    let context = &*context;
+    // An answer was emitted, and a later mode does not allow one.
+    let is_retracted = has_sent_answer && !*allows_answer;
     let is_sent_twice = *answer == PlanAnswer::SentBeforeKey && !is_retracted;
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner_places } else { &object.places };
@@ -64,8 +67,8 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
                 (format!("the plan is under the key `{}`", clip(&key, 60)), "read alone, the key is not used")
             }
         };
-        let found = FindingReport::new(rules::PLAN_WRAPPED, start, end.offset, message);
-        checked_plan.reports.insert(0, found.with_repair(repair));
+        let report = FindingReport::new(rules::PLAN_WRAPPED, start, end.offset, message);
+        checked_plan.reports.insert(0, report.with_repair(repair));
         checked_plan.is_wrapped = true;
     }
     checked_plan.is_valid &= !(has_two_lists || has_two_modes && checked_plan.is_acting);
@@ -74,30 +77,31 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
         let message = "the plan is cut off; none of its calls may run";
         checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
     } else if checked_plan.is_acting
-        && (has_guess || frame.is_in_thought || is_retracted && checked_plan.is_valid)
+        && (has_guess || context.is_in_thought || is_retracted && checked_plan.is_valid)
     {
         checked_plan.is_valid = false;
         let message = match () {
             () if has_guess => {
                 "the JSON of a plan that calls tools had to be guessed; none of its calls may run"
             }
-            () if frame.is_in_thought => {
+            () if context.is_in_thought => {
                 "the plan is inside a thought or a comment; none of its calls may run"
             }
             () => "an answer was sent before a second mode, which has no answer; no call of the plan may run",
         };
         checked_plan.reports.push(FindingReport::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }
-    if checked_plan.is_valid && checked_plan.is_acting && frame.is_quoted {
+    if checked_plan.is_valid && checked_plan.is_acting && context.is_quoted {
         checked_plan.is_valid = false;
         let message = "the plan is in code, in a quotation or in a sentence; none of its calls may run";
         checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
     }
     if !checked_plan.is_valid {
-        let answer =
+        let has_answer =
             checked_plan.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
-        let answer = (answer && !has_sent_answer).then(|| places.member_extent("direct_response"));
-        checked_plan.has_lost_answer = has_unreported(answer.into_iter().collect(), &checked_plan.reports);
+        let answer_extent = (has_answer && !has_sent_answer).then(|| places.member_extent("direct_response"));
+        checked_plan.has_lost_answer =
+            has_unreported(answer_extent.into_iter().collect(), &checked_plan.reports);
         // Dropped calls have a finding each.
         checked_plan.has_lost_calls = has_unreported(
             (0..places.call_count()).map(|call| places.call_extent(call)).collect(),
@@ -107,26 +111,28 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     checked_plan
 }
 
-/// Returns true if one of these parts of an unused plan is covered by no finding.
-fn has_unreported(mut parts: Vec<Extent>, reports: &[FindingReport]) -> bool {
+/// Returns true if one of these extents, of parts of an unused plan, is not covered by findings that say so.
+fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
     // A finding with a repair is about something kept, unless it says `left out`.
     let is_loss =
         |report: &&FindingReport| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
-    let reported = reports.iter().filter(is_loss).map(|report| (report.place.offset, report.end));
-    let mut reported: Vec<(usize, usize)> = reported.collect();
-    reported.sort_unstable();
-    let (mut at, mut covered_end) = (0, 0);
-    parts.sort_unstable();
-    parts.into_iter().any(|(place, end)| {
-        while let Some((_, last)) = reported.get(at).filter(|(first, _)| *first <= place.offset) {
-            covered_end = covered_end.max(*last);
-            at += 1;
+    let losses = reports.iter().filter(is_loss).map(|report| (report.place.offset, report.end));
+    let mut loss_ranges: Vec<(usize, usize)> = losses.collect();
+    loss_ranges.sort_unstable();
+    let (mut next_range, mut covered_end) = (0, 0);
+    extents.sort_unstable();
+    extents.into_iter().any(|(place, end)| {
+        while let Some((_, range_end)) =
+            loss_ranges.get(next_range).filter(|(range_start, _)| *range_start <= place.offset)
+        {
+            covered_end = covered_end.max(*range_end);
+            next_range += 1;
         }
         covered_end < end
     })
 }
 
-/// Doubts about the values of an object that may be a plan, by call or outside its calls.
+/// Doubts about the values of an object that may be a plan, in its calls or outside of them.
 #[derive(Debug, Default)]
 pub(super) struct PlanDoubts {
     doubts: ValueDoubts,
@@ -162,12 +168,13 @@ impl PlanDoubts {
         self.doubts.iter().any(|entry| entry.place == key && self.is_in_call(entry))
     }
 
-    /// Returns the first doubt about a call.
+    /// Returns the first doubt about the call with this index.
     pub(super) fn find_in_call(&self, index: usize) -> Option<&ValueDoubt> {
         let path: Vec<PathStep> = self.calls_path.iter().cloned().chain([PathStep::Index(index)]).collect();
         self.doubts.find_within(&path)
     }
 
+    /// Returns true if the doubt is about a value in the list of calls.
     fn is_in_call(&self, entry: &ValueDoubt) -> bool {
         entry.path.len() > self.calls_path.len() && entry.path.starts_with(&self.calls_path)
     }

@@ -2,9 +2,9 @@
 //!
 //! `parse` reads objects while they arrive, each as an `object`; `judge`, `check` and `calls` check a
 //! complete one against the contract, and `modes` is the table of modes. `wrapper` and `args` read other
-//! forms of a plan and its calls; `surroundings` tracks the text around the plan. Text streams; calls are held
-//! back until the end of the reply and are emitted only for a plan that is complete, valid and not truncated.
-//! A reply in prose is the answer as written.
+//! forms of a plan and its calls; `surroundings` tracks the text around the plan. Texts stream, which means
+//! that they are emitted as they arrive; calls are held back until the end of the reply and are emitted only
+//! for a plan that is complete, valid and not truncated. A reply in prose is the answer as written.
 
 mod args;
 mod calls;
@@ -66,8 +66,9 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 };
 
 struct AiPlanDialect {
-    front: StructureReader<PlanReader>,
+    reader: StructureReader<PlanReader>,
     texts: Texts,
+    /// Set if the results of calls go back to the model, which then answers.
     is_tool_loop: bool,
     variant: PlanVariant,
 }
@@ -75,7 +76,7 @@ struct AiPlanDialect {
 impl AiPlanDialect {
     fn new(options: &Arc<Options>) -> AiPlanDialect {
         AiPlanDialect {
-            front: StructureReader::new(PlanReader::new(options), &options.limits),
+            reader: StructureReader::new(PlanReader::new(options), &options.limits),
             texts: options.texts.clone(),
             is_tool_loop: options.tool_loop,
             variant: options.section::<PlanOptions>().variant,
@@ -84,16 +85,19 @@ impl AiPlanDialect {
 
     /// Reports the outcome of the reply and emits its plan.
     fn emit_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
-        let reader = &mut self.front.structure;
-        let (chosen_plan, first, other_plans) =
-            (reader.chosen_plan.take(), reader.first_rejected.take(), reader.other_plans.take());
-        let Some(candidate) = chosen_plan.or(first) else { return self.report_no_plan(is_truncated, out) };
+        let plan_reader = &mut self.reader.structure;
+        let (chosen_plan, first_rejected) =
+            (plan_reader.chosen_plan.take(), plan_reader.first_rejected.take());
+        let later_plans = plan_reader.other_plans.take();
+        let Some(candidate) = chosen_plan.or(first_rejected) else {
+            return self.report_no_plan(is_truncated, out);
+        };
         let PlanCandidate {
             mut checked_plan,
             context,
             start,
             end,
-            other_plans: before,
+            other_plans: earlier_plans,
             has_sent_answer,
             unsent_answer,
             ..
@@ -103,58 +107,59 @@ impl AiPlanDialect {
             checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
             checked_plan.is_valid = false;
         }
-        if checked_plan.is_valid && checked_plan.is_acting && self.front.structure.surroundings.is_continued()
-        {
+        let is_continued = self.reader.structure.surroundings.is_continued();
+        if checked_plan.is_valid && checked_plan.is_acting && is_continued {
             let message = "the plan is in a sentence; none of its calls may run";
             checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
             checked_plan.is_valid = false;
         }
-        self.front.structure.surroundings.finish(
+        self.reader.structure.surroundings.finish(
             &context,
             is_truncated || end.is_auto_closed,
             &mut |report| out.report(report),
         );
         checked_plan.reports.drain(..).for_each(|report| out.report(report));
-        for (place, end) in [before, other_plans].into_iter().flatten() {
+        for (place, end) in [earlier_plans, later_plans].into_iter().flatten() {
             let message = "the reply has more than one plan";
             let repair = if checked_plan.is_valid { "not used; the first valid one is" } else { "not used" };
             out.report(FindingReport::new(rules::MULTIPLE_PLANS, place, end, message).with_repair(repair));
         }
         if !checked_plan.is_valid {
-            let answers = !unsent_answer.is_empty() && !self.front.structure.has_answer;
-            if checked_plan.has_lost_calls || checked_plan.has_lost_answer && !answers {
+            let gives_answer = !unsent_answer.is_empty() && !self.reader.structure.has_answer;
+            if checked_plan.has_lost_calls || checked_plan.has_lost_answer && !gives_answer {
                 let report =
                     FindingReport::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
                 out.report(report.with_repair("replaced by the safe fallback"));
             }
-            if answers {
-                // No other object is the plan. The text of this one is the answer all the same, as if it had
-                // been emitted before.
+            if gives_answer {
+                // No other object is the plan, so the text of this one is the answer, as if it had been
+                // emitted while it arrived.
                 out.emit_intent(Intent::FinalText(&unsent_answer));
-                self.front.structure.has_answer = true;
+                self.reader.structure.has_answer = true;
             }
             return self.fall_back(if is_truncated { "truncated" } else { "plan_invalid" }, out);
         }
-        let executable = checked_plan.valid_calls > 0;
-        let must_wait = executable && self.is_tool_loop;
-        if executable && !has_sent_answer && !must_wait {
+        let has_calls = checked_plan.valid_call_count > 0;
+        // In a tool loop, thinking stays open and the answer follows the calls.
+        let must_wait = has_calls && self.is_tool_loop;
+        if has_calls && !has_sent_answer && !must_wait {
             out.emit_intent(Intent::ThinkingEnd);
         }
         let plan = PlanIntent { plan: checked_plan.plan, is_fallback: false };
         out.emit_action(ReplyAction::Plan(plan));
-        if !self.front.structure.has_answer && !must_wait {
+        if !self.reader.structure.has_answer && !must_wait {
             out.emit_intent(Intent::FinalText(&self.texts.running_tools));
         }
     }
 
-    /// Ends a reply in which nothing looks like a plan.
+    /// Ends a reply in which nothing looks like a plan; `preface` is its text.
     fn finish_prose(&mut self, preface: &str, is_truncated: bool, out: &mut dyn IntentSink) {
         if let Some(form) = marker::marker_form(preface) {
-            let (at, end) = self.front.extent();
-            rules::MARKER.report_marker(form, at, end, out);
+            let (at, end) = self.reader.extent();
+            rules::MARKER_RULES.report_marker(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
-        if !self.front.structure.surroundings.is_prose() || self.front.structure.is_truncated {
+        if !self.reader.structure.surroundings.is_prose() || self.reader.structure.is_truncated {
             return self.emit_plan(is_truncated, out);
         }
         out.emit_intent(Intent::FinalText(preface));
@@ -163,8 +168,8 @@ impl AiPlanDialect {
 
     /// Reports that the answer was prose.
     fn report_prose(&mut self, out: &mut dyn IntentSink) {
-        self.front.structure.has_answer = true;
-        let ((at, end), message) = (self.front.extent(), "there is no plan in the reply");
+        self.reader.structure.has_answer = true;
+        let ((at, end), message) = (self.reader.extent(), "there is no plan in the reply");
         let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.with_row("R-70").with_repair("its text is the answer"));
         self.fall_back("plan_missing", out);
@@ -172,10 +177,12 @@ impl AiPlanDialect {
 
     /// Ends a reply without plan and prose: only thoughts, nothing, or the beginning of an object.
     fn report_no_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
-        let (at, end) = self.front.extent();
-        let reader = &mut self.front.structure;
-        if let Some(ThoughtPlan { start, end, extent_after }) = reader.thought_plan {
-            reader.surroundings.report_around_thought(start, extent_after, &mut |report| out.report(report));
+        let (at, end) = self.reader.extent();
+        let plan_reader = &mut self.reader.structure;
+        if let Some(ThoughtPlan { start, end, extent_after }) = plan_reader.thought_plan {
+            plan_reader
+                .surroundings
+                .report_around_thought(start, extent_after, &mut |report| out.report(report));
             let message = "the plan is inside a thought; none of its calls may run";
             let report = FindingReport::new(rules::REPAIR_UNSAFE, start, end, message);
             out.report(report.with_repair("the safe fallback"));
@@ -185,7 +192,7 @@ impl AiPlanDialect {
         let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.with_repair("the safe fallback"));
         let reason = match is_truncated {
-            _ if reader.is_truncated || reader.has_begun => "parsing_error",
+            _ if plan_reader.is_truncated || plan_reader.has_begun => "parsing_error",
             true => "truncated",
             false => "answer_missing",
         };
@@ -195,11 +202,11 @@ impl AiPlanDialect {
     /// Emits the safe fallback in place of an unusable plan (P-017).
     fn fall_back(&mut self, reason: &'static str, out: &mut dyn IntentSink) {
         out.fall_back(reason);
-        if !self.front.structure.has_thought && !self.front.structure.has_answer {
-            out.emit_intent(Intent::Phase("".into(), self.front.place()));
+        if !self.reader.structure.has_thought && !self.reader.structure.has_answer {
+            out.emit_intent(Intent::Phase("".into(), self.reader.place()));
             out.emit_intent(Intent::PhaseText(&self.texts.plan_thought));
         }
-        if !self.front.structure.has_answer {
+        if !self.reader.structure.has_answer {
             out.emit_intent(Intent::ThinkingEnd);
         }
         let plan = fallback_plan(self.variant, &self.texts);
@@ -211,11 +218,11 @@ impl AiPlanDialect {
 impl Dialect for AiPlanDialect {
     #[inline]
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.front.push_text(text, out);
+        self.reader.push_text(text, out);
     }
 
     fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        match self.front.finish(out) {
+        match self.reader.finish(out) {
             ReplyShape::Plain => self.report_prose(out),
             ReplyShape::Text(text) => self.finish_prose(&text, ending.is_truncated, out),
             ReplyShape::Structure => self.emit_plan(ending.is_truncated, out),
@@ -223,11 +230,11 @@ impl Dialect for AiPlanDialect {
     }
 
     fn place(&self) -> Place {
-        self.front.place()
+        self.reader.place()
     }
 
     fn held_bytes(&self) -> usize {
-        self.front.held_bytes()
+        self.reader.held_bytes()
     }
 
     fn name(&self) -> &'static str {

@@ -8,11 +8,11 @@ pub(super) struct PlanMode {
     pub(super) name: &'static str,
     /// Requirement on `direct_response`.
     pub(super) text: AnswerRequirement,
-    /// Requirement on the calls.
+    /// Requirement on `tool_calls`.
     pub(super) calls: CallRequirement,
     /// An additional field that must be an object.
     pub(super) extra_field: Option<&'static str>,
-    /// Specification rows that require the text and limit the calls.
+    /// Specification rows of the requirements on `direct_response` and on `tool_calls`.
     pub(super) spec_rows: (&'static str, &'static str),
     /// Use of the mode, in Chinese and in English (P-036).
     pub(super) usage: [&'static str; 2],
@@ -100,7 +100,7 @@ pub(super) fn find_mode(variant: PlanVariant, word: &str) -> Option<&'static Pla
     plan_modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
 }
 
-/// Returns the mode that answers with a text and calls nothing.
+/// Returns the name of the mode that answers with a text and calls nothing.
 pub(super) fn answer_mode(variant: PlanVariant) -> &'static str {
     match variant {
         PlanVariant::V1 => "GENERAL_CHAT",

@@ -1,4 +1,5 @@
-//! The current object: its strings are streamed when allowed, its places and mode are tracked.
+//! The current object: its thought and answer are emitted as they arrive, when allowed; its places and mode
+//! are tracked.
 
 use super::check::{CheckedPlan, PlanPlaces};
 use super::modes::{AnswerRequirement, find_mode};
@@ -15,7 +16,9 @@ use crate::span::Place;
 
 /// State of the object being read.
 pub(super) struct PlanObject {
+    /// Position of the object in the reply.
     pub(super) context: PlanContext,
+    /// Places of its members.
     pub(super) places: PlanPlaces,
     /// Places of an object nested in it, which may be the plan.
     pub(super) inner_places: PlanPlaces,
@@ -25,12 +28,13 @@ pub(super) struct PlanObject {
     pub(super) has_rounded: bool,
     /// Set if it has a field of plans, or an object in it has several.
     pub(super) is_likely: bool,
-    /// Number of plan fields that make it likely: more than one after prose.
+    /// Least number of plan fields that make it likely to be a plan; more than one after prose.
     min_fields: usize,
-    /// Its thought, held back until it looks like a plan.
+    /// The thought, held back until the object looks like a plan.
     held_thought: String,
-    /// Destination of the current string.
+    /// Field that the current string is the value of.
     current_string: PlanString,
+    /// The mode as written; cut after [`MAX_MODE`] bytes and one character if it is too long.
     mode: String,
     /// Set once the mode is known to allow an answer.
     pub(super) allows_answer: bool,
@@ -38,21 +42,24 @@ pub(super) struct PlanObject {
     pub(super) has_thought: bool,
     /// The answer, while it is held back.
     pub(super) held_answer: String,
+    /// Part of the answer that was emitted.
     pub(super) answer: PlanAnswer,
+    /// Set once the object exceeds the limits, so that it is no plan.
     pub(super) is_too_large: bool,
 }
 
-/// Emission of the answer.
+/// Part of the answer that was emitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanAnswer {
     /// Nothing of it was emitted.
     Unsent,
     /// Text of its last key was emitted, and of no earlier one.
     Sent,
-    /// Text was emitted before its last key, so that a second value came.
+    /// Text was emitted, and a second key of the answer came after it.
     SentBeforeKey,
 }
 
+/// Field that a string is the value of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanString {
     Other,
@@ -61,7 +68,7 @@ enum PlanString {
     Answer,
 }
 
-/// Bytes of a mode that are buffered.
+/// Longest mode, in bytes.
 const MAX_MODE: usize = 64;
 
 impl PlanObject {
@@ -92,22 +99,23 @@ impl PlanObject {
         self.answer != PlanAnswer::Unsent
     }
 
-    /// Follows the JSON of the object and emits text that may be emitted.
+    /// Follows the JSON of the object and emits text that may be emitted. The two flags say whether the reply
+    /// has emitted text of a thought and of an answer; they are updated.
     #[inline]
     pub(super) fn push_event(
         &mut self,
         event: &JsonEvent<'_>,
         tracker: &TopKeyTracker,
         options: &Options,
-        (has_thought, has_answered): (&mut bool, &mut bool),
+        (has_thought, has_answer): (&mut bool, &mut bool),
         out: &mut dyn IntentSink,
     ) {
         match event {
             JsonEvent::StringDelta(text) => match self.current_string {
                 PlanString::Other => {}
                 PlanString::Thought if !self.is_likely => self.held_thought.push_str(text),
-                PlanString::Thought => self.emit_thought(text, (has_thought, *has_answered), out),
-                // One byte more than is kept shows that the word is too long.
+                PlanString::Thought => self.emit_thought(text, (has_thought, *has_answer), out),
+                // One byte more than the longest mode shows that the word is too long.
                 PlanString::Mode => {
                     for c in text.chars() {
                         if self.mode.len() <= MAX_MODE {
@@ -122,7 +130,7 @@ impl PlanObject {
                 PlanString::Answer if self.is_too_large && !self.has_sent_answer() => {}
                 PlanString::Answer => {
                     self.hold_answer(text);
-                    self.emit_answer(options, has_answered, out);
+                    self.emit_answer(options, has_answer, out);
                 }
             },
             JsonEvent::Key { text, place, depth } => match *depth {
@@ -130,14 +138,15 @@ impl PlanObject {
                     self.push_top_key(text, place.place());
                     self.is_likely |= self.places.field_count() >= self.min_fields;
                     if self.is_likely {
-                        self.emit_held_thought((has_thought, *has_answered), out);
+                        self.emit_held_thought((has_thought, *has_answer), out);
                     }
                 }
-                // A key in an object under a key, or in a list.
+                // A key of an object that the object or a list contains.
                 2 if !self.is_likely || self.inner_places.field_count() > 0 => {
                     self.inner_places.push_key(text, place.place());
                     self.is_likely |= self.inner_places.field_count() >= MIN_NESTED_FIELDS;
                 }
+                // A key of a call, and below that one of a call of a wrapped plan.
                 3 if tracker.enclosing_key() == Some("tool_calls") => {
                     self.places.push_call_key(|| place.place())
                 }
@@ -152,7 +161,7 @@ impl PlanObject {
                 self.begin_value(tracker, tracker.depth());
                 self.current_string = match tracker.current_key() {
                     Some("thought") => {
-                        if *has_thought && !*has_answered {
+                        if *has_thought && !*has_answer {
                             // A reply has one phase, even if its first plan turns out to be none.
                             out.emit_intent(Intent::PhaseText("\n\n"));
                         }
@@ -177,20 +186,21 @@ impl PlanObject {
                 match std::mem::replace(&mut self.current_string, PlanString::Other) {
                     PlanString::Thought => self.has_thought = true,
                     PlanString::Mode => {
-                        let found = find_mode(options::plan_variant(options), &self.mode);
-                        let found = found.filter(|_| self.mode.len() <= MAX_MODE);
+                        let mode = find_mode(options::plan_variant(options), &self.mode);
+                        let mode = mode.filter(|_| self.mode.len() <= MAX_MODE);
                         self.allows_answer = !self.is_too_large
-                            && found.is_some_and(|mode| mode.text != AnswerRequirement::Null);
+                            && mode.is_some_and(|mode| mode.text != AnswerRequirement::Null);
                     }
                     PlanString::Answer | PlanString::Other => return,
                 }
-                self.emit_answer(options, has_answered, out);
+                self.emit_answer(options, has_answer, out);
             }
             _ => {}
         }
     }
 
-    /// Handles a top-level key. The unused value of an earlier key with this name is dropped.
+    /// Handles a key of the object itself. What an earlier key of this name gave and was not emitted is
+    /// dropped.
     fn push_top_key(&mut self, text: &str, place: Place) {
         self.places.push_key(text, place);
         match text {
@@ -201,12 +211,12 @@ impl PlanObject {
         }
     }
 
-    /// Returns true if the object contains a likely plan and is none itself.
+    /// Returns true if the value contains a likely plan, and is none itself.
     pub(super) fn is_wrapped(&self) -> bool {
         self.is_likely && self.places.field_count() == 0
     }
 
-    /// Buffers the answer of a valid plan that was converted to text.
+    /// Buffers the answer of a valid plan if it was not a string and was read as one.
     pub(super) fn hold_converted_answer(&mut self, checked_plan: &CheckedPlan) {
         if checked_plan.is_valid && checked_plan.is_converted_answer && !self.has_sent_answer() {
             self.held_answer.clear();
@@ -217,12 +227,12 @@ impl PlanObject {
     /// Emits the thought so far, for an object that is a plan after all.
     pub(super) fn emit_held_thought(
         &mut self,
-        (has_thought, has_answered): (&mut bool, bool),
+        (has_thought, has_answer): (&mut bool, bool),
         out: &mut dyn IntentSink,
     ) {
         let held_thought = std::mem::take(&mut self.held_thought);
         if !held_thought.is_empty() {
-            self.emit_thought(&held_thought, (has_thought, has_answered), out);
+            self.emit_thought(&held_thought, (has_thought, has_answer), out);
         }
     }
 
@@ -230,10 +240,10 @@ impl PlanObject {
     pub(super) fn emit_thought(
         &self,
         text: &str,
-        (has_thought, has_answered): (&mut bool, bool),
+        (has_thought, has_answer): (&mut bool, bool),
         out: &mut dyn IntentSink,
     ) {
-        if has_answered {
+        if has_answer {
             return out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
         if !*has_thought && !is_blank(text) {
@@ -275,12 +285,7 @@ impl PlanObject {
     }
 
     /// Emits the buffered answer, if allowed.
-    pub(super) fn emit_answer(
-        &mut self,
-        options: &Options,
-        has_answered: &mut bool,
-        out: &mut dyn IntentSink,
-    ) {
+    pub(super) fn emit_answer(&mut self, options: &Options, has_answer: &mut bool, out: &mut dyn IntentSink) {
         let must_wait = !self.has_thought && self.held_answer.len() <= options.limits.hold;
         if !self.allows_answer || must_wait || self.held_answer.is_empty() {
             return;
@@ -290,6 +295,6 @@ impl PlanObject {
         if self.answer == PlanAnswer::Unsent {
             self.answer = PlanAnswer::Sent;
         }
-        *has_answered = true;
+        *has_answer = true;
     }
 }

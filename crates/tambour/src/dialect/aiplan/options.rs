@@ -21,22 +21,23 @@ pub(super) enum PlanVariant {
     V2,
 }
 
+/// Options of the dialect by public name.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "aiplan.variant",
         description: "which modes a plan may have (R-30)",
         default: "v1",
-        accepts: SettingValues::Choice(&["v1", "v2"], |options, at| {
-            options
-                .update_section(|own: &mut PlanOptions| own.variant = [PlanVariant::V1, PlanVariant::V2][at]);
+        accepts: SettingValues::Choice(&["v1", "v2"], |options, index| {
+            let variant = [PlanVariant::V1, PlanVariant::V2][index];
+            options.update_section(|section: &mut PlanOptions| section.variant = variant);
         }),
     },
     Setting {
         name: "aiplan.drop_invalid_calls",
         description: "leave invalid calls out instead of refusing the plan (R-34)",
         default: "false",
-        accepts: SettingValues::Flag(|options, on| {
-            options.update_section(|own: &mut PlanOptions| own.drop_invalid_calls = on)
+        accepts: SettingValues::Flag(|options, is_on| {
+            options.update_section(|section: &mut PlanOptions| section.drop_invalid_calls = is_on)
         }),
     },
 ];

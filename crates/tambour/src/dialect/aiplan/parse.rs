@@ -1,4 +1,4 @@
-//! Reads the objects of a reply while they arrive: thought and answer stream out of their strings, everything
+//! Reader of the objects of a reply: thought and answer are emitted while their strings arrive, everything
 //! else is held back until its object is complete (P-035).
 //!
 //! The answer is emitted only once the mode is known to allow it and the thought has been read, whatever the
@@ -15,7 +15,7 @@ use super::object::PlanObject;
 use super::options;
 use super::rules;
 use super::surroundings::{OptionalExtent, PlanContext, PlanSurroundings, join_extents};
-use crate::dialect::draft::{LeadingThink, ReasoningRules};
+use crate::dialect::draft::{LeadingDraft, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
@@ -32,8 +32,11 @@ use crate::span::Place;
 /// Reader of one AIPlan reply.
 pub(super) struct PlanReader {
     options: Arc<Options>,
+    /// Text around the objects.
     pub(super) surroundings: PlanSurroundings,
+    /// Builder of the current value.
     builder: ValueBuilder,
+    /// Keys around the current position.
     top_key: TopKeyTracker,
     /// The current object.
     object: Option<PlanObject>,
@@ -48,7 +51,7 @@ pub(super) struct PlanReader {
     pub(super) chosen_plan: Option<PlanCandidate>,
     /// The first object that was not a plan, kept for its findings.
     pub(super) first_rejected: Option<PlanCandidate>,
-    /// The last plan with calls that a later `</think>` made a thought.
+    /// The last plan with calls that a later closing mark, such as `</think>`, made part of a thought.
     pub(super) thought_plan: Option<ThoughtPlan>,
     /// Extent of objects that look like plans and are not used.
     pub(super) other_plans: OptionalExtent,
@@ -61,30 +64,32 @@ pub(super) struct PlanReader {
 /// A complete object that may be the plan.
 pub(super) struct PlanCandidate {
     pub(super) checked_plan: CheckedPlan,
+    /// Position of the object in the reply.
     pub(super) context: PlanContext,
+    /// Start of the object.
     pub(super) start: Place,
     pub(super) end: ValueEnd,
-    /// Extent of earlier objects that look like plans.
+    /// Extent of the objects before it that look like plans and are not used.
     pub(super) other_plans: OptionalExtent,
-    /// Set if its answer was emitted.
+    /// Set if the answer of the object was emitted.
     pub(super) has_sent_answer: bool,
-    /// Its answer, if that was not emitted because the object is not a plan.
+    /// Answer of the object, if it was not emitted because the object is not a plan.
     pub(super) unsent_answer: String,
-    /// Set if it has a field of plans.
+    /// Set if the object has a field of plans, so that it looks like one.
     is_likely: bool,
 }
 
-/// A plan with calls that was a thought.
+/// Position of a plan with calls that was part of a thought.
 #[derive(Clone, Copy)]
 pub(super) struct ThoughtPlan {
     pub(super) start: Place,
     pub(super) end: usize,
-    /// Text between the plan and the end of the thought.
+    /// Extent of the text between the plan and the end of the thought.
     pub(super) extent_after: OptionalExtent,
 }
 
 impl JsonStructure for PlanReader {
-    const REASONING_RULES: ReasoningRules = rules::REASONING;
+    const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (&json_rules::LIMIT_EXCEEDED, "more text before the plan than `limits.hold`", "given as the answer");
 
@@ -92,7 +97,7 @@ impl JsonStructure for PlanReader {
         JsonReader::new_chat(limits).with_sought_keys(&PLAN_FIELDS)
     }
 
-    fn start_at(&mut self, place: Place, draft: &LeadingThink) {
+    fn start_at(&mut self, place: Place, draft: &LeadingDraft) {
         self.surroundings = PlanSurroundings::new(place);
         if let Some(place) = draft.draft_start() {
             self.surroundings.begin_with_draft(place);
@@ -109,12 +114,13 @@ impl JsonStructure for PlanReader {
     #[inline]
     fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event {
-            // Emission of an answer depends on the text before the limit, not on the chunks.
+            // Text is split at the limit, so that the emitted part of an answer does not depend on the
+            // chunks.
             let room = self.builder.remaining_bytes();
             if room > 0 && text.len() > room {
-                let (last, rest) = text.split_at(text.floor_char_boundary(room));
-                self.push_event(&JsonEvent::StringDelta(last), preface, out);
-                return self.push_event(&JsonEvent::StringDelta(rest), preface, out);
+                let (fitting_text, excess_text) = text.split_at(text.floor_char_boundary(room));
+                self.push_event(&JsonEvent::StringDelta(fitting_text), preface, out);
+                return self.push_event(&JsonEvent::StringDelta(excess_text), preface, out);
             }
         }
         self.push_event(event, preface, out);
@@ -128,7 +134,7 @@ impl JsonStructure for PlanReader {
         }
     }
 
-    fn handle_rounded(&mut self, place: Place, end: usize) {
+    fn handle_rounding(&mut self, place: Place, end: usize) {
         let message = "a number with more digits than can be kept";
         let report =
             FindingReport::new(&json_rules::NUMBER, place, end, message).with_doubt(Doubt::InexactNumber);
@@ -148,8 +154,8 @@ impl JsonStructure for PlanReader {
         &mut self.thoughts
     }
 
-    /// Counts the bytes of answers held back for the mode or the thought, for the end of their wrapper, or
-    /// for another plan.
+    /// Counts the bytes of answers that wait for the mode or the thought, for the end of a wrapper, or for
+    /// another object that may be the plan.
     fn held_bytes(&self) -> usize {
         let object_bytes = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
             true => self.builder.size().0,
@@ -157,7 +163,7 @@ impl JsonStructure for PlanReader {
         });
         object_bytes
             + self.thoughts.held_bytes()
-            + self.first_rejected.as_ref().map_or(0, |first| first.unsent_answer.len())
+            + self.first_rejected.as_ref().map_or(0, |candidate| candidate.unsent_answer.len())
     }
 }
 
@@ -170,7 +176,7 @@ impl PlanReader {
             top_key: TopKeyTracker::default(),
             object: None,
             has_begun: false,
-            thoughts: Thoughts::new(rules::REASONING, &options.limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, &options.limits),
             thought_start: Place::START,
             is_truncated: false,
             chosen_plan: None,
@@ -182,18 +188,19 @@ impl PlanReader {
         }
     }
 
+    /// Handles an event whose text is within the limit.
     #[inline]
     fn push_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         self.top_key.push_event(event);
         if self.thoughts.handle_event(event, self.has_begun, preface, out) {
-            return self.on_thought(event);
+            return self.handle_thought_event(event);
         }
         match event {
             JsonEvent::Text(text) => return self.surroundings.push_text(text),
             JsonEvent::Comment(text) => return self.surroundings.push_comment(text),
             JsonEvent::ValueStart(start) => {
-                let frame = self.surroundings.begin_value(start);
-                self.object = Some(PlanObject::new(frame, start.place, self.surroundings.is_prose()));
+                let context = self.surroundings.begin_value(start);
+                self.object = Some(PlanObject::new(context, start.place, self.surroundings.is_prose()));
             }
             _ => {}
         }
@@ -227,7 +234,7 @@ impl PlanReader {
     }
 
     /// Handles the start or end of a thought outside the objects.
-    fn on_thought(&mut self, event: &JsonEvent<'_>) {
+    fn handle_thought_event(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ThoughtStart(mark) => self.thought_start = mark.place,
             JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened) => {
@@ -285,7 +292,7 @@ impl PlanReader {
         self.first_rejected = None;
     }
 
-    /// Records an object that is not used.
+    /// Records an object that is not used; `is_likely` is set if it looks like a plan.
     fn skip_object(&mut self, start: Place, end: usize, is_likely: bool) {
         if is_likely {
             self.other_plans = join_extents(self.other_plans, Some((start, end)));
@@ -325,7 +332,7 @@ impl PlanReader {
         }
         object.has_thought = true;
         object.hold_converted_answer(&checked_plan);
-        // If this object is not the plan, a later one may be.
+        // Only a valid plan may answer now. If this object is none, a later one may be.
         if checked_plan.is_valid {
             object.allows_answer = true;
         }
@@ -343,7 +350,7 @@ impl PlanReader {
         let PlanObject { context, mut reports, is_likely, .. } = object;
         reports.append(&mut checked_plan.reports);
         checked_plan.reports = reports;
-        let mut read = PlanCandidate {
+        let mut candidate = PlanCandidate {
             context,
             start,
             end,
@@ -354,42 +361,45 @@ impl PlanReader {
             checked_plan,
         };
         if !is_likely {
-            self.surroundings.skip_value(&read.context, end.offset);
+            self.surroundings.skip_value(&candidate.context, end.offset);
         }
-        if read.checked_plan.is_valid || read.has_sent_answer {
-            let first = self.first_rejected.take().filter(|first| first.is_likely);
-            read.other_plans = join_extents(
-                first.map(|first| (first.context.start(), first.end.offset)),
+        if candidate.checked_plan.is_valid || candidate.has_sent_answer {
+            let first_rejected = self.first_rejected.take().filter(|rejected| rejected.is_likely);
+            candidate.other_plans = join_extents(
+                first_rejected.map(|rejected| (rejected.context.start(), rejected.end.offset)),
                 self.other_plans.take(),
             );
-            self.surroundings.mark_plan(&read.context);
-            self.chosen_plan = Some(read);
-        } else if self.first_rejected.as_ref().is_none_or(|first| is_likely && !first.is_likely) {
-            self.surroundings.mark_plan(&read.context);
-            self.first_rejected = Some(read);
+            self.surroundings.mark_plan(&candidate.context);
+            self.chosen_plan = Some(candidate);
+        } else if self.first_rejected.as_ref().is_none_or(|rejected| is_likely && !rejected.is_likely) {
+            self.surroundings.mark_plan(&candidate.context);
+            self.first_rejected = Some(candidate);
         } else if is_likely {
-            self.skip_object(read.context.start(), end.offset, true);
+            self.skip_object(candidate.context.start(), end.offset, true);
         }
     }
 
-    /// Emits a plan in a list or under a key, which is held back until nothing else is known to be there.
+    /// Emits the thought of a plan in a list or under a key, and holds its answer. They wait for the end of
+    /// that value, because another item or key in it would mean that it is no plan.
     fn emit_wrapped(
         &mut self,
         object: &mut PlanObject,
         checked_plan: &CheckedPlan,
         out: &mut dyn IntentSink,
     ) {
-        let text = |field: &str| checked_plan.plan.get(field).and_then(Value::as_str).unwrap_or_default();
+        let text_field =
+            |field: &str| checked_plan.plan.get(field).and_then(Value::as_str).unwrap_or_default();
         if self.has_thought && !self.has_answer {
             out.emit_intent(Intent::PhaseText("\n\n"));
         }
-        object.emit_thought(text("thought"), (&mut self.has_thought, self.has_answer), out);
-        let mode = find_mode(options::plan_variant(&self.options), text("response_mode"));
+        object.emit_thought(text_field("thought"), (&mut self.has_thought, self.has_answer), out);
+        let mode = find_mode(options::plan_variant(&self.options), text_field("response_mode"));
         object.allows_answer = mode.is_some_and(|mode| mode.text != AnswerRequirement::Null);
-        object.hold_answer(text("direct_response"));
+        object.hold_answer(text_field("direct_response"));
     }
 }
 
+/// Returns true if the value is or contains an object.
 fn contains_object(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,

@@ -12,36 +12,47 @@ use crate::options::{Language, Options};
 
 /// Returns the format instructions.
 pub(super) fn prompt(options: &Options) -> FormatInstructions {
-    let words = match options.texts.language {
+    let texts = match options.texts.language {
         Language::Zh => &ZH,
         Language::En => &EN,
     };
     FormatInstructions {
-        opening: words.opening.into(),
-        example: words.example.into(),
-        rules: write_rules(words, options).into(),
+        opening: texts.opening.into(),
+        example: texts.example.into(),
+        rules: write_rules(texts, options).into(),
     }
 }
 
 /// Texts of one language.
 struct PromptTexts {
+    /// Index of the language in [`PlanMode::usage`].
     language: usize,
+    /// Task and example request.
     opening: &'static str,
+    /// Example reply.
     example: &'static str,
+    /// Heading of a second example, which calls a tool, and its thought; `{tool}` is replaced by the tool's
+    /// name.
     second: &'static str,
     second_thought: &'static str,
+    /// Heading of the list of modes.
     modes: &'static str,
+    /// Heading of the list of tools, and the text if there are none.
     tools: &'static str,
     no_tools: &'static str,
+    /// First rules of the format, with their heading.
     rules: &'static str,
-    /// Rule used when each mode either calls or answers.
+    /// Rule that is used if each mode either calls or answers.
     plain_modes: &'static str,
+    /// Parts of a rule for each mode, used otherwise.
     forms: ModeRuleTexts,
+    /// Last rules of the format.
     ending: &'static str,
 }
 
 /// Parts of a mode's rule.
 struct ModeRuleTexts {
+    /// Punctuation after the mode's name, between the requirements, and at the end.
     colon: &'static str,
     comma: &'static str,
     end: &'static str,
@@ -56,36 +67,37 @@ struct ModeRuleTexts {
     some_calls: &'static str,
     no_calls: &'static str,
     read_only: &'static str,
-    /// Requirement on the additional field, `{field}`.
+    /// Requirement on the additional field; `{field}` is replaced by its name.
     field: &'static str,
 }
 
-fn write_rules(words: &PromptTexts, options: &Options) -> String {
+/// Writes everything after the example: a second one, modes, tools and rules.
+fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     let mut text = String::new();
-    if let Some(example) = call_example(words, options) {
-        text.push_str(words.second);
+    if let Some(example) = call_example(texts, options) {
+        text.push_str(texts.second);
         write_fenced(&mut text, &example);
     }
-    text.push_str(words.modes);
+    text.push_str(texts.modes);
     for PlanMode { name, usage, .. } in plan_modes(options::plan_variant(options)) {
-        let _ = writeln!(text, "- {name}: {}", usage[words.language]);
+        let _ = writeln!(text, "- {name}: {}", usage[texts.language]);
     }
     let tools = options::plan_tools(options);
     let mut tools = options::callable_tools(&tools, options).peekable();
-    text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
+    text.push_str(if tools.peek().is_some() { texts.tools } else { texts.no_tools });
     for tool in tools {
         let description = tool.description(options.texts.language);
         let separator = if description.is_empty() { "" } else { ": " };
         let _ = writeln!(text, "- {}{}{separator}{description}", tool.name, tool.signature());
     }
-    text.push_str(words.rules);
-    text.push_str(&write_mode_rules(words, options));
-    text.push_str(words.ending);
+    text.push_str(texts.rules);
+    text.push_str(&write_mode_rules(texts, options));
+    text.push_str(texts.ending);
     text
 }
 
-/// Describes the requirements of each mode on the other fields.
-fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
+/// Describes the requirements of each mode on the other fields, one line a mode.
+fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
     let modes = plan_modes(options::plan_variant(options));
     let is_plain = |mode: &PlanMode| {
         mode.extra_field.is_none()
@@ -96,18 +108,18 @@ fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
             )
     };
     if modes.iter().all(is_plain) {
-        return words.plain_modes.to_owned();
+        return texts.plain_modes.to_owned();
     }
-    let forms = &words.forms;
+    let forms = &texts.forms;
     let tools = options::plan_tools(options);
-    let reading_tools: Vec<&str> = options::callable_tools(&tools, options)
+    let read_only_tools: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
     let mut text = String::new();
     for PlanMode { name, text: answer_rule, calls, extra_field: field, .. } in modes {
-        // A mode has no calls if it may call no tool.
-        let calls = if *calls == CallRequirement::ReadOnly && reading_tools.is_empty() {
+        // A mode with read-only calls has none if no read-only tool exists.
+        let calls = if *calls == CallRequirement::ReadOnly && read_only_tools.is_empty() {
             CallRequirement::Forbidden
         } else {
             *calls
@@ -121,7 +133,7 @@ fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
         let calls = match calls {
             CallRequirement::Required => forms.some_calls.to_owned(),
             CallRequirement::Forbidden => forms.no_calls.to_owned(),
-            CallRequirement::ReadOnly => forms.read_only.replace("{tools}", &reading_tools.join(", ")),
+            CallRequirement::ReadOnly => forms.read_only.replace("{tools}", &read_only_tools.join(", ")),
         };
         let field = field.map(|field| forms.field.replace("{field}", field));
         let parts: Vec<&str> = field.as_deref().into_iter().chain([answer_rule, &calls]).collect();
@@ -130,19 +142,21 @@ fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
     text
 }
 
-/// Builds an example that calls the first tool for which arguments can be made up.
-fn call_example(words: &PromptTexts, options: &Options) -> Option<Value> {
+/// Builds an example that calls the first tool whose schema gives sample arguments; `None` if there is no
+/// such tool.
+fn call_example(texts: &PromptTexts, options: &Options) -> Option<Value> {
     let tools = options::plan_tools(options);
     let mut callable = options::callable_tools(&tools, options);
     let (name, args) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
     Some(json!({
-        "thought": words.second_thought.replace("{tool}", name),
+        "thought": texts.second_thought.replace("{tool}", name),
         "response_mode": "TOOL_EXECUTION",
         "direct_response": null,
         "tool_calls": [{"name": name, "args": args}],
     }))
 }
 
+/// Appends JSON in a code fence.
 fn write_fenced(text: &mut String, value: &Value) {
     let _ = writeln!(text, "```json\n{value:#}\n```");
 }

@@ -171,7 +171,7 @@ rules! {
 }
 
 /// Rules for reasoning.
-pub(super) const REASONING: draft::ReasoningRules = draft::ReasoningRules {
+pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
@@ -181,5 +181,5 @@ pub(super) const REASONING: draft::ReasoningRules = draft::ReasoningRules {
 };
 
 /// Rules for the failure marker.
-pub(super) const MARKER: marker::MarkerRules =
+pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

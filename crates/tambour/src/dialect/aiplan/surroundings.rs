@@ -21,10 +21,11 @@ pub(super) fn join_extents(a: OptionalExtent, b: OptionalExtent) -> OptionalExte
 /// Tracks the text outside JSON values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanSurroundings {
-    /// The current run of backticks or tildes.
+    /// Character and length of the current run of backticks or tildes; length 0 if there is none.
     fence_run: (char, usize),
+    /// Start of that run.
     run_start: Place,
-    /// Set while the line has only white space.
+    /// Set while the current line has only white space.
     is_line_start: bool,
     /// The open fence.
     open_fence: Option<Fence>,
@@ -32,18 +33,19 @@ pub(super) struct PlanSurroundings {
     pending_language: Option<String>,
     /// Language of the last fence.
     fence_language: String,
-    /// Extent of that language.
+    /// Extent of that language; empty if there is none.
     language_extent: (Place, usize),
     /// Set if a value is in that fence.
     is_fence_used: bool,
+    /// Place after the text and values so far.
     place: Place,
     /// Set while the text is in a thought that is not closed.
     is_in_thought: bool,
     /// Extent of drafts before the plan.
     draft_extent: OptionalExtent,
-    /// Extent of text before the object that may be the plan, other than fences and blanks.
+    /// Extent of text before the object that may be the plan, without fences and white space.
     extent_before: OptionalExtent,
-    /// Extent of such text after that object.
+    /// Extent of text after that object, without fences and white space.
     extent_after: OptionalExtent,
     /// Set if there is text besides fences and values.
     has_text: bool,
@@ -53,10 +55,11 @@ pub(super) struct PlanSurroundings {
     prose: ProseTracker,
     /// Set by text in the open fence, which makes its other content code.
     is_code: bool,
-    /// Set by a comment on the current line in the open fence.
-    is_remark: bool,
+    /// Set if the current line in the open fence begins with `/` or `#`, so that it is a comment.
+    is_comment_line: bool,
+    /// State of a block comment.
     comment: CodeComment,
-    /// The character before.
+    /// The last character of the text so far.
     previous_char: char,
     /// Line of the last value and the text after it, while a sentence may continue there.
     line_after: Option<(ProseLine, String)>,
@@ -64,42 +67,49 @@ pub(super) struct PlanSurroundings {
     is_continued: bool,
 }
 
-/// Comment in code, from `/*` at the start of a line to `*/`.
+/// State of a block comment in code, from `/*` at the start of a line to `*/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CodeComment {
+    /// None is open, and none may begin on this line.
     #[default]
     Absent,
-    /// One may begin here.
+    /// None is open, but one may begin here.
     MayBegin,
+    /// One is open.
     Open,
 }
 
 /// Position of a plan in its reply.
 #[derive(Clone, Debug)]
 pub(super) struct PlanContext {
+    /// Start of the value that is or contains the plan.
     value_start: Place,
     origin: ValueOrigin,
+    /// Language of the fence around the value, and its extent.
     fence_language: String,
     language_extent: (Place, usize),
     /// Set if the plan is in a thought or comment that is not closed.
     pub(super) is_in_thought: bool,
     /// Set if the plan is quoted, in a code span or in a sentence, judged by the text before it.
     pub(super) is_quoted: bool,
+    /// Text before the value on its line.
     line: ProseLine,
+    /// Extent of text before the value, without fences and white space.
     extent_before: OptionalExtent,
 }
 
 impl PlanContext {
-    /// Returns the place where the value begins, including an unusual fence language.
+    /// Returns the start of the value; that of its fence's language, if the language is not `json`.
     pub(super) fn start(&self) -> Place {
-        let (place, last) = self.language_extent;
-        let json =
-            self.fence_language.trim().eq_ignore_ascii_case("json") && last - place.offset == "json".len();
-        if last > place.offset && !json { place.min(self.value_start) } else { self.value_start }
+        let (place, end) = self.language_extent;
+        // The extent of a language followed by more text is longer than the language.
+        let is_json =
+            self.fence_language.trim().eq_ignore_ascii_case("json") && end - place.offset == "json".len();
+        if end > place.offset && !is_json { place.min(self.value_start) } else { self.value_start }
     }
 }
 
-/// Bytes of a fence's language that are kept.
+/// Most bytes kept of a fence's language.
 const MAX_LANGUAGE: usize = 32;
 
 impl PlanSurroundings {
@@ -112,12 +122,12 @@ impl PlanSurroundings {
         }
     }
 
-    /// Records a draft at the beginning.
-    pub(super) fn begin_with_draft(&mut self, draft: Place) {
-        self.draft_extent = Some((draft, self.place.offset));
+    /// Records a draft at the beginning of the reply, which starts at `draft_start` and ends here.
+    pub(super) fn begin_with_draft(&mut self, draft_start: Place) {
+        self.draft_extent = Some((draft_start, self.place.offset));
     }
 
-    /// Records the end of a thought; `start` is its beginning if it precedes the plan.
+    /// Records the end of a thought; `start` is its start if it precedes the plan, which makes it a draft.
     pub(super) fn end_thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
         self.draft_extent = join_extents(self.draft_extent, start.map(|start| (start, end.offset)));
@@ -126,13 +136,14 @@ impl PlanSurroundings {
         self.is_line_start = false;
     }
 
-    /// Restarts the language of the fence at `place`: the text before that names nothing.
+    /// Restarts the language of the fence that is being opened at `place`, because a thought precedes that
+    /// place: text before it is no language.
     fn restart_language(&mut self, place: Place) {
         let Some(language) = &mut self.pending_language else { return };
         language.clear();
-        let (first, last) = std::mem::replace(&mut self.language_extent, (place, place.offset));
-        if last > first.offset {
-            self.skip_extent(first, last);
+        let (start, end) = std::mem::replace(&mut self.language_extent, (place, place.offset));
+        if end > start.offset {
+            self.skip_extent(start, end);
         }
     }
 
@@ -158,8 +169,8 @@ impl PlanSurroundings {
     }
 
     /// Records a value and its fence language as not part of the plan.
-    pub(super) fn skip_value(&mut self, frame: &PlanContext, end: usize) {
-        self.skip_extent(frame.start(), end);
+    pub(super) fn skip_value(&mut self, context: &PlanContext, end: usize) {
+        self.skip_extent(context.start(), end);
     }
 
     /// Records an extent as not part of the plan.
@@ -167,7 +178,7 @@ impl PlanSurroundings {
         self.extent_after = join_extents(self.extent_after, Some((start, end)));
     }
 
-    /// Records that a likely value is text.
+    /// Records that a value is text.
     pub(super) fn mark_text(&mut self) {
         self.has_text = true;
     }
@@ -177,10 +188,11 @@ impl PlanSurroundings {
         self.has_text
     }
 
+    /// Reads text outside of values.
     pub(super) fn push_text(&mut self, text: &str) {
         self.prose.push_text(text);
         self.track_context(text);
-        // Offset in `text` up to which the place is advanced.
+        // Index in `text` up to which `place` has been advanced; it is advanced only where it is needed.
         let mut counted_end = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.is_line_start || self.fence_run.0 == '~')) {
@@ -207,21 +219,21 @@ impl PlanSurroundings {
                     self.fence_language = std::mem::take(language);
                     self.pending_language = None;
                     self.is_line_start = true;
-                    self.is_remark = false;
+                    self.is_comment_line = false;
                 } else if language.len() < MAX_LANGUAGE && !(language.is_empty() && c.is_whitespace()) {
                     language.push(c);
                 }
             } else if c == '\n' {
                 self.is_line_start = true;
-                self.is_remark = false;
+                self.is_comment_line = false;
             } else if !c.is_whitespace() && c != '\u{FEFF}' {
-                self.is_remark |= self.is_line_start && matches!(c, '/' | '#');
-                self.is_code |= self.open_fence.is_some() && !self.is_remark;
+                self.is_comment_line |= self.is_line_start && matches!(c, '/' | '#');
+                self.is_code |= self.open_fence.is_some() && !self.is_comment_line;
                 self.is_line_start = false;
                 self.has_text = true;
                 let end = self.place.offset + at - counted_end + c.len_utf8();
                 match &mut self.extent_after {
-                    Some((_, last)) => *last = end,
+                    Some((_, extent_end)) => *extent_end = end,
                     None => {
                         self.place.advance(&text[counted_end..at]);
                         counted_end = at;
@@ -249,9 +261,10 @@ impl PlanSurroundings {
         }
         if let Some((line, text_after)) = &mut self.line_after {
             text_after.push_str(text);
-            let adjoins = text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
+            let is_adjacent_word =
+                text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
             if let Some(is_continuation) = line.continues_with(text_after, false) {
-                self.is_continued |= is_continuation || adjoins;
+                self.is_continued |= is_continuation || is_adjacent_word;
                 self.line_after = None;
             }
         }
@@ -286,16 +299,16 @@ impl PlanSurroundings {
             None => {
                 self.open_fence = Some(run);
                 self.pending_language = Some(String::new());
-                (self.is_code, self.is_remark) = (false, false);
-                let mut after = self.run_start;
-                (0..length).for_each(|_| after.advance(&String::from(mark)));
-                self.language_extent = (after, after.offset);
+                (self.is_code, self.is_comment_line) = (false, false);
+                let mut run_end = self.run_start;
+                (0..length).for_each(|_| run_end.advance(&String::from(mark)));
+                self.language_extent = (run_end, run_end.offset);
                 self.is_fence_used = false;
             }
         }
     }
 
-    /// Ends a fence, or begins another one: its language belongs to no value in it.
+    /// Ends a fence. Its language counts as text if no value was in it.
     fn end_fence(&mut self) {
         let (place, end) = std::mem::take(&mut self.language_extent);
         if end > place.offset && !self.is_fence_used {
@@ -308,7 +321,7 @@ impl PlanSurroundings {
     /// Begins a value and returns its position.
     pub(super) fn begin_value(&mut self, start: &ValueStart) -> PlanContext {
         self.end_run();
-        // The language of a fence was judged with the first value in it.
+        // The language of a fence is complete when the first value in it begins; further values share it.
         let fence_language = self.pending_language.take().unwrap_or_else(|| self.fence_language.clone());
         self.fence_language.clone_from(&fence_language);
         let extent_before = join_extents(self.extent_before, self.extent_after);
@@ -316,12 +329,12 @@ impl PlanSurroundings {
         let ValueStart { place: value_start, origin, is_in_open_comment, .. } = *start;
         let line = self.prose.line();
         let is_bare = origin == ValueOrigin::Bare;
-        let sentence = if is_bare {
+        let is_in_text = if is_bare {
             line.is_in_sentence() || self.prose.is_in_span()
         } else {
-            self.is_code || self.is_remark
+            self.is_code || self.is_comment_line
         };
-        let is_quoted = line.is_quoted() || sentence || self.comment == CodeComment::Open;
+        let is_quoted = line.is_quoted() || is_in_text || self.comment == CodeComment::Open;
         (self.line_after, self.previous_char) = (None, ' ');
         if self.comment == CodeComment::MayBegin {
             self.comment = CodeComment::Absent;
@@ -345,13 +358,13 @@ impl PlanSurroundings {
         self.prose.skip_value();
     }
 
-    /// Marks the last value as the likely plan: later text is after it.
-    pub(super) fn mark_plan(&mut self, frame: &PlanContext) {
-        (self.line_after, self.is_continued) = (Some((frame.line, String::new())), false);
+    /// Marks the last value, which has this context, as the likely plan: later text counts as text after it.
+    pub(super) fn mark_plan(&mut self, context: &PlanContext) {
+        (self.line_after, self.is_continued) = (Some((context.line, String::new())), false);
         self.extent_before = join_extents(self.extent_before, self.extent_after.take());
     }
 
-    /// Treats everything so far as left out.
+    /// Treats everything so far as left out, including the likely plan.
     pub(super) fn skip_all(&mut self) {
         self.has_text = false;
         self.prose = ProseTracker::default();
@@ -365,12 +378,12 @@ impl PlanSurroundings {
         self.is_continued
     }
 
-    /// Returns the extent of the text since the last value.
+    /// Returns the extent of the text after the likely plan.
     pub(super) fn extent_after(&self) -> OptionalExtent {
         self.extent_after
     }
 
-    /// Treats everything left out so far as a thought with a plan.
+    /// Treats everything so far as a thought that contains an acting plan.
     pub(super) fn mark_thought_plan(&mut self) {
         self.thought_plans = join_extents(
             self.thought_plans,
@@ -378,82 +391,80 @@ impl PlanSurroundings {
         );
     }
 
-    /// Reports the text around a plan that was set aside; `after` is the extent between it and the end of
-    /// its thought.
+    /// Reports the text around a plan that is not used because it was part of a thought. `plan_start` is its
+    /// start, and `extent_after` is that of the text between it and the end of the thought.
     pub(super) fn report_around_thought(
         &mut self,
-        plan: Place,
-        after: OptionalExtent,
-        report: &mut dyn FnMut(FindingReport),
+        plan_start: Place,
+        extent_after: OptionalExtent,
+        emit: &mut dyn FnMut(FindingReport),
     ) {
         self.end_run();
         self.end_fence();
-        let before = self.thought_plans.filter(|(first, _)| first.offset < plan.offset);
-        for (place, end) in
-            [before.map(|(first, _)| (first, plan.offset)), after, self.extent_after].into_iter().flatten()
-        {
-            report(surrounding_text_report(place, end));
+        let earlier_thoughts = self.thought_plans.filter(|(start, _)| start.offset < plan_start.offset);
+        let extent_before = earlier_thoughts.map(|(start, _)| (start, plan_start.offset));
+        for (place, end) in [extent_before, extent_after, self.extent_after].into_iter().flatten() {
+            emit(surrounding_text_report(place, end));
         }
     }
 
-    /// Reports faults around the plan that is used.
+    /// Ends the reply and reports faults around the plan, which is the one with this context.
     pub(super) fn finish(
         &mut self,
-        frame: &PlanContext,
+        context: &PlanContext,
         is_truncated: bool,
-        report: &mut dyn FnMut(FindingReport),
+        emit: &mut dyn FnMut(FindingReport),
     ) {
         self.end_run();
         self.end_fence();
-        let at = frame.value_start;
+        let at = context.value_start;
         if let Some((place, end)) = self.draft_extent {
-            let found =
+            let report =
                 FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
-            report(found.with_repair("sent as a draft"));
+            emit(report.with_repair("sent as a draft"));
         }
         for (place, end) in
-            [join_extents(self.thought_plans, frame.extent_before), self.extent_after].into_iter().flatten()
+            [join_extents(self.thought_plans, context.extent_before), self.extent_after].into_iter().flatten()
         {
-            report(surrounding_text_report(place, end));
+            emit(surrounding_text_report(place, end));
         }
-        match frame.origin {
+        match context.origin {
             ValueOrigin::Bare => {
-                let found = FindingReport::new(
+                let report = FindingReport::new(
                     rules::PLAN_NOT_FENCED,
                     at,
                     at.offset,
                     "the plan is not in a code fence",
                 );
-                return report(found.with_repair("read as it is"));
+                return emit(report.with_repair("read as it is"));
             }
             ValueOrigin::JsonFence | ValueOrigin::OtherFence => {
-                let word = frame.fence_language.trim();
-                let (place, end) = frame.language_extent;
-                if !word.eq_ignore_ascii_case("json") || end - place.offset > word.len() {
-                    let (message, repair) = match word {
+                let language = context.fence_language.trim();
+                let (place, end) = context.language_extent;
+                if !language.eq_ignore_ascii_case("json") || end - place.offset > language.len() {
+                    let (message, repair) = match language {
                         "" => ("the fence around the plan names no language".to_owned(), "read as JSON"),
                         word => {
                             (format!("the fence around the plan says `{word}`"), "left out, and read as JSON")
                         }
                     };
-                    report(
-                        FindingReport::new(rules::FENCE_LANGUAGE, place, end, message).with_repair(repair),
-                    );
+                    emit(FindingReport::new(rules::FENCE_LANGUAGE, place, end, message).with_repair(repair));
                 }
             }
         }
         if self.open_fence.is_some() && !is_truncated {
-            let found = FindingReport::new(
+            let report = FindingReport::new(
                 rules::FENCE_UNCLOSED,
                 self.place,
                 self.place.offset,
                 "the fence is not closed",
             );
-            report(found.with_repair("closed at the end"));
+            emit(report.with_repair("closed at the end"));
         }
     }
 }
 
+/// Returns the finding on text beside the plan.
 fn surrounding_text_report(place: Place, end: usize) -> FindingReport {
     FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan")
         .with_repair("not used")

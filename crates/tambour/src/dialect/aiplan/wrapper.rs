@@ -1,4 +1,4 @@
-//! Unwraps a plan that is in a list or under one other key.
+//! Plans that are the only item of a list or under the only key of an object.
 
 use serde_json::Value;
 
@@ -10,11 +10,14 @@ pub(super) const WRAPPER_KEYS: &[&str] =
 
 /// Kind of wrapper around a plan.
 pub(super) enum PlanWrapper {
+    /// A list with one item.
     List,
+    /// An object with this key.
     Key(String),
 }
 
-/// Takes a plan out of a list with no other item, or an object with no key but a wrapper key.
+/// Takes a plan out of a list with no other item, or an object with no key but a wrapper key. Returns any
+/// other value as it is, without a wrapper.
 pub(super) fn unwrap_plan(value: Value) -> (Value, Option<PlanWrapper>) {
     match value {
         Value::Array(mut items) if items.len() == 1 && is_plan(&items[0]) => {
@@ -32,6 +35,7 @@ pub(super) fn unwrap_plan(value: Value) -> (Value, Option<PlanWrapper>) {
     }
 }
 
+/// Returns true if a plan is under a wrapper key.
 fn is_wrapper(key: &str, value: &Value) -> bool {
     WRAPPER_KEYS.iter().any(|name| name.eq_ignore_ascii_case(key.trim())) && is_plan(value)
 }
@@ -41,5 +45,5 @@ fn is_plan(value: &Value) -> bool {
     PLAN_FIELDS.iter().filter(|&&field| value.get(field).is_some()).count() >= MIN_NESTED_FIELDS
 }
 
-/// Fewest plan fields of an object nested in another value that make it a plan.
+/// Least number of plan fields that make an object nested in another value a plan.
 pub(super) const MIN_NESTED_FIELDS: usize = 2;

@@ -1,4 +1,4 @@
-//! Form a model should use: a plan that passes the strict check, written from events, and its JSON Schema.
+//! Canonical form of a reply: a plan that passes the strict check, written from events, and its JSON Schema.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::options::{self, PlanVariant};
 use crate::event::{Event, Extension};
 use crate::options::Options;
 
-/// Writes the reply: its plan in a code fence.
+/// Writes the reply: its last plan in a code fence, or a plan that gives its answer if it has none.
 pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
     let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
@@ -19,23 +19,25 @@ pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
         Some(outcome) => outcome.plan.clone(),
         None => answer_plan(events, variant),
     };
-    // Capacity for the entire text: growing would hold it twice in memory.
-    let size = ["thought", "direct_response"]
+    // Capacity for the entire text, with an eighth for escapes: growing would hold the text twice in memory.
+    let text_len = ["thought", "direct_response"]
         .iter()
         .filter_map(|key| plan[key].as_str())
         .map(str::len)
         .sum::<usize>();
-    let mut out = Vec::with_capacity(size + size / 8 + 256);
+    let mut out = Vec::with_capacity(text_len + text_len / 8 + 256);
     out.extend_from_slice(b"```json\n");
     serde_json::to_writer_pretty(&mut out, &plan).expect("a plan has string keys and no fallible parts");
     out.extend_from_slice(b"\n```\n");
     String::from_utf8(out).expect("JSON is text")
 }
 
-/// Returns the fallback plan, or one with the reply's answer and thought if it has answered (R-70, R-64).
+/// Returns the fallback plan, with the reply's own answer and thought if it has emitted an answer (R-64,
+/// R-70).
 fn fallback_plan(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -> Value {
-    let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
-    let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
+    let answer_len = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
+    let mut thought = String::new();
+    let mut answer = String::with_capacity(events.iter().map(answer_len).sum());
     for event in events {
         match event {
             Event::PhaseDelta { text, .. } => thought.push_str(text),
@@ -54,7 +56,7 @@ fn fallback_plan(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -
     plan
 }
 
-/// Builds the plan of a reply in another dialect: it answers and calls nothing.
+/// Builds a plan for a reply without one, as from another dialect: it answers and calls nothing.
 fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     for event in events {
@@ -83,13 +85,13 @@ fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     })
 }
 
-/// Returns the JSON Schema (draft 2020-12) of a plan in the configured variant, for constrained decoding and editors. It does not list the tools, except for a mode that
-/// is limited to some of them.
+/// Returns the JSON Schema (draft 2020-12) of a plan in the configured variant, for constrained decoding and
+/// editors. It lists tools only for a mode that may call only some of them.
 pub(super) fn schema(options: &Options) -> Value {
     let filled_string = || json!({ "type": "string", "pattern": "\\S" });
     let modes = plan_modes(options::plan_variant(options));
     let tools = options::plan_tools(options);
-    let reading_tools: Vec<&str> = options::callable_tools(&tools, options)
+    let read_only_tools: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
@@ -107,10 +109,10 @@ pub(super) fn schema(options: &Options) -> Value {
                     "tool_calls": match mode.calls {
                         CallRequirement::Required => json!({ "minItems": 1 }),
                         CallRequirement::Forbidden => json!({ "maxItems": 0 }),
-                        CallRequirement::ReadOnly if reading_tools.is_empty() => json!({ "maxItems": 0 }),
+                        CallRequirement::ReadOnly if read_only_tools.is_empty() => json!({ "maxItems": 0 }),
                         CallRequirement::ReadOnly => json!({
                             "description": "Only tools that change nothing.",
-                            "items": { "properties": { "name": { "enum": reading_tools } } },
+                            "items": { "properties": { "name": { "enum": read_only_tools } } },
                         }),
                     },
                 }

@@ -12,7 +12,7 @@ use crate::html::{HtmlSanitizer, SanitizedPiece};
 use crate::options::Options;
 use crate::span::Place;
 
-/// State given to every block reader.
+/// Options that every block reader needs.
 pub(super) struct BlockContext {
     pub(super) options: Arc<Options>,
     pub(super) dialect_options: FilamentOptions,
@@ -23,7 +23,8 @@ impl BlockContext {
         BlockContext { options: Arc::clone(options), dialect_options: options::filament_options(options) }
     }
 
-    /// Returns folded text with only the listed inline HTML; other markup there is not an error (F-235).
+    /// Returns the text of `details`, at `at`, with only the allowed inline HTML. Other markup in it is no
+    /// error (F-235).
     pub(super) fn sanitize_folded(&self, text: &str, at: Place, out: &mut dyn IntentSink) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = HtmlSanitizer::new(self.dialect_options.html_mode, &self.options.limits);
@@ -46,21 +47,24 @@ pub(super) struct FilamentBlock {
     pub(super) element: KnownElement,
     /// Name as written.
     pub(super) name: String,
+    /// Attributes of the tag, with names in lower case and decoded values; of equal names the first.
     pub(super) attributes: Vec<(String, String)>,
-    /// Set if the tag gives two different names.
+    /// Set if the tag has two different `name` attributes.
     pub(super) has_two_names: bool,
-    /// Place of the tag, and start of the body.
+    /// Place of the tag.
     pub(super) tag_start: Place,
+    /// Place of the body.
     pub(super) body_start: Place,
     pub(super) body: String,
-    /// White space in the body that replaces removed tags.
+    /// Ranges of the body in which white space replaces removed tags.
     pub(super) gaps: Vec<Range<usize>>,
-    /// Set if content continues after it.
+    /// Set if the block is inside the content, which continues after it.
     pub(super) is_nested: bool,
-    /// Open nested elements with the name of a reply tag or of the block itself.
+    /// Names of the nested elements that are open, as far as their closing tags could be taken for that of
+    /// the block.
     pub(super) open_inner: Vec<String>,
-    /// Set to the quote of a JSON string that is open on the current line.
-    pub(super) quotes: StringTracker,
+    /// Tracks the JSON string, or string of a command, that is open on the current line.
+    pub(super) string_tracker: StringTracker,
     /// Set once the block exceeded its limit: later text is text of the content.
     pub(super) is_overlong: bool,
     /// Set if the block ends without a closing tag.
@@ -68,6 +72,7 @@ pub(super) struct FilamentBlock {
 }
 
 impl FilamentBlock {
+    /// Returns the value of an attribute of the tag.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         super::body::find_attribute(&self.attributes, name)
     }
@@ -84,7 +89,8 @@ impl FilamentBlock {
         }
     }
 
-    /// Appends white space in place of a removed tag, so that later text keeps its place.
+    /// Appends white space in place of a removed tag, so that later text keeps its place. Each character of up
+    /// to three bytes becomes one of the same length.
     pub(super) fn append_gap(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
@@ -96,10 +102,10 @@ impl FilamentBlock {
         self.gaps.push(start..self.body.len());
     }
 
-    /// Returns the block with other text in place of removed tags, if there are any: a value that differs in
-    /// it may hold a tag as text.
+    /// Returns the block with letters instead of white space in place of removed tags; `None` if there are
+    /// none. A value that reads differently with it may have had a tag as text.
     pub(super) fn with_gap_text(&self) -> Option<FilamentBlock> {
-        let other = |gap: &Range<usize>| {
+        let gap_letters = |gap: &Range<usize>| {
             self.body[gap.clone()].chars().map(|c| match c.len_utf8() {
                 2 => 'ä',
                 3 => '口',
@@ -112,36 +118,36 @@ impl FilamentBlock {
         }
         let mut block = self.clone();
         block.body.clear();
-        let mut at = 0;
+        let mut copied_end = 0;
         for gap in &self.gaps {
-            block.body.push_str(&self.body[at..gap.start]);
-            block.body.extend(other(gap));
-            at = gap.end;
+            block.body.push_str(&self.body[copied_end..gap.start]);
+            block.body.extend(gap_letters(gap));
+            copied_end = gap.end;
         }
-        block.body.push_str(&self.body[at..]);
+        block.body.push_str(&self.body[copied_end..]);
         Some(block)
     }
 
-    /// Returns the offset after the body.
+    /// Returns the offset in the reply after the body.
     pub(super) fn end(&self) -> usize {
         self.body_start.offset + self.body.len()
     }
 
-    /// Returns a finding about the whole block.
+    /// Returns a finding about the whole block, without a repair.
     pub(super) fn report(&self, rule: &'static Rule, message: impl Into<String>) -> FindingReport {
         FindingReport::new(rule, self.tag_start, self.end(), message)
     }
 
-    /// Reports that the block is written in a form other than the current one.
-    pub(super) fn report_form(&self, rule: &'static Rule, read: &str, out: &mut dyn IntentSink) {
+    /// Reports that the block is not written in the current form, but is read as `form`.
+    pub(super) fn report_form(&self, rule: &'static Rule, form: &str, out: &mut dyn IntentSink) {
         let message = format!("`<{}>` is not written in the current form", self.name);
         out.report(
             FindingReport::new(rule, self.tag_start, self.end(), message)
-                .with_repair(format!("read as {read}")),
+                .with_repair(format!("read as {form}")),
         );
     }
 
-    /// Reports an unreadable body, which becomes text of the content (F-210).
+    /// Reports a body that cannot be read; it becomes text of the content as it is (F-210).
     pub(super) fn raw_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
         if !self.body.trim().is_empty() {
             let report =
@@ -151,7 +157,8 @@ impl FilamentBlock {
         BlockOutcome::Raw(self.body.clone())
     }
 
-    /// Like [`raw_outcome`](FilamentBlock::raw_outcome), but without the tags of the body.
+    /// Like [`Self::raw_outcome`], but only the text between the tags of the body becomes text of the
+    /// content.
     pub(super) fn text_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
         let report =
             self.report(rules::RAW_TEXT, format!("the contents of `<{}>` cannot be read", self.name));
@@ -164,28 +171,30 @@ impl FilamentBlock {
 pub(super) enum BlockOutcome {
     /// The block was read.
     Read,
-    /// Part of the block that is shown as content.
+    /// The block was not read, and this text is shown as content.
     Raw(String),
-    /// The text between the tags of the block, shown as content.
+    /// The block was not read, and the text between its tags is shown as content.
     Text,
-    /// Offset in the body from which on it is shown as content.
+    /// The block was not read, and its body is shown as content from this offset on.
     RestFrom(usize),
 }
 
-/// Emits a notice.
-pub(super) fn emit_notice(code: &'static str, detail: Option<String>, out: &mut dyn IntentSink) {
-    out.emit_action(ReplyAction::Notice(code, detail));
+/// Emits the notice `code` about `reference`.
+pub(super) fn emit_notice(code: &'static str, reference: Option<String>, out: &mut dyn IntentSink) {
+    out.emit_action(ReplyAction::Notice(code, reference));
 }
 
-/// Quote character of the string that is open on the current line.
+/// Tracks the string that is open on the current line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StringTracker {
+    /// Quote that began the string; `None` outside of strings.
     pub(super) open_quote: Option<u8>,
     is_escaped: bool,
 }
 
 impl StringTracker {
-    /// Reads text, in which each unescaped one of these quotes begins a string.
+    /// Reads text, in which each of `quotes` begins a string. The same unescaped quote ends it, and so does
+    /// the line.
     pub(super) fn push_text(&mut self, text: &str, quotes: &[u8]) {
         for byte in text.bytes() {
             match (byte, self.open_quote) {

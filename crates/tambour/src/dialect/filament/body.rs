@@ -1,4 +1,4 @@
-//! Bodies of blocks: JSON, and sequences of elements.
+//! Readers for the bodies of blocks: JSON, and sequences of elements.
 
 use std::ops::Range;
 
@@ -21,10 +21,11 @@ pub(super) struct BlockJson {
     pub(super) value: Value,
     /// Set if no quote or bracket had to be added at its end (F-214).
     pub(super) is_complete: bool,
-    /// Range in the body.
+    /// Range of the JSON in the text it was read from.
     pub(super) span: Range<usize>,
-    /// Values that may not be the ones meant (R-81, R-82), placed in a text that begins at `base`.
+    /// Values that may not be the ones meant (R-81, R-82). Their places count from `base`.
     pub(super) doubts: ValueDoubts,
+    /// Place in the reply from which the places of `doubts` count.
     pub(super) base: Place,
 }
 
@@ -60,7 +61,7 @@ pub(super) fn read_json(
     let comments_len = leading_comments_len(text);
     let (text, at) = (&text[comments_len..], at.end_of(&text[..comments_len]));
     let found = json::find(text, limits);
-    let container = found.value.filter(|value| value.is_array() || value.is_object());
+    let list_or_object = found.value.filter(|value| value.is_array() || value.is_object());
     let end = fault_place.offset + fault.end.saturating_sub(fault.place.offset);
     let report = FindingReport::new(
         rules::JSON_NOT_STRICT,
@@ -68,7 +69,7 @@ pub(super) fn read_json(
         end,
         format!("not strict JSON: {}", fault.message),
     );
-    let Some(value) = container else {
+    let Some(value) = list_or_object else {
         // Prose is not broken JSON.
         if trimmed.starts_with(['[', '{', '［', '｛']) {
             out.report(report);
@@ -78,7 +79,8 @@ pub(super) fn read_json(
     out.report(report.with_repair("JSON repaired"));
     for repair in found.reports {
         let mut repair = move_report(repair, at);
-        // If the block cannot be used after all, its text is shown.
+        // A repair that leaves text out would be untrue if the text is shown because the block is refused
+        // later.
         let is_left_out = repair.repair.as_ref().is_some_and(|action| action.contains("left"));
         if is_left_out || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
             repair.repair = Some("not used".to_owned());
@@ -89,32 +91,34 @@ pub(super) fn read_json(
     Some(BlockJson { value, is_complete: !found.is_auto_closed, span, doubts: found.doubts, base: at })
 }
 
-/// Returns the length of the comments before JSON, with the text before them: commented values are examples
-/// (R-93).
+/// Returns the offset after the last comment before the JSON in a text, 0 if there is none. Values in
+/// comments are examples (R-93).
 fn leading_comments_len(text: &str) -> usize {
     let (mut at, mut end, mut is_line_start) = (0, 0, true);
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        let close = |close: &str| rest.find(close).map_or(rest.len(), |found| found + close.len());
-        let line = || rest.find('\n').unwrap_or(rest.len());
+        let len_to = |end_mark: &str| rest.find(end_mark).map_or(rest.len(), |index| index + end_mark.len());
+        let line_len = || rest.find('\n').unwrap_or(rest.len());
         let is_separate = is_line_start || text[..at].ends_with(is_space);
-        let comment = match rest.as_bytes() {
-            [b'/', b'*', ..] => close("*/"),
-            [b'/', b'/', ..] if is_separate => line(),
-            [b'#', ..] | [b'-', b'-', ..] if is_line_start => line(),
+        let len = match rest.as_bytes() {
+            [b'/', b'*', ..] => len_to("*/"),
+            // Not inside a word, such as an address.
+            [b'/', b'/', ..] if is_separate => line_len(),
+            [b'#', ..] | [b'-', b'-', ..] if is_line_start => line_len(),
             [b'<', b'!', b'-', b'-', ..] => comment_len(&rest[4..]).map_or(rest.len(), |len| len + 4),
             [b'[' | b'{', ..] => break,
             _ => 0,
         };
-        is_line_start = comment == 0 && (c == '\n' || is_line_start && is_space(c));
-        at += if comment == 0 { c.len_utf8() } else { comment };
-        end = if comment == 0 { end } else { at };
+        let is_comment = len > 0;
+        is_line_start = !is_comment && (c == '\n' || is_line_start && is_space(c));
+        at += if is_comment { len } else { c.len_utf8() };
+        end = if is_comment { at } else { end };
     }
     end
 }
 
-/// Returns whether a whole body that only displays something is JSON, after repairs that keep its meaning
-/// (R-86). Brackets without any quoted text are more likely text.
+/// Returns whether the whole body of a block that does not act is JSON, after repairs that keep its meaning
+/// (R-86). Brackets with doubtful values and without any quotation marks are more likely text.
 pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
     let trimmed = trim(text);
     if json::parse_strict(trimmed, limits).is_ok_and(|value| value.is_array() || value.is_object()) {
@@ -127,7 +131,7 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
         && (found.doubts.is_empty() || trimmed.contains(['"', '“', '”']))
 }
 
-/// Moves a report on a text that begins at `base` to its place in the reply.
+/// Moves a report, whose places count from `base`, to its place in the reply.
 pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingReport {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.rebase(base);
@@ -141,21 +145,24 @@ pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingRepo
 pub(super) struct BlockElement<'a> {
     /// Name in lower case.
     pub(super) name: String,
+    /// Attributes, as of a [`FilamentBlock`](super::block::FilamentBlock).
     pub(super) attributes: Vec<(String, String)>,
-    /// Text of the element, and its place.
+    /// Text between the tags.
     pub(super) text: &'a str,
+    /// Place of the text.
     pub(super) start: Place,
     /// Set if its own tag closed it.
     pub(super) is_closed: bool,
 }
 
 impl BlockElement<'_> {
+    /// Returns the value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         find_attribute(&self.attributes, name)
     }
 }
 
-/// Returns the value of an attribute.
+/// Returns the value of the attribute `name`, in lower case.
 pub(super) fn find_attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -164,15 +171,16 @@ pub(super) fn find_attribute<'a>(attributes: &'a [(String, String)], name: &str)
 #[derive(Debug, Default)]
 pub(super) struct BlockElements<'a> {
     pub(super) elements: Vec<BlockElement<'a>>,
-    /// Text outside of the elements, with places.
+    /// Pieces of text outside of the elements, with their places.
     pub(super) surrounding_text: Vec<(&'a str, Place)>,
-    /// Names of the enclosing elements that are present.
-    pub(super) enclosing: Vec<String>,
+    /// Names, in lower case, of the enclosing elements that are present.
+    pub(super) enclosing_names: Vec<String>,
 }
 
 impl<'a> BlockElements<'a> {
+    /// Iterates over the elements called `name`, in lower case.
     pub(super) fn elements_named(&self, name: &'static str) -> impl Iterator<Item = &BlockElement<'a>> {
-        self.elements.iter().filter(move |field| field.name == name)
+        self.elements.iter().filter(move |element| element.name == name)
     }
 
     /// Returns the text outside of the elements, each piece on a line of its own.
@@ -187,37 +195,39 @@ impl<'a> BlockElements<'a> {
     }
 }
 
-/// Other spellings of names that are not reported.
+/// Spellings in other letter case that are not reported.
 const ACCEPTED_SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
-/// Reads a body at `at`: elements called `names`, which do not nest, and elements called `enclosing_names`, which
-/// enclose them. An unclosed one ends where the next begins.
+/// Reads a body at `body_start`: elements called `names`, which do not nest, and elements called
+/// `enclosing_names`, which enclose them. An unclosed element ends where the next one begins. Other tags are
+/// text.
 pub(super) fn read_elements<'a>(
     body: &'a str,
-    text_start: Place,
+    body_start: Place,
     names: &[&str],
     enclosing_names: &[&str],
     limits: &Limits,
     out: &mut dyn IntentSink,
 ) -> BlockElements<'a> {
-    let all = names.iter().chain(enclosing_names).copied().chain(ACCEPTED_SPELLINGS.iter().copied());
-    let mut lexer = MarkupLexer::from_place(text_start, "", limits.tag).into_tolerant(TagNames::new(all));
+    let all_names = names.iter().chain(enclosing_names).copied().chain(ACCEPTED_SPELLINGS.iter().copied());
+    let mut lexer =
+        MarkupLexer::from_place(body_start, "", limits.tag).into_tolerant(TagNames::new(all_names));
     let mut reader = ElementReader {
         body,
-        base_offset: text_start.offset,
-        text_start,
+        base_offset: body_start.offset,
+        text_start: body_start,
         text_index: 0,
         open_element: None,
         elements: BlockElements::default(),
     };
-    let mut token = |token: MarkupToken<'_>, place: Place| {
+    let mut read_token = |token: MarkupToken<'_>, place: Place| {
         let MarkupToken::Tag(tag) = token else { return };
         let name = tag.name.to_ascii_lowercase();
         let is_known = names.contains(&name.as_str());
         if !is_known && !enclosing_names.contains(&name.as_str()) {
             return;
         }
-        let end = place.offset + tag.raw.len() - text_start.offset;
+        let end = place.offset + tag.raw.len() - body_start.offset;
         if !tag.faults.is_none() {
             let message = format!("`{}` is not written correctly", tag.raw);
             let report =
@@ -237,28 +247,31 @@ pub(super) fn read_elements<'a>(
                         reader.text_index = end;
                         reader.finish_element(end, true);
                     }
-                } else if !reader.elements.enclosing.contains(&name) {
-                    reader.elements.enclosing.push(name);
+                } else if !reader.elements.enclosing_names.contains(&name) {
+                    reader.elements.enclosing_names.push(name);
                 }
             }
         }
         reader.text_index = end;
         reader.text_start = place.end_of(tag.raw);
     };
-    lexer.push(body, &mut |markup_token, place| token(markup_token, place.resolve()));
-    lexer.finish(&mut |markup_token, place| token(markup_token, place.resolve()));
-    let end = text_start.end_of(body);
+    lexer.push(body, &mut |token, place| read_token(token, place.resolve()));
+    lexer.finish(&mut |token, place| read_token(token, place.resolve()));
+    let end = body_start.end_of(body);
     reader.close(None, end, out);
     reader.elements
 }
 
+/// State of [`read_elements`].
 struct ElementReader<'a> {
     body: &'a str,
+    /// Offset of the body in the reply.
     base_offset: usize,
-    /// Start of the current text.
+    /// Place of the current text.
     text_start: Place,
+    /// Offset of the current text in the body.
     text_index: usize,
-    /// Current element.
+    /// Current element; `None` between elements.
     open_element: Option<OpenBlockElement>,
     elements: BlockElements<'a>,
 }
@@ -267,20 +280,22 @@ struct ElementReader<'a> {
 struct OpenBlockElement {
     name: String,
     attributes: Vec<(String, String)>,
+    /// Place of its tag.
     start: Place,
 }
 
 impl ElementReader<'_> {
-    /// Ends the current element or text before `place`, with the closing tag of that name or without one.
+    /// Ends the current element or text before `place`; `name` is that of the closing tag there, if it is
+    /// one.
     fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn IntentSink) {
-        if let Some(OpenBlockElement { name: open, start, .. }) = &self.open_element
-            && name != Some(open)
+        if let Some(OpenBlockElement { name: open_name, start, .. }) = &self.open_element
+            && name != Some(open_name)
         {
             let report = FindingReport::new(
                 rules::TAG_UNCLOSED,
                 *start,
                 place.offset,
-                format!("`<{open}>` is not closed"),
+                format!("`<{open_name}>` is not closed"),
             );
             out.report(report.with_repair("closed here"));
         }
@@ -288,6 +303,7 @@ impl ElementReader<'_> {
         self.finish_element(place.offset - self.base_offset, is_closed);
     }
 
+    /// Ends the current element or text at the offset `end` of the body.
     fn finish_element(&mut self, end: usize, is_closed: bool) {
         let text = &self.body[self.text_index.min(end)..end];
         match self.open_element.take() {

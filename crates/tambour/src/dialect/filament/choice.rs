@@ -19,6 +19,7 @@ struct RawOption {
     text: String,
     /// Place of the option.
     start: Place,
+    /// Offset after the option.
     end: usize,
 }
 
@@ -34,7 +35,7 @@ pub(super) fn read_choice(
     } else if body.starts_with(['{', '[', '｛']) && is_json(body, &cx.options.limits) {
         return choice_from_json(block, cx, out);
     }
-    let found = read_elements(
+    let elements = read_elements(
         &block.body,
         block.body_start,
         &["prompt", "option"],
@@ -42,28 +43,22 @@ pub(super) fn read_choice(
         &cx.options.limits,
         out,
     );
-    if found.elements.iter().all(|field| field.name != "option") {
-        return choice_from_lines(block, &found, out);
+    if elements.elements_named("option").next().is_none() {
+        return choice_from_lines(block, &elements, out);
     }
-    if found.enclosing.is_empty() {
+    if elements.enclosing_names.is_empty() {
         let report = block.report(rules::CHOICE_FORM, "the options are not inside `<options>`");
         out.report(report.with_repair("read as options"));
     }
-    let rest = found.joined_surrounding_text();
-    let prompt = match found.elements_named("prompt").next() {
-        Some(prompt) => {
-            let other_prompts: Vec<&str> =
-                found.elements_named("prompt").map(|prompt| trim(prompt.text)).skip(1).collect();
-            let all: Vec<&str> = std::iter::once(trim(prompt.text)).chain(other_prompts).collect();
-            all.into_iter()
-                .chain([rest.as_str()])
-                .filter(|text| !text.is_empty())
-                .collect::<Vec<_>>()
-                .join("\n")
-        }
-        None => rest,
-    };
-    let options = found.elements_named("option").map(|option| RawOption {
+    let other_text = elements.joined_surrounding_text();
+    let prompt_texts: Vec<&str> = elements
+        .elements_named("prompt")
+        .map(|prompt| trim(prompt.text))
+        .chain([other_text.as_str()])
+        .filter(|text| !text.is_empty())
+        .collect();
+    let prompt = prompt_texts.join("\n");
+    let options = elements.elements_named("option").map(|option| RawOption {
         id: option.attribute("id").map(trim).filter(|id| !id.is_empty()).map(str::to_owned),
         text: trim(option.text).to_owned(),
         start: option.start,
@@ -73,17 +68,17 @@ pub(super) fn read_choice(
     BlockOutcome::Read
 }
 
-/// Reads a choice from lines: list items are options, a line before them is the question.
+/// Reads a choice from lines: list items are options, other lines are the question.
 fn choice_from_lines(
     block: &FilamentBlock,
-    found: &BlockElements<'_>,
+    elements: &BlockElements<'_>,
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
-    let prompt_text = found.elements_named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
-    let legacy = block.element.form == ElementForm::List;
+    let prompt_text = elements.elements_named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
+    let is_legacy = block.element.form == ElementForm::List;
     let mut prompt = prompt_text.unwrap_or_default();
     let mut options = Vec::new();
-    for (text, at) in &found.surrounding_text {
+    for (text, at) in &elements.surrounding_text {
         let mut place = *at;
         for line in text.split_inclusive('\n') {
             let line_text = trim(line);
@@ -94,7 +89,7 @@ fn choice_from_lines(
                     options.push(RawOption { id: None, text: text.to_owned(), start: place, end });
                 }
                 // In the legacy form every line is an option.
-                None if legacy && !line_text.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
+                None if is_legacy && !line_text.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
                     let end = place.offset + line.len();
                     options.push(RawOption { id: None, text: line_text.to_owned(), start: place, end });
                 }
@@ -108,8 +103,8 @@ fn choice_from_lines(
             place.advance(line);
         }
     }
-    if options.is_empty() && legacy && !prompt.is_empty() {
-        // A single line is an option.
+    if options.is_empty() && is_legacy && !prompt.is_empty() {
+        // A single line is an option, not the question.
         let text = std::mem::take(&mut prompt);
         options.push(RawOption { id: None, text, start: block.body_start, end: block.end() });
     }
@@ -118,7 +113,7 @@ fn choice_from_lines(
         out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).with_repair("shown as text"));
         return block.text_outcome(out);
     }
-    if !legacy {
+    if !is_legacy {
         let report = block.report(rules::CHOICE_FORM, "the options are written as lines");
         out.report(report.with_repair("read as options"));
     }
@@ -126,25 +121,30 @@ fn choice_from_lines(
     BlockOutcome::Read
 }
 
+/// Reads a choice from JSON: a list of options, or an object with one.
 fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> BlockOutcome {
-    let found = read_json(&block.body, block.body_start, &cx.options.limits, out);
-    let text = |value: &Value, keys: &[&str]| -> Option<String> {
-        let found = keys.iter().find_map(|key| value.get(*key))?;
-        let text = found.as_str().map(str::to_owned).unwrap_or_else(|| found.to_string());
+    let json = read_json(&block.body, block.body_start, &cx.options.limits, out);
+    // Text of the first of these keys.
+    let text_of = |value: &Value, keys: &[&str]| -> Option<String> {
+        let member = keys.iter().find_map(|key| value.get(*key))?;
+        let text = member.as_str().map(str::to_owned).unwrap_or_else(|| member.to_string());
         Some(trim(&text).to_owned()).filter(|text| !text.is_empty())
     };
-    let read = |value: &Value| -> Option<(String, Vec<RawOption>)> {
+    let parse_choice = |value: &Value| -> Option<(String, Vec<RawOption>)> {
         let list = value.get("options").or(value.get("choices")).unwrap_or(value).as_array()?;
-        let option = |option: &Value| {
+        let parse_option = |option: &Value| {
             let (start, end) = (block.body_start, block.end());
-            let label =
-                option.as_str().map(str::to_owned).or_else(|| text(option, &["text", "label", "title"]))?;
-            Some(RawOption { id: text(option, &["id", "value"]), text: label, start, end })
+            let label = option
+                .as_str()
+                .map(str::to_owned)
+                .or_else(|| text_of(option, &["text", "label", "title"]))?;
+            Some(RawOption { id: text_of(option, &["id", "value"]), text: label, start, end })
         };
-        let options = list.iter().map(option).collect::<Option<Vec<_>>>()?;
-        (!options.is_empty()).then(|| (text(value, &["prompt", "question"]).unwrap_or_default(), options))
+        let options = list.iter().map(parse_option).collect::<Option<Vec<_>>>()?;
+        let prompt = text_of(value, &["prompt", "question"]).unwrap_or_default();
+        (!options.is_empty()).then_some((prompt, options))
     };
-    match found.and_then(|json| read(&json.value)) {
+    match json.and_then(|json| parse_choice(&json.value)) {
         Some((prompt, options)) => {
             block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
             emit_choice(prompt, options, out);
@@ -158,17 +158,18 @@ fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inte
     }
 }
 
-/// Emits a choice, and gives each option an id of its own.
+/// Emits a choice, and gives each option a unique id.
 fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn IntentSink) {
     let original_ids: std::collections::HashSet<String> =
         raw_options.iter().filter_map(|option| option.id.clone()).collect();
     let mut used_ids: std::collections::HashSet<String> = std::collections::HashSet::new();
-    let mut numbers: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    // Last number that was appended to each duplicate id.
+    let mut last_numbers: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     let mut options = Vec::with_capacity(raw_options.len());
-    for (at, RawOption { id, text, start: place, end }) in raw_options.into_iter().enumerate() {
+    for (index, RawOption { id, text, start: place, end }) in raw_options.into_iter().enumerate() {
         let id = match id {
             Some(id) if used_ids.contains(&id) => {
-                let number = numbers.entry(id.clone()).or_insert(1);
+                let number = last_numbers.entry(id.clone()).or_insert(1);
                 let unique = loop {
                     *number += 1;
                     let unique = format!("{id}_{number}");
@@ -187,7 +188,7 @@ fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn Intent
             }
             Some(id) => id,
             None => {
-                let mut id = format!("option_{}", at + 1);
+                let mut id = format!("option_{}", index + 1);
                 while original_ids.contains(&id) || used_ids.contains(&id) {
                     id.push('_');
                 }
@@ -202,7 +203,8 @@ fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn Intent
     out.emit_action(ReplyAction::Extension(Choice { prompt, options }.into()));
 }
 
-/// Returns the text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`.
+/// Returns the text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`. `None` for other
+/// lines.
 fn list_item(line: &str) -> Option<&str> {
     let line = trim(line);
     let mut chars = line.chars();
@@ -214,25 +216,25 @@ fn list_item(line: &str) -> Option<&str> {
     if ('①'..='⑳').contains(&first) {
         return Some(trim(trim(rest).trim_start_matches(['.', '、', '．']))).filter(|text| !text.is_empty());
     }
-    let bracket = matches!(first, '(' | '（' | '[' | '【');
-    let inner = if bracket { rest } else { line };
-    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
-    let letter = inner.starts_with(|c: char| c.is_ascii_uppercase());
-    let len = match (digits, letter) {
-        (1..=3, _) => digits,
+    let has_bracket = matches!(first, '(' | '（' | '[' | '【');
+    let inner = if has_bracket { rest } else { line };
+    let digit_count = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let is_letter = inner.starts_with(|c: char| c.is_ascii_uppercase());
+    let label_len = match (digit_count, is_letter) {
+        (1..=3, _) => digit_count,
         (0, true) => 1,
         _ => return None,
     };
-    let mut chars_after = inner[len..].chars();
+    let mut chars_after = inner[label_len..].chars();
     let mark = chars_after.next()?;
-    let is_list_mark = if bracket {
+    let is_list_mark = if has_bracket {
         matches!(mark, ')' | '）' | ']' | '】')
     } else {
         matches!(mark, '.' | ')' | '、' | '．' | '）' | ':' | '：')
     };
     let text = chars_after.as_str();
     // `3.5` is a number.
-    let is_separate = bracket || !mark.is_ascii() || text.starts_with([' ', '\t']);
+    let is_separate = has_bracket || !mark.is_ascii() || text.starts_with([' ', '\t']);
     Some(trim(text)).filter(|text| is_list_mark && is_separate && !text.is_empty())
 }
 
@@ -244,11 +246,11 @@ pub(super) fn choice_from_text(text: &str) -> Option<Choice> {
     if count < 2 {
         return None;
     }
-    let (before, items) = lines.split_at(lines.len() - count);
-    let prompt = before.iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
-    let option = |(at, line): (usize, &&str)| {
-        Some(ChoiceOption { id: format!("option_{}", at + 1), text: list_item(line)?.to_owned() })
+    let (lines_before, items) = lines.split_at(lines.len() - count);
+    let prompt = lines_before.iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
+    let make_option = |(index, line): (usize, &&str)| {
+        Some(ChoiceOption { id: format!("option_{}", index + 1), text: list_item(line)?.to_owned() })
     };
-    let options = items.iter().enumerate().filter_map(option).collect();
+    let options = items.iter().enumerate().filter_map(make_option).collect();
     Some(Choice { prompt: prompt.to_owned(), options })
 }

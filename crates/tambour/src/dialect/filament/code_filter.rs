@@ -1,5 +1,5 @@
-//! Markdown whose tags may be in code (F-105): a tag is held until that is known, at most to the end of its
-//! line.
+//! Decides whether tags in Markdown are in code (F-105). A tag is held until that is known, at most to the
+//! end of its line.
 
 use crate::lex::code::{CodeContext, CodeStop, CodeTracker};
 use crate::lex::marks::ReasoningMark;
@@ -17,7 +17,7 @@ pub(super) enum TagContext {
     CodeSpan,
     /// In a fence.
     Fence,
-    /// After an open backtick on its line.
+    /// After an open backtick on its line, which may begin a code span.
     Undecided,
 }
 
@@ -29,22 +29,34 @@ pub(super) struct HeldToken {
     kind: HeldTokenKind,
 }
 
+/// Kind of a held token, with what its source text does not tell.
 #[derive(Clone, Debug)]
 enum HeldTokenKind {
     Text,
-    Tag { name: (usize, usize), kind: TagKind, slips: TagFaults },
+    Tag {
+        /// Start and end of the name in the source text.
+        name: (usize, usize),
+        kind: TagKind,
+        faults: TagFaults,
+    },
     CommentOpen,
     CommentClose,
+    /// Another end of an HTML comment ([`MarkupToken::HtmlCommentClose`]).
     CommentEnd,
     Reasoning(ReasoningMark),
 }
 
 impl HeldToken {
     fn new(token: &MarkupToken<'_>, place: Place) -> HeldToken {
-        let form = match token {
+        let kind = match token {
             MarkupToken::Tag(tag) => {
-                let from = tag.name.as_ptr() as usize - tag.raw.as_ptr() as usize;
-                HeldTokenKind::Tag { name: (from, from + tag.name.len()), kind: tag.kind, slips: tag.faults }
+                // The name is a slice of the source text.
+                let start = tag.name.as_ptr() as usize - tag.raw.as_ptr() as usize;
+                HeldTokenKind::Tag {
+                    name: (start, start + tag.name.len()),
+                    kind: tag.kind,
+                    faults: tag.faults,
+                }
             }
             MarkupToken::CommentOpen => HeldTokenKind::CommentOpen,
             MarkupToken::CommentClose => HeldTokenKind::CommentClose,
@@ -52,18 +64,19 @@ impl HeldToken {
             MarkupToken::Reasoning(_, mark) => HeldTokenKind::Reasoning(*mark),
             _ => HeldTokenKind::Text,
         };
-        HeldToken { raw: token.raw().to_owned(), place, kind: form }
+        HeldToken { raw: token.raw().to_owned(), place, kind }
     }
 
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
+    /// Returns the token as it was passed in.
     pub(super) fn token(&self) -> MarkupToken<'_> {
         match self.kind {
             HeldTokenKind::Text => MarkupToken::Text(&self.raw),
-            HeldTokenKind::Tag { name: (from, to), kind, slips: faults } => {
-                MarkupToken::Tag(MarkupTag { raw: &self.raw, name: &self.raw[from..to], kind, faults })
+            HeldTokenKind::Tag { name: (start, end), kind, faults } => {
+                MarkupToken::Tag(MarkupTag { raw: &self.raw, name: &self.raw[start..end], kind, faults })
             }
             HeldTokenKind::CommentOpen => MarkupToken::CommentOpen,
             HeldTokenKind::CommentClose => MarkupToken::CommentClose,
@@ -79,17 +92,20 @@ pub(super) struct MarkdownTracker {
     code: CodeTracker,
     /// Set if only white space was read on the current line.
     is_line_blank: bool,
-    /// Number of the first open backtick runs that do not close on this line.
+    /// The first open backtick runs, this many, are known not to close on this line.
     unclosed_runs: usize,
-    /// Index of the run that closes on this line: text after it is code.
+    /// Index of the open run that is known to close on this line: text up to there is code.
     closing_run: Option<usize>,
     held: Option<HeldTokens>,
+    /// Most bytes that are held.
     limit: usize,
 }
 
+/// A held tag, and the tokens after it.
 #[derive(Clone, Debug)]
 struct HeldTokens {
     tokens: Vec<HeldToken>,
+    /// Bytes of all tokens.
     len: usize,
     condition: HoldCondition,
 }
@@ -97,20 +113,27 @@ struct HeldTokens {
 /// Condition that decides on a held tag.
 #[derive(Clone, Debug)]
 enum HoldCondition {
-    /// One of this many open runs closes on the line: the tag is code.
+    /// If one of this many open runs closes on the line, the tag is code. Has the code structure so far.
     ClosingRun(Box<CodeTracker>, usize),
-    /// The tag is alone on its line: it counts.
+    /// If the tag is alone on its line, it counts.
     AloneOnLine,
-    /// A JSON string that is open on the line closes on it: the tag is text.
+    /// If this quote of an open string follows on the line, the tag is text.
     ClosingQuote(u8),
 }
 
-/// Result of adding a token to the held ones.
+/// Result of adding a token to the held tokens.
 pub(super) enum HoldResult {
     /// Nothing is decided.
     Undecided,
-    /// The first of `kept` counts or not; `taken` bytes of the token belong to them.
-    Decided { is_counted: bool, tokens: Vec<HeldToken>, taken_len: usize },
+    /// The held tag is decided.
+    Decided {
+        /// Set if the tag counts.
+        is_counted: bool,
+        /// The tag, and the held tokens after it.
+        tokens: Vec<HeldToken>,
+        /// Bytes of the added token that are in `tokens`; the rest must be handled again.
+        taken_len: usize,
+    },
 }
 
 impl MarkdownTracker {
@@ -126,18 +149,19 @@ impl MarkdownTracker {
         }
     }
 
-    /// Starts over with the next text, independent of the last.
+    /// Starts over for a new text.
     pub(super) fn restart(&mut self) {
         *self = MarkdownTracker::new(self.limit);
     }
 
+    /// Returns whether tokens are held.
     pub(super) fn has_held(&self) -> bool {
         self.held.is_some()
     }
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        self.held.as_ref().map_or(0, |hold| hold.len)
+        self.held.as_ref().map_or(0, |held| held.len)
     }
 
     /// Returns whether only white space was read on this line.
@@ -145,7 +169,7 @@ impl MarkdownTracker {
         self.is_line_blank
     }
 
-    /// Returns whether the tag last passed to [`MarkdownTracker::tag_context`] is on a quoted line.
+    /// Returns whether the place last examined by [`MarkdownTracker::tag_context`] is on a quoted line.
     pub(super) fn is_quoted(&self) -> bool {
         self.code.is_quoted()
     }
@@ -178,6 +202,7 @@ impl MarkdownTracker {
         }
     }
 
+    /// Updates the knowledge about open runs.
     fn track_stop(&mut self, stop: Option<CodeStop>) {
         match stop {
             Some(CodeStop::LineEnd) => (self.unclosed_runs, self.closing_run) = (0, None),
@@ -204,13 +229,13 @@ impl MarkdownTracker {
         }
     }
 
-    /// Holds a token after an open backtick.
+    /// Holds a token after an open backtick, until it is known whether it is in a code span.
     pub(super) fn hold_span(&mut self, token: &MarkupToken<'_>, place: Place) {
-        let CodeContext::Undecided(runs) = self.code.context() else { return };
+        let CodeContext::Undecided(open_runs) = self.code.context() else { return };
         let mut lookahead = self.code.clone();
         // The content of a tag decides nothing, except that it may end the line.
         lookahead.read_to_stop(&token.raw().replace('`', " "), false);
-        self.hold_token(token, place, HoldCondition::ClosingRun(Box::new(lookahead), runs));
+        self.hold_token(token, place, HoldCondition::ClosingRun(Box::new(lookahead), open_runs));
     }
 
     /// Holds a tag that counts if it is alone on its line.
@@ -231,30 +256,31 @@ impl MarkdownTracker {
         });
     }
 
-    /// Adds a token to the held ones.
+    /// Adds a token to the held tokens, and decides on the held tag if possible.
     pub(super) fn push_held(&mut self, token: &MarkupToken<'_>, place: Place) -> HoldResult {
         let limit = self.limit;
-        let Some(hold) = &mut self.held else { return HoldResult::Undecided };
+        let Some(held) = &mut self.held else { return HoldResult::Undecided };
         let raw = token.raw();
-        let text = matches!(token, MarkupToken::Text(_));
-        let room = limit.saturating_sub(hold.len);
+        let is_text = matches!(token, MarkupToken::Text(_));
+        let room = limit.saturating_sub(held.len);
         // Cut at the limit itself, so that the result does not depend on the chunks.
-        let max_len = if text { raw.floor_char_boundary(room) } else { raw.len() };
+        let max_len = if is_text { raw.floor_char_boundary(room) } else { raw.len() };
         let is_overlong = max_len < raw.len() || raw.len() > room;
-        let (taken_len, is_counted) = hold.condition.push(&raw[..max_len], text);
+        let (taken_len, is_counted) = held.condition.push(&raw[..max_len], is_text);
+        // At the limit the tag counts, unless it had to be alone on its line.
         let decision = is_counted.or((is_overlong && taken_len == max_len)
-            .then_some(!matches!(hold.condition, HoldCondition::AloneOnLine)));
+            .then_some(!matches!(held.condition, HoldCondition::AloneOnLine)));
         // A tag is taken whole, or handled again.
-        let taken_len = if text || taken_len == raw.len() { taken_len } else { 0 };
+        let taken_len = if is_text || taken_len == raw.len() { taken_len } else { 0 };
         if taken_len > 0 {
-            let held_token = if text { MarkupToken::Text(&raw[..taken_len]) } else { *token };
-            match (hold.tokens.last_mut(), text) {
-                (Some(HeldToken { raw: last, kind: HeldTokenKind::Text, .. }), true) => {
-                    last.push_str(&raw[..taken_len])
+            let held_token = if is_text { MarkupToken::Text(&raw[..taken_len]) } else { *token };
+            match (held.tokens.last_mut(), is_text) {
+                (Some(HeldToken { raw: last_text, kind: HeldTokenKind::Text, .. }), true) => {
+                    last_text.push_str(&raw[..taken_len])
                 }
-                _ => hold.tokens.push(HeldToken::new(&held_token, place)),
+                _ => held.tokens.push(HeldToken::new(&held_token, place)),
             }
-            hold.len += taken_len;
+            held.len += taken_len;
         }
         match decision {
             None => HoldResult::Undecided,
@@ -262,13 +288,13 @@ impl MarkdownTracker {
         }
     }
 
-    /// Ends the text: decides on the held tokens.
+    /// Ends the text. Returns the held tokens, if there are any, and whether the first counts.
     pub(super) fn finish(&mut self) -> Option<(bool, Vec<HeldToken>)> {
-        let hold = self.held.as_mut()?;
-        let is_counted = match &mut hold.condition {
+        let held = self.held.as_mut()?;
+        let is_counted = match &mut held.condition {
             HoldCondition::AloneOnLine | HoldCondition::ClosingQuote(_) => true,
-            HoldCondition::ClosingRun(code, runs) => {
-                !matches!(code.end_line_start(), Some(CodeStop::Closed(run)) if run < *runs)
+            HoldCondition::ClosingRun(code, open_runs) => {
+                !matches!(code.end_line_start(), Some(CodeStop::Closed(run)) if run < *open_runs)
             }
         };
         match self.decide(is_counted, 0) {
@@ -277,15 +303,16 @@ impl MarkdownTracker {
         }
     }
 
+    /// Releases the held tokens, and keeps the knowledge about open runs for the rest of the line.
     fn decide(&mut self, is_counted: bool, taken_len: usize) -> HoldResult {
         let Some(HeldTokens { tokens, condition, .. }) = self.held.take() else {
             return HoldResult::Undecided;
         };
-        if let HoldCondition::ClosingRun(_, runs) = condition {
+        if let HoldCondition::ClosingRun(_, open_runs) = condition {
             if is_counted {
-                self.unclosed_runs = runs;
+                self.unclosed_runs = open_runs;
             } else {
-                self.closing_run = Some(runs.saturating_sub(1));
+                self.closing_run = Some(open_runs.saturating_sub(1));
             }
         }
         HoldResult::Decided { is_counted, tokens, taken_len }
@@ -299,30 +326,30 @@ impl HoldCondition {
             HoldCondition::AloneOnLine if !is_text => (0, Some(false)),
             HoldCondition::AloneOnLine => match raw.char_indices().find(|(_, c)| !is_space(*c) || *c == '\n')
             {
-                Some((at, '\n')) => (at, Some(true)),
-                Some((at, _)) => (at, Some(false)),
+                Some((index, '\n')) => (index, Some(true)),
+                Some((index, _)) => (index, Some(false)),
                 None => (raw.len(), None),
             },
             HoldCondition::ClosingQuote(quote) => match raw.find([char::from(*quote), '\n']) {
-                Some(at) => (at, Some(raw.as_bytes()[at] == b'\n')),
+                Some(index) => (index, Some(raw.as_bytes()[index] == b'\n')),
                 None => (raw.len(), None),
             },
-            HoldCondition::ClosingRun(code, runs) => {
-                let mut at = 0;
-                while at < raw.len() {
-                    let (read, stop) = code.read_to_stop(&raw[at..], false);
-                    at += read;
+            HoldCondition::ClosingRun(code, open_runs) => {
+                let mut read_len = 0;
+                while read_len < raw.len() {
+                    let (len, stop) = code.read_to_stop(&raw[read_len..], false);
+                    read_len += len;
                     match stop {
-                        Some(CodeStop::LineEnd) => return (at, Some(true)),
-                        Some(CodeStop::Closed(run)) if run < *runs => {
+                        Some(CodeStop::LineEnd) => return (read_len, Some(true)),
+                        Some(CodeStop::Closed(run)) if run < *open_runs => {
                             // Runs after the closing one are text inside the span.
-                            *runs = run + 1;
-                            return (at, Some(false));
+                            *open_runs = run + 1;
+                            return (read_len, Some(false));
                         }
                         _ => {}
                     }
                 }
-                (at, None)
+                (read_len, None)
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Commands of MVU, `_.set('a.b', 1);//why`, as state operations (F-140). Values are parsed, never evaluated
-//! as code or computed (R-81). Commands whose meaning depends on the state are resolved when they are
-//! applied.
+//! Commands of MVU (MagVarUpdate, a SillyTavern extension), such as `_.set('a.b', 1);//why`, read as state
+//! operations (F-140). Values are parsed, never evaluated as code or computed (R-81). Commands whose meaning
+//! depends on the state are resolved when they are applied.
 
 mod code;
 mod command_value;
 
-use code::Flow;
+use code::JavaScriptTracker;
 use command_value::{COMPUTED_VALUE_FAULT, UnknownEscape};
 use serde_json::Value;
 
@@ -15,13 +15,14 @@ use crate::finding::{FindingReport, clip};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
 use crate::span::Place;
-use crate::state::{Op, Operation, RefusalReason, StateCommand as Settled, StatePath, StateStep};
+use crate::state::{Op, Operation, RefusalReason, StateCommand, StatePath, StateStep};
 
 /// Commands read from a text.
 #[derive(Default)]
 pub(super) struct MvuCommands {
+    /// Operations in order, refused ones included.
     pub(super) operations: Vec<Operation>,
-    /// Reasons, and text between the commands.
+    /// Reasons after the commands, and text between the commands.
     pub(super) reasons: Vec<String>,
     /// Set if the last command is truncated (F-214).
     pub(super) is_truncated: bool,
@@ -30,94 +31,100 @@ pub(super) struct MvuCommands {
 /// Most brackets that may be open in a command.
 const MAX_BRACKET_DEPTH: usize = 64;
 
-/// Most operations that one object is split into.
+/// Number of operations from which on the fields of an object are no longer split into operations.
 const MAX_LEAVES: usize = 1000;
 
-/// Reads the commands of a text at `at`. The block has `before` earlier operations.
+/// Reads the commands of a text at the place `at`. The block has `earlier_count` operations before them.
 pub(super) fn read_commands(
     (text, at): (&str, Place),
-    before: usize,
+    earlier_count: usize,
     limits: &Limits,
     out: &mut dyn IntentSink,
 ) -> MvuCommands {
-    let mut found = MvuCommands::default();
-    let mut flow = Flow::default();
-    let (mut from, mut place, mut counted_end) = (0, at, 0);
-    while let Some(start) = text[from..].find("_.").map(|start| from + start) {
-        flow.text(&text[from..start]);
-        if let Some(end) = comment_end(&text[from..start], &text[start..]) {
-            found.add_text(&text[from..start + end]);
-            from = start + end;
+    let mut commands = MvuCommands::default();
+    let mut tracker = JavaScriptTracker::default();
+    // `place` is the place of the offset `counted_end`.
+    let (mut read_end, mut place, mut counted_end) = (0, at, 0);
+    while let Some(start) = text[read_end..].find("_.").map(|offset| read_end + offset) {
+        tracker.push_text(&text[read_end..start]);
+        if let Some(len) = open_comment_len(&text[read_end..start], &text[start..]) {
+            commands.add_text(&text[read_end..start + len]);
+            read_end = start + len;
             continue;
         }
-        found.add_text(&text[from..start]);
+        commands.add_text(&text[read_end..start]);
         place.advance(&text[counted_end..start]);
         counted_end = start;
         match parse_command(&text[start..]) {
-            Ok(MvuCommand { name, args, end }) => {
-                from = start + end;
-                let operation_count = found.operations.len();
-                let reason = parse_reason(&text[from..]);
-                from += reason.map_or(0, |(len, _)| len);
-                match flow.command() {
-                    true => found.refuse(
+            Ok(MvuCommand { name, args, len }) => {
+                read_end = start + len;
+                let operation_count = commands.operations.len();
+                let reason = parse_reason(&text[read_end..]);
+                read_end += reason.map_or(0, |(reason_len, _)| reason_len);
+                match tracker.push_command() {
+                    true => commands.refuse(
                         name,
                         &args,
                         "a command that may not be meant to run: the text around it is code",
                     ),
-                    false => found.add_command(name, &args, &flow, limits),
+                    false => commands.add_command(name, &args, &tracker, limits),
                 }
-                found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
+                commands.reasons.extend(reason.map(|(_, why)| why.to_owned()));
+                let end = place.offset + len;
                 if let Some(report) =
-                    found.first_refusal_report((operation_count, before), name, place, place.offset + end)
+                    commands.first_refusal_report(operation_count, earlier_count, name, place, end)
                 {
-                    report_duplicate_keys(&text[start..from], &args, place, limits, out);
+                    report_duplicate_keys(&text[start..read_end], &args, place, limits, out);
                     out.report(report);
                 }
             }
             Err(fault) => {
-                // Up to the next command, or the end of the line.
-                let rest = &text[start + 2..];
-                found.is_truncated |= fault == CommandFault::Truncated && !rest.contains("_.");
-                let next = rest.find("_.");
-                let rest = &rest[..next.unwrap_or(rest.len())];
-                let line = rest.find('\n');
-                let len = 2 + line.unwrap_or(rest.len());
+                // The faulty text ends at the next command, or at the end of the line.
+                let text_after = &text[start + 2..];
+                let next_command = text_after.find("_.");
+                commands.is_truncated |= fault == CommandFault::Truncated && next_command.is_none();
+                let text_before_next = &text_after[..next_command.unwrap_or(text_after.len())];
+                let line_end = text_before_next.find('\n');
+                let len = 2 + line_end.unwrap_or(text_before_next.len());
                 let command_text = &text[start..start + len];
-                flow.fault(command_text, next.is_some() && line.is_none());
+                let precedes_command = next_command.is_some() && line_end.is_none();
+                tracker.push_invalid_command(command_text, precedes_command);
                 let message = format!("`{}` is not a command", clip(trim(command_text), 60));
                 let report = FindingReport::new(rules::COMMAND_INVALID, place, place.offset + len, message);
                 out.report(report.with_repair("not carried out"));
-                let no_operation =
+                let invalid_operation =
                     Operation::from_stored(String::new(), String::new(), Some(Value::from(command_text)));
-                found.operations.push(no_operation);
-                from = start + len;
+                commands.operations.push(invalid_operation);
+                read_end = start + len;
             }
         }
     }
-    found.add_text(&text[from..]);
-    found
+    commands.add_text(&text[read_end..]);
+    commands
 }
 
-/// Returns the length of `rest` up to the end of a comment that `before` leaves open, if any. A command in a
-/// comment is an example (R-93).
-fn comment_end(before: &str, rest: &str) -> Option<usize> {
-    let line = before.rfind('\n').map_or(before, |at| &before[at..]);
+/// Returns the length of `rest` up to the end of a comment that the text `before` it leaves open; `None` if
+/// none is open. A command in a comment is an example (R-93).
+fn open_comment_len(before: &str, rest: &str) -> Option<usize> {
+    let line = before.rfind('\n').map_or(before, |line_feed| &before[line_feed..]);
     if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {
         return Some(rest.find('\n').unwrap_or(rest.len()));
     }
-    [("/*", "*/"), ("<!--", "-->")].into_iter().find_map(|(open_mark, end)| {
+    [("/*", "*/"), ("<!--", "-->")].into_iter().find_map(|(open_mark, end_mark)| {
         let inner = &before[before.rfind(open_mark)? + open_mark.len()..];
-        let open = !inner.contains(end);
-        open.then(|| rest.find(end).map_or(rest.len(), |at| at + end.len()))
+        let is_open = !inner.contains(end_mark);
+        is_open.then(|| rest.find(end_mark).map_or(rest.len(), |index| index + end_mark.len()))
     })
 }
 
-/// A command: its name, its arguments, and its length.
+/// A command as written.
 struct MvuCommand<'a> {
+    /// Name without `_.`.
     name: &'a str,
+    /// Source texts of the arguments.
     args: Vec<&'a str>,
-    end: usize,
+    /// Length of the command in bytes, from `_.` to the semicolon.
+    len: usize,
 }
 
 /// Reason why a text does not begin with a command.
@@ -129,22 +136,25 @@ enum CommandFault {
     Truncated,
 }
 
-/// Parses the command at the beginning of a text. The semicolon must follow the bracket directly.
+/// Parses the command at the beginning of a text, which begins with `_.`. The semicolon must directly follow
+/// the closing bracket.
 fn parse_command(text: &str) -> Result<MvuCommand<'_>, CommandFault> {
     let rest = &text[2..];
-    let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-    if len == rest.len() {
+    let name_len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+    if name_len == rest.len() {
         return Err(CommandFault::Truncated);
     }
-    let args_text = rest[len..].strip_prefix('(').ok_or(CommandFault::NotACommand)?;
-    let (args, read) = parse_arguments(args_text)?;
-    match args_text[read..].starts_with(");") {
-        true => Ok(MvuCommand { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
+    let args_text = rest[name_len..].strip_prefix('(').ok_or(CommandFault::NotACommand)?;
+    let (args, args_len) = parse_arguments(args_text)?;
+    let len = "_.".len() + name_len + "(".len() + args_len + ");".len();
+    match args_text[args_len..].starts_with(");") {
+        true => Ok(MvuCommand { name: &rest[..name_len], args, len }),
         false => Err(CommandFault::NotACommand),
     }
 }
 
-/// Reports duplicate keys in the arguments of a refused command that begins at `at` (R-82).
+/// Reports duplicate keys in the arguments of a refused command, whose source text `command` begins at `at`
+/// (R-82).
 fn report_duplicate_keys(
     command: &str,
     args: &[&str],
@@ -153,11 +163,13 @@ fn report_duplicate_keys(
     out: &mut dyn IntentSink,
 ) {
     let mut counted_end = 0;
-    let mut from = command.find('(').map_or(0, |open| open + 1);
+    let mut search_start = command.find('(').map_or(0, |bracket| bracket + 1);
     for arg in args {
         // Only blanks and commas separate arguments.
-        let Some(start) = command[from..].find(arg).map(|start| from + start) else { return };
-        from = start + arg.len();
+        let Some(start) = command[search_start..].find(arg).map(|offset| search_start + offset) else {
+            return;
+        };
+        search_start = start + arg.len();
         if let Some(report) = command_value::duplicate_key_report(arg, limits) {
             at.advance(&command[counted_end..start]);
             counted_end = start;
@@ -166,15 +178,15 @@ fn report_duplicate_keys(
     }
 }
 
-/// Returns the arguments up to the closing bracket, and the bytes before that.
+/// Returns the arguments up to the closing bracket, and the number of bytes before that bracket.
 fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
-    let (mut args, mut from, mut depth) = (Vec::new(), 0, 0);
-    let (mut quote, mut escaped) = (None, false);
+    let (mut args, mut arg_start, mut depth) = (Vec::new(), 0, 0);
+    let (mut quote, mut is_escaped) = (None, false);
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
-            (Some(_), b'\\') => escaped = !escaped,
-            (Some(open), byte) if byte == open && !escaped => quote = None,
-            (Some(_), _) => escaped = false,
+            (Some(_), b'\\') => is_escaped = !is_escaped,
+            (Some(open_quote), byte) if byte == open_quote && !is_escaped => quote = None,
+            (Some(_), _) => is_escaped = false,
             // The next command begins: this one is unterminated.
             (None, b'_')
                 if text[at..].starts_with("_.")
@@ -190,14 +202,14 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
                 }
             }
             (None, b')') if depth == 0 => {
-                // A comma may stand behind the last one.
-                args.extend(Some(trim(&text[from..at])).filter(|arg| !arg.is_empty()));
+                // A comma may follow the last argument.
+                args.extend(Some(trim(&text[arg_start..at])).filter(|arg| !arg.is_empty()));
                 return Ok((args, at));
             }
             (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
             (None, b',') if depth == 0 => {
-                args.push(trim(&text[from..at]));
-                from = at + 1;
+                args.push(trim(&text[arg_start..at]));
+                arg_start = at + 1;
             }
             (None, _) => {}
         }
@@ -205,7 +217,8 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
     Err(CommandFault::Truncated)
 }
 
-/// Returns the reason after a command, which may begin on the next line, and its length.
+/// Returns the reason in the comment after a command, which may begin on the next line, and the length of all
+/// of it.
 fn parse_reason(text: &str) -> Option<(usize, &str)> {
     let blank_len = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank_len..].strip_prefix("//")?;
@@ -213,7 +226,7 @@ fn parse_reason(text: &str) -> Option<(usize, &str)> {
     Some((blank_len + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
 }
 
-/// Returns the report on a value that may not be the one meant.
+/// Returns the report on an operation whose value may not be the one meant (R-81).
 pub(super) fn guessed_report(message: &str, place: Place, end: usize) -> FindingReport {
     let report = FindingReport::new(rules::VALUE_GUESSED, place, end, message);
     report.with_repair("it is not carried out, its value is not used")
@@ -228,22 +241,26 @@ impl MvuCommands {
         }
     }
 
-    /// Reports the first refused operation from an index on; the block has `before` earlier operations.
+    /// Returns the report on the first refused operation from the index `start` on, which the command `name`
+    /// became. The block has `earlier_count` operations before these commands.
     fn first_refusal_report(
         &self,
-        (from, before): (usize, usize),
+        start: usize,
+        earlier_count: usize,
         name: &str,
         place: Place,
         end: usize,
     ) -> Option<FindingReport> {
-        // The state decides about the others, but not about their values.
+        // Operations with a command are decided by the state, but not if their value is at fault.
         let is_refused = |operation: &Operation| {
-            let value =
+            let is_value_fault =
                 |reason| matches!(reason, RefusalReason::NumberOutOfRange | RefusalReason::ValueGuessed);
-            operation.refusal().is_some_and(|refusal| operation.command().is_none() || value(refusal.reason))
+            operation
+                .refusal()
+                .is_some_and(|refusal| operation.command().is_none() || is_value_fault(refusal.reason))
         };
-        let at = from + self.operations[from..].iter().position(is_refused)?;
-        let refused_operation = &self.operations[at];
+        let index = start + self.operations[start..].iter().position(is_refused)?;
+        let refused_operation = &self.operations[index];
         let refusal = refused_operation.refusal()?;
         let report = match refusal.reason {
             RefusalReason::NumberOutOfRange => refused_operation.report(place, end)?,
@@ -253,10 +270,10 @@ impl MvuCommands {
                 FindingReport::new(rules::COMMAND_INVALID, place, end, message).with_repair("not carried out")
             }
         };
-        Some(operation_findings::name_operation(before + at + 1, refused_operation, report))
+        Some(operation_findings::name_operation(earlier_count + index + 1, refused_operation, report))
     }
 
-    /// Adds an operation that nobody carries out, since something of it was guessed.
+    /// Adds an operation that is refused with `message`, because a part of its command would be guessed.
     fn refuse(&mut self, name: &str, args: &[&str], message: &str) {
         let op = if name == "add" { Op::Add } else { Op::Set };
         let path = path_of(args).unwrap_or_default();
@@ -272,27 +289,31 @@ impl MvuCommands {
         });
     }
 
-    fn add_command(&mut self, name: &str, args: &[&str], flow: &Flow<'_>, limits: &Limits) {
-        if let Some(message) = argument_doubt(args, flow) {
+    /// Adds the operations of a command, refused ones included.
+    fn add_command(&mut self, name: &str, args: &[&str], tracker: &JavaScriptTracker<'_>, limits: &Limits) {
+        if let Some(message) = argument_doubt(args, tracker) {
             return self.refuse(name, args, &message);
         }
         let path = path_of(args);
-        let refuse = |op: &str| {
+        // An operation as written, which is refused because it has no such name or no such path.
+        let refused_operation = |op: &str| {
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
             Operation::from_stored(op.to_owned(), path.clone().unwrap_or_default(), value)
         };
         let Some(steps) = path.as_deref().and_then(parse_lodash_path) else {
-            return self.operations.push(refuse(""));
+            return self.operations.push(refused_operation(""));
         };
         // A guessed value refuses only its own command.
         let mut values = Vec::with_capacity(args.len());
-        let old_count = usize::from(name == "set" && args.len() == 3);
-        for text in &args[1 + old_count..] {
-            let read = match flow.is_variable(text) {
+        // `set` may give the old value before the new one. The old value is not read, since it is never
+        // compared.
+        let old_value_count = usize::from(name == "set" && args.len() == 3);
+        for text in &args[1 + old_value_count..] {
+            let parsed_value = match tracker.is_variable(text) {
                 true => Err(COMPUTED_VALUE_FAULT.to_owned()),
                 false => command_value::parse_value(text, limits),
             };
-            match read {
+            match parsed_value {
                 Ok(value) => values.push(value),
                 Err(why) => {
                     let message = format!("`{}` is not a value: {why}", clip(text, 60));
@@ -303,18 +324,20 @@ impl MvuCommands {
         let state_path = StatePath::new(steps.clone());
         let operation = |op: Op, value: Option<Value>| match &state_path {
             Some(path) => Operation::new(op, path.clone(), value),
-            None => refuse(name),
+            None => refused_operation(name),
         };
         let new_operation = match (name, &mut values[..]) {
-            // The old value is never compared.
             ("set", [new]) => match (new.take(), &state_path) {
-                (Value::Object(fields), None) => refuse(name).with_command(Settled::Root(fields)),
-                (value, Some(_)) => {
-                    let text = value.is_string();
-                    let set = operation(Op::Set, Some(value));
-                    if text { set.with_command(Settled::Number) } else { set }
+                (Value::Object(fields), None) => {
+                    refused_operation(name).with_command(StateCommand::Root(fields))
                 }
-                (_, None) => refuse(name),
+                (value, Some(_)) => {
+                    // A text that is a number becomes one if the state has a number there.
+                    let is_text = value.is_string();
+                    let set = operation(Op::Set, Some(value));
+                    if is_text { set.with_command(StateCommand::Number) } else { set }
+                }
+                (_, None) => refused_operation(name),
             },
             ("add", [delta]) => operation(Op::Add, Some(delta.take())),
             ("assign" | "insert", [new]) => match new.take() {
@@ -329,11 +352,11 @@ impl MvuCommands {
                     // The state decides whether this is a list or an object.
                     let set = match (&key, path_below(&steps, &key)) {
                         (Value::String(_), Some(path)) => Operation::new(Op::Set, path, Some(new.clone())),
-                        _ => refuse("insert"),
+                        _ => refused_operation("insert"),
                     };
                     match &state_path {
                         Some(path) => {
-                            set.with_command(Settled::Insert { path: path.clone(), key, value: new })
+                            set.with_command(StateCommand::Insert { path: path.clone(), key, value: new })
                         }
                         None => set,
                     }
@@ -344,22 +367,23 @@ impl MvuCommands {
                 let key = key.take();
                 let delete = match path_below(&steps, &key) {
                     Some(path) => Operation::new(Op::Delete, path, None),
-                    None => refuse("remove"),
+                    None => refused_operation("remove"),
                 };
                 match &state_path {
-                    Some(path) => delete.with_command(Settled::Remove { path: path.clone(), key }),
+                    Some(path) => delete.with_command(StateCommand::Remove { path: path.clone(), key }),
                     None => delete,
                 }
             }
-            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refuse(""),
-            // One of ours is no command, and its value is not read as one of them.
-            _ if Op::from_name(name).is_some() => refuse(&format!("_.{name}")),
-            _ => refuse(name),
+            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused_operation(""),
+            // The name of an operation is no command. It keeps its `_.`, so that it is not read as the
+            // operation.
+            _ if Op::from_name(name).is_some() => refused_operation(&format!("_.{name}")),
+            _ => refused_operation(name),
         };
         self.operations.push(new_operation);
     }
 
-    /// Adds operations that set the leaves of an object.
+    /// Adds operations that set the leaves of `value`, an object at the path `steps`.
     fn add_leaves(&mut self, steps: &[StateStep], value: &Value) {
         match value {
             Value::Object(fields) if !fields.is_empty() && self.operations.len() < MAX_LEAVES => {
@@ -377,15 +401,15 @@ impl MvuCommands {
     }
 }
 
-/// The path of a command, as it is written.
+/// Returns the path of a command as written, without its quotes; `None` without arguments.
 fn path_of(args: &[&str]) -> Option<String> {
     args.first()
         .map(|path| command_value::unescape(command_value::strip_quotes(path), UnknownEscape::DropBackslash))
 }
 
-/// Returns the doubt about the arguments of a command, whatever it does: one is missing, or may be several, or the path is
-/// computed.
-fn argument_doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
+/// Returns the reason why the arguments of any command are in doubt: an argument is missing, or may stand for
+/// several, or the path is computed.
+fn argument_doubt(args: &[&str], tracker: &JavaScriptTracker<'_>) -> Option<String> {
     if args.iter().any(|arg| arg.is_empty()) {
         return Some("an argument is missing between two commas".to_owned());
     }
@@ -395,12 +419,13 @@ fn argument_doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
     let path = args.first()?;
     let is_computed = match command_value::quoted_content(path) {
         Some(_) => code::has_template(path),
-        None => flow.is_variable(path) || code::is_path_computed(path),
+        None => tracker.is_variable(path) || code::is_path_computed(path),
     };
     is_computed.then(|| format!("`{}` is not a path: {COMPUTED_VALUE_FAULT}", clip(path, 60)))
 }
 
-/// The place of a key or an element below a path.
+/// Returns the path of a key or list element in the value at the path `steps`; `None` if `key` is neither
+/// text nor a whole number.
 fn path_below(steps: &[StateStep], key: &Value) -> Option<StatePath> {
     let step = match key {
         Value::String(key) => StateStep::Key(key.clone()),
@@ -410,13 +435,13 @@ fn path_below(steps: &[StateStep], key: &Value) -> Option<StatePath> {
     StatePath::new(steps.iter().cloned().chain([step]).collect())
 }
 
-/// Parses a path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`. An empty path is the
-/// root.
+/// Parses a path as the JavaScript library lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`,
+/// `a[键]`. An empty path is the root. `None` if it is malformed.
 fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (step, after) = if let Some(inner) = rest.strip_prefix('[') {
+        let (step, text_after) = if let Some(inner) = rest.strip_prefix('[') {
             let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''));
             let end = match quote {
                 Some(quote) => inner[1..].find(quote)? + 2,
@@ -435,10 +460,11 @@ fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
                 None => rest.find(['.', '[']).unwrap_or(rest.len()),
             };
             let key = trim(&rest[..end]);
-            let digits = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
             let key = command_value::strip_quotes(key).to_owned();
             (
-                if digits && quote.is_none() && !steps.is_empty() {
+                // Only the state decides whether a number is an index or a key.
+                if is_number && quote.is_none() && !steps.is_empty() {
                     StateStep::Token(key)
                 } else {
                     StateStep::Key(key)
@@ -447,10 +473,10 @@ fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
             )
         };
         steps.push(step);
-        rest = match after.strip_prefix('.') {
+        rest = match text_after.strip_prefix('.') {
             Some("") => return None,
-            Some(tail) => tail,
-            None if after.is_empty() || after.starts_with('[') => after,
+            Some(next_step) => next_step,
+            None if text_after.is_empty() || text_after.starts_with('[') => text_after,
             None => return None,
         };
     }

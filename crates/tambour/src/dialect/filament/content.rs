@@ -1,4 +1,4 @@
-//! Emission of the text that users see: inline HTML is checked against the list (F-104).
+//! Writer of the content, the text that users see: only the allowed inline HTML stays markup (F-104).
 
 use super::options::FilamentOptions;
 use super::rules;
@@ -9,28 +9,28 @@ use crate::lex::space::is_space;
 use crate::limits::Limits;
 use crate::span::{LazyPlace, Place};
 
-/// Content of a reply.
+/// Writer of the content of a reply.
 pub(super) struct ContentWriter {
     sanitizer: HtmlSanitizer,
     /// Set if the next text does not directly follow the last one.
     has_gap: bool,
     /// Set once there was non-blank text.
     has_text: bool,
-    /// Set if the next text is a paragraph of its own.
+    /// Set if the next text begins a new paragraph.
     is_paragraph_due: bool,
     /// Set if a line break is due before the next text, unless it has one.
     is_line_break_due: bool,
     /// Set at the beginning of an element: a byte order mark there is no text.
     is_element_start: bool,
-    /// Line breaks at the end of the text, at most two.
+    /// Line breaks at the end of the text so far, at most two; two at the start, where none are needed.
     trailing_breaks: usize,
-    /// End of the text, kept if choices are looked for in it.
+    /// End of the text, if choices are looked for in it (F-142).
     tail: Option<String>,
-    /// Set while text is emitted that was reported as a whole.
+    /// Set while text of an unreadable block is emitted, which was reported as a whole.
     is_reported: bool,
 }
 
-/// Longest end of the text in which choices are looked for, in bytes.
+/// Most bytes of the end of the text in which choices are looked for.
 const MAX_TAIL_BYTES: usize = 4 << 10;
 
 impl ContentWriter {
@@ -63,21 +63,22 @@ impl ContentWriter {
         self.has_gap = true;
     }
 
-    /// Makes the next text a paragraph of its own.
+    /// Makes the next text begin a new paragraph.
     pub(super) fn begin_paragraph(&mut self) {
         (self.has_gap, self.is_element_start) = (true, true);
         self.is_paragraph_due = self.has_text;
         self.is_line_break_due = false;
     }
 
-    /// Makes the next text continue the last one; with `keeps_line_break`, the line break between them is kept.
+    /// Makes the next text continue the last one; with `keeps_line_break`, the line break between them is
+    /// kept.
     pub(super) fn continue_text(&mut self, keeps_line_break: bool) {
         (self.has_gap, self.is_element_start) = (true, true);
         self.is_paragraph_due = false;
         self.is_line_break_due = keeps_line_break && self.has_text;
     }
 
-    /// Emits text that directly follows the last one; returns whether it did.
+    /// Emits text if it directly follows the last text; returns whether it was emitted.
     #[inline]
     pub(super) fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
         if self.has_gap || self.is_paragraph_due || self.is_line_break_due {
@@ -87,13 +88,13 @@ impl ContentWriter {
         true
     }
 
-    /// Emits text at a place.
+    /// Emits text at `at`, with the white space that is due before it.
     pub(super) fn push_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         if !text.is_empty()
             && std::mem::take(&mut self.is_element_start)
             && let Some(rest) = text.strip_prefix('\u{FEFF}')
         {
-            //
+            // A byte order mark is no text.
             let at = at.resolve().end_of("\u{FEFF}");
             if !rest.is_empty() {
                 self.push_text(rest, LazyPlace::from(at), out);
@@ -124,6 +125,7 @@ impl ContentWriter {
         self.push(text, place, out);
     }
 
+    /// Emits text as it is; `place` is `None` if it directly follows the last text.
     #[inline]
     fn push(&mut self, text: &str, place: Option<Place>, out: &mut dyn IntentSink) {
         self.has_gap = false;
@@ -149,7 +151,8 @@ impl ContentWriter {
         }
     }
 
-    /// Emits a paragraph from an unreadable block that was reported: its tags are not faults of the content.
+    /// Emits the text of an unreadable block, in pieces with their places, as a paragraph. The block was
+    /// reported as a whole, so its tags are no faults of the content.
     pub(super) fn push_paragraph(
         &mut self,
         pieces: &mut dyn Iterator<Item = (Place, &str)>,
@@ -174,11 +177,12 @@ impl ContentWriter {
     /// Returns the end of the text, if it is kept.
     pub(super) fn tail(&self) -> Option<&str> {
         let tail = self.tail.as_deref()?;
-        let from = tail.ceil_char_boundary(tail.len().saturating_sub(MAX_TAIL_BYTES));
-        Some(&tail[from..])
+        let start = tail.ceil_char_boundary(tail.len().saturating_sub(MAX_TAIL_BYTES));
+        Some(&tail[start..])
     }
 }
 
+/// Emits a sanitized piece, and keeps its text in `tail` if that is wanted.
 #[inline]
 fn emit_piece(
     piece: SanitizedPiece<'_>,
@@ -190,14 +194,15 @@ fn emit_piece(
         SanitizedPiece::Text(text) => {
             if let Some(tail) = tail {
                 tail.push_str(text);
+                // Shortened rarely, so that the cost stays linear.
                 if tail.len() > 4 * MAX_TAIL_BYTES {
-                    let from = tail.ceil_char_boundary(tail.len() - MAX_TAIL_BYTES);
-                    tail.drain(..from);
+                    let start = tail.ceil_char_boundary(tail.len() - MAX_TAIL_BYTES);
+                    tail.drain(..start);
                 }
             }
             out.emit_intent(Intent::FinalText(text));
         }
-        // It was reported already that this is text; its tags are not faults of the content.
+        // Tags of an unreadable block are reported as part of it, not as faults of the content.
         SanitizedPiece::Report(report) if is_reported => {
             out.report(FindingReport { rule: rules::RAW_TEXT, row: "F-210", ..report });
         }

@@ -1,4 +1,4 @@
-//! `details`, `ui_component`, `media` and custom tags of the caller (F-131, F-133, F-134, F-200).
+//! Readers of `details`, `ui_component`, `media` and custom tags of the caller (F-131, F-133, F-134, F-200).
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,13 @@ use crate::finding::{FindingReport, clip};
 use crate::lex::space::trim;
 use crate::structure::{ElementBody, ExpectedElement};
 
-/// Returns the text of an object under a key.
+/// Most bytes of a view name.
+const MAX_VIEW_BYTES: usize = 128;
+
+/// Most bytes of the source of a medium.
+const MAX_SOURCE_BYTES: usize = 2048;
+
+/// Returns the trimmed text of an object under a key.
 fn text_member(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(|text| trim(text).to_owned())
 }
@@ -34,23 +40,25 @@ pub(super) fn read_details(
         out.emit_action(ReplyAction::Extension(Details { summary, text }.into()));
         return BlockOutcome::Read;
     }
-    // The heading comes first; a later one belongs to a nested element.
+    // The summary comes first; a later one belongs to a nested element.
     let blank_len = block.body.len() - block.body.trim_start().len();
-    let head = block.body[blank_len..].get(..8).is_some_and(|head| head.eq_ignore_ascii_case("<summary"));
-    let end = block.body.to_ascii_lowercase().find("</summary").filter(|_| head);
-    let (summary, rest, at) = match end {
+    let has_summary =
+        block.body[blank_len..].get(..8).is_some_and(|tag| tag.eq_ignore_ascii_case("<summary"));
+    let closing_tag = block.body.to_ascii_lowercase().find("</summary").filter(|_| has_summary);
+    let (summary, rest, at) = match closing_tag {
         None => (String::new(), &*block.body, block.body_start),
-        Some(end) => {
-            let end = block.body[end..].find('>').map_or(block.body.len(), |close| end + close + 1);
-            let (first, rest) = block.body.split_at(end);
-            let found = read_elements(first, block.body_start, &["summary"], &[], &cx.options.limits, out);
+        Some(start) => {
+            let end = block.body[start..].find('>').map_or(block.body.len(), |bracket| start + bracket + 1);
+            let (summary_markup, rest) = block.body.split_at(end);
+            let found =
+                read_elements(summary_markup, block.body_start, &["summary"], &[], &cx.options.limits, out);
             match (&found.elements[..], &found.surrounding_text[..]) {
-                ([field], []) => (
-                    cx.sanitize_folded(trim(field.text), field.start, out),
+                ([summary], []) => (
+                    cx.sanitize_folded(trim(summary.text), summary.start, out),
                     rest,
-                    block.body_start.end_of(first),
+                    block.body_start.end_of(summary_markup),
                 ),
-                // This is not a heading.
+                // More than a summary: all of it is text.
                 _ => (String::new(), &*block.body, block.body_start),
             }
         }
@@ -69,22 +77,23 @@ pub(super) fn read_component(
     let view = block.attribute("view").map(trim).unwrap_or_default();
     let fallback_attribute =
         block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut inner = SurroundingTextFilter { out, has_surrounding_text: false };
-    let found = match trim(&block.body).is_empty() {
+    let mut filter = SurroundingTextFilter { out, has_surrounding_text: false };
+    let json = match trim(&block.body).is_empty() {
         true => None,
-        false => read_json(&block.body, block.body_start, &cx.options.limits, &mut inner),
+        false => read_json(&block.body, block.body_start, &cx.options.limits, &mut filter),
     };
-    let (value, text_after) = match &found {
+    let (value, text_after) = match &json {
         Some(json) => {
             let text_after = trim(&block.body[json.span.end..]).trim_start_matches('`');
             (json.value.clone(), Some(trim(text_after).to_owned()).filter(|text| !text.is_empty()))
         }
         None => (Value::Object(Map::new()), None),
     };
-    // Text before the value may be the better part of a broken body.
-    let before = found.as_ref().map(|json| trim(&block.body[..json.span.start]));
-    let before = before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
-    let after = found
+    // Text before the JSON may be the better part of a broken body.
+    let text_before = json.as_ref().map(|json| trim(&block.body[..json.span.start]));
+    let has_text_before = text_before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
+    // Offset of the text after the JSON, if that text is the whole fallback.
+    let fallback_start = json
         .as_ref()
         .filter(|_| text_after.is_some() && fallback_attribute.is_none())
         .map(|json| json.span.end);
@@ -94,11 +103,11 @@ pub(super) fn read_component(
     };
     let fault = if !is_view_name(view) {
         Some(format!("`{}` is not a view: expected `namespace.component`", clip(view, 60)))
-    } else if !value.is_object() || found.is_none() && !trim(&block.body).is_empty() {
+    } else if !value.is_object() || json.is_none() && !trim(&block.body).is_empty() {
         Some("the body is not a JSON object".to_owned())
-    } else if found.as_ref().is_some_and(|json| !json.is_complete) {
+    } else if json.as_ref().is_some_and(|json| !json.is_complete) {
         Some("the body is not complete".to_owned())
-    } else if before {
+    } else if has_text_before {
         Some("there is text before the JSON of the body".to_owned())
     } else {
         None
@@ -110,15 +119,16 @@ pub(super) fn read_component(
                 .with_repair("its text is shown, the rest not used"),
         );
         emit_notice("ui_component_invalid", Some(clip(view, 60).into_owned()), out);
-        if before {
+        if has_text_before {
             return block.raw_outcome(out);
         }
-        return match (after, fallback) {
-            (Some(end), _) => BlockOutcome::RestFrom(end),
+        return match (fallback_start, fallback) {
+            (Some(start), _) => BlockOutcome::RestFrom(start),
             (None, Some(text)) => BlockOutcome::Raw(text),
             (None, None) => block.raw_outcome(out),
         };
     }
+    // A view that the client cannot draw needs a fallback: at least its JSON.
     let fallback_text = match fallback {
         None if !cx.dialect_options.can_draw(view) => Some(trim(&block.body).to_owned()),
         fallback => fallback,
@@ -131,11 +141,11 @@ pub(super) fn read_component(
 
 /// Returns whether a name has the form `namespace.component`.
 fn is_view_name(name: &str) -> bool {
-    let part = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_alphabetic())
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
-    name.len() <= 128 && name.contains('.') && name.split('.').all(part)
+    name.len() <= MAX_VIEW_BYTES && name.contains('.') && name.split('.').all(is_word)
 }
 
 /// Reads `media`.
@@ -154,8 +164,8 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     }
     let [kind, src, alt] = ["type", "src", "alt"]
         .map(|key| trim(find_attribute(&attributes, key).unwrap_or_default()).to_owned());
-    if let Err(why) = check_source(&src) {
-        let message = format!("the source `{}` {why}", clip(&without_controls(&src), 60));
+    if let Err(fault) = check_source(&src) {
+        let message = format!("the source `{}` {fault}", clip(&without_controls(&src), 60));
         out.report(
             block.report(rules::MEDIA_REFUSED, message).with_repair("not used, its description is shown"),
         );
@@ -163,7 +173,7 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         return BlockOutcome::Raw(alt);
     }
     let lowercase = kind.to_ascii_lowercase();
-    let listed_kind = ["image", "audio", "video"].into_iter().find(|listed_kind| *listed_kind == lowercase);
+    let listed_kind = ["image", "audio", "video"].into_iter().find(|media_kind| *media_kind == lowercase);
     let Some(media_kind) = listed_kind.or_else(|| media_type_of_extension(&src)) else {
         let message = format!(
             "`{}` is not a media type: expected `image`, `audio` or `video`",
@@ -190,6 +200,7 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     BlockOutcome::Read
 }
 
+/// Returns a text with blanks instead of control characters, for messages.
 fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -206,15 +217,19 @@ fn media_type_of_extension(src: &str) -> Option<&'static str> {
     })
 }
 
-/// Checks that a source may be loaded: a relative path that stays in its folder, or `https:`, or `asset:`.
+/// Checks that a source may be loaded: a relative path that stays in its folder, or an `https:` or `asset:`
+/// address.
+///
+/// # Errors
+/// Returns the fault of the source, to follow its name in a message.
 fn check_source(src: &str) -> Result<(), &'static str> {
     if src.is_empty() {
         return Err("is empty");
     }
-    if src.len() > 2048 {
+    if src.len() > MAX_SOURCE_BYTES {
         return Err("is too long");
     }
-    // Browsers drop or decode these before they look at the address.
+    // Browsers drop or decode these characters before they read the address.
     if src.chars().any(|c| c.is_control() || matches!(c, '\\' | '<' | '>' | '"')) || src.contains("&#") {
         return Err("contains characters that an address may not contain");
     }
@@ -223,14 +238,15 @@ fn check_source(src: &str) -> Result<(), &'static str> {
         return Err("contains characters that an address may not contain");
     }
     let path = decoded.split(['?', '#']).next().unwrap_or_default();
-    if path.split('/').any(|part| matches!(trim(part), ".." | ".")) {
+    if path.split('/').any(|segment| matches!(trim(segment), ".." | ".")) {
         return Err("leads out of its folder");
     }
+    // A colon after the first slash does not end a scheme.
     let scheme = path.split(['/']).next().unwrap_or_default().split_once(':');
     match scheme {
         Some((scheme, _)) => {
             let scheme = trim(scheme).to_ascii_lowercase();
-            let rest = &path[path.find(':').map_or(0, |at| at + 1)..];
+            let rest = &path[path.find(':').map_or(0, |colon| colon + 1)..];
             let host = rest.strip_prefix("//").unwrap_or_default();
             match scheme.as_str() {
                 "https" if host.is_empty() || host.starts_with('/') => Err("has no host"),
@@ -244,31 +260,31 @@ fn check_source(src: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Decodes `%` escapes, up to four times over.
+/// Decodes `%` escapes, up to four times, in case they were encoded more than once.
 fn decode_percent(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..4 {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.as_bytes();
-        while let [first, after @ ..] = rest {
-            let code = after.get(..2).filter(|_| *first == b'%');
-            let code = code.and_then(|code| std::str::from_utf8(code).ok());
-            match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+        while let [first, bytes_after @ ..] = rest {
+            let digits = bytes_after.get(..2).filter(|_| *first == b'%');
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+            match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
                 Some(byte) => {
                     bytes.push(byte);
-                    rest = &after[2..];
+                    rest = &bytes_after[2..];
                 }
                 None => {
                     bytes.push(*first);
-                    rest = after;
+                    rest = bytes_after;
                 }
             }
         }
-        let next = String::from_utf8_lossy(&bytes).into_owned();
-        if next == text {
+        let decoded = String::from_utf8_lossy(&bytes).into_owned();
+        if decoded == text {
             break;
         }
-        text = next;
+        text = decoded;
     }
     text
 }
@@ -287,11 +303,11 @@ pub(super) fn read_custom(
         out.emit_action(ReplyAction::Extension(OwnElement { name, attributes, text, value: None }.into()));
         return BlockOutcome::Read;
     }
-    let found =
+    let json =
         read_json(&block.body, block.body_start, &cx.options.limits, out).filter(|json| json.is_complete);
-    match found {
-        Some(found) => {
-            let value = Some(found.value);
+    match json {
+        Some(json) => {
+            let value = Some(json.value);
             out.emit_action(ReplyAction::Extension(
                 OwnElement { name, attributes, text: String::new(), value }.into(),
             ));

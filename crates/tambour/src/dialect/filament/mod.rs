@@ -1,9 +1,9 @@
 //! Filament: a reply in tags (F-100 to F-237).
 //!
-//! `frame` tracks the open element and routes text, by the expected structure in `tags`; `code_filter` separates
-//! tags from code, `content` emits text. A block is buffered until it closes: `update` with
-//! `commands`, `tool_call`, `status`, `choice` and `elements` each read one kind, `body` reads JSON and elements in
-//! it. Text streams; actions wait for the end of their block, calls for the end of the reply.
+//! `frame` tracks the open element and routes text, by the expected structure in `tags`. `code_filter`
+//! separates tags from code, `content` emits text. A `block` is buffered until it closes. `update` with
+//! `commands`, `tool_call`, `status`, `choice` and `elements` each read one kind of block, `body` reads JSON
+//! and elements in it. Text streams; actions wait for the end of their block, calls for the end of the reply.
 
 mod block;
 mod body;
@@ -63,6 +63,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     examples: ExampleStyle { languages: &["filament"], includes_fence: false },
 };
 
+/// Reader of Filament replies.
 struct FilamentReader {
     /// Beginning of the reply, as long as it may be the failure marker and nothing else (J-055).
     marker_prefix: Option<ReplyPrefix>,
@@ -74,10 +75,11 @@ struct FilamentReader {
 #[derive(Default)]
 struct ReplyPrefix {
     watch: MarkerWatch,
+    /// Held text.
     text: String,
 }
 
-/// Longest beginning that may be the marker with its surroundings, in bytes.
+/// Most bytes held of a beginning that may be the marker, with white space and a fence around it.
 const MAX_PREFIX_BYTES: usize = 1 << 10;
 
 impl FilamentReader {
@@ -87,6 +89,7 @@ impl FilamentReader {
         FilamentReader { marker_prefix: Some(ReplyPrefix::default()), lexer, frame }
     }
 
+    /// Reads text of the reply.
     fn read_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let FilamentReader { lexer, frame, .. } = self;
         if lexer.is_plain_text(text) && frame.try_pass(text, out) {
@@ -95,7 +98,7 @@ impl FilamentReader {
         lexer.push(text, &mut |token, at| frame.read_token(token, at, out));
     }
 
-    /// Reads text at the beginning, as long as it may be the marker.
+    /// Reads text while the reply may be the marker; otherwise begins the reply with the held text.
     fn push_prefix(&mut self, text: &str, out: &mut dyn IntentSink) {
         let Some(prefix) = &mut self.marker_prefix else { return };
         let max_len = text.floor_char_boundary(MAX_PREFIX_BYTES.saturating_sub(prefix.text.len()));
@@ -109,12 +112,12 @@ impl FilamentReader {
         self.read_text(&text[taken_len..], out);
     }
 
-    /// Reads the beginning of the reply. A byte order mark there is no text.
+    /// Reads the beginning of a reply that is not the marker. A byte order mark there is no text.
     fn begin_reply(&mut self, text: &str, out: &mut dyn IntentSink) {
         let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let mark = &text[..text.len() - body.len()];
-        if !mark.is_empty() {
-            self.lexer = self.frame.new_lexer(Place::START.end_of(mark));
+        let byte_order_mark = &text[..text.len() - body.len()];
+        if !byte_order_mark.is_empty() {
+            self.lexer = self.frame.new_lexer(Place::START.end_of(byte_order_mark));
         }
         self.read_text(body, out);
     }
@@ -135,13 +138,15 @@ impl Dialect for FilamentReader {
                 let start = text.len() - text.trim_start().len();
                 let at = Place::START.end_of(&text[..start]);
                 rules::MARKER_RULES.report_marker(form, at, at.offset + text.trim().len(), out);
-                let mut place = PlaceCounter::new(Place::START);
-                place.add(&text);
-                self.lexer = self.frame.new_lexer(place.count_pending());
+                // The new lexer starts at the end of the reply, for [`Dialect::place`].
+                let mut place_counter = PlaceCounter::new(Place::START);
+                place_counter.add(&text);
+                self.lexer = self.frame.new_lexer(place_counter.count_pending());
                 return;
             }
             self.begin_reply(&text, out);
         }
+        // A bracket before a blank is text, not the beginning of a tag.
         let is_spaced =
             |partial_tag: &str| partial_tag.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
         if let Some(partial_tag) =
@@ -162,8 +167,8 @@ impl Dialect for FilamentReader {
     }
 
     fn held_bytes(&self) -> usize {
-        let prefix = self.marker_prefix.as_ref().map_or(0, |prefix| prefix.text.len());
-        prefix + self.lexer.carry().len() + self.frame.held_bytes()
+        let prefix_len = self.marker_prefix.as_ref().map_or(0, |prefix| prefix.text.len());
+        prefix_len + self.lexer.carry().len() + self.frame.held_bytes()
     }
 
     fn name(&self) -> &'static str {

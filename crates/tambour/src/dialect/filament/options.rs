@@ -13,29 +13,30 @@ use crate::structure::ExpectedStructure;
 pub(super) struct FilamentOptions {
     /// Expected structure of replies, if given (F-200).
     pub(super) structure: Option<ExpectedStructure>,
-    /// Active protocols; the instructions are made from them.
+    /// Ids of the active protocols, from which the instructions are made (F-007).
     pub(super) protocols: Option<Vec<String>>,
     /// Set if a thinking head is inserted only for a mandatory thought (F-201).
     pub(super) is_head_mandatory_only: bool,
     /// Set if all operations of a block are applied or none (F-113).
     pub(super) is_atomic: bool,
-    /// Treatment of markup that is not on the list (F-104).
+    /// Treatment of inline HTML that is not on the list of allowed elements (F-104).
     pub(super) html_mode: HtmlMode,
-    /// Set if a list at the end of the text is offered as a choice (F-142).
+    /// Set if a list at the end of the content is offered as a choice (F-142).
     pub(super) finds_choices_in_text: bool,
     /// Views that the client can draw; `None` means all (F-133).
     pub(super) views: Option<Vec<String>>,
-    /// View that HTML status bars become (F-140).
+    /// View of the `ui_component` that HTML status bars become (F-140); `None` keeps them status bars.
     pub(super) status_view: Option<String>,
 }
 
 impl FilamentOptions {
     /// Returns whether the client can draw a view.
     pub(super) fn can_draw(&self, view: &str) -> bool {
-        self.views.as_ref().is_none_or(|views| views.iter().any(|candidate| candidate == view))
+        self.views.as_ref().is_none_or(|views| views.iter().any(|known_view| known_view == view))
     }
 }
 
+/// Settings of the dialect.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "filament.structure",
@@ -43,7 +44,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         default: "",
         accepts: SettingValues::Json(|options, value| {
             let expected = ExpectedStructure::from_json(value)?;
-            options.update_section(|own: &mut FilamentOptions| own.structure = Some(expected));
+            options.update_section(|filament: &mut FilamentOptions| filament.structure = Some(expected));
             Ok(())
         }),
     },
@@ -58,9 +59,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             if let Some(warning) = warnings.first() {
                 return Err(Error::invalid(warning.message.clone()));
             }
-            options.update_section(|own: &mut FilamentOptions| {
-                own.structure = Some(expected);
-                own.protocols = Some(ids);
+            options.update_section(|filament: &mut FilamentOptions| {
+                filament.structure = Some(expected);
+                filament.protocols = Some(ids);
             });
             Ok(())
         }),
@@ -70,7 +71,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         description: "text before all tags is thinking if the structure has a thought, or only if that is mandatory (F-201)",
         default: "structure",
         accepts: SettingValues::Choice(&["structure", "mandatory"], |options, at| {
-            options.update_section(|own: &mut FilamentOptions| own.is_head_mandatory_only = at == 1);
+            options
+                .update_section(|filament: &mut FilamentOptions| filament.is_head_mandatory_only = at == 1);
         }),
     },
     Setting {
@@ -78,7 +80,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         description: "all operations of a block are carried out or none (F-113)",
         default: "false",
         accepts: SettingValues::Flag(|options, on| {
-            options.update_section(|own: &mut FilamentOptions| own.is_atomic = on)
+            options.update_section(|filament: &mut FilamentOptions| filament.is_atomic = on)
         }),
     },
     Setting {
@@ -86,8 +88,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         description: "inline HTML that is not on the list is shown as text, or taken out (F-104)",
         default: "escape",
         accepts: SettingValues::Choice(&["escape", "strip"], |options, at| {
-            options.update_section(|own: &mut FilamentOptions| {
-                own.html_mode = [HtmlMode::Escape, HtmlMode::Strip][at]
+            options.update_section(|filament: &mut FilamentOptions| {
+                filament.html_mode = [HtmlMode::Escape, HtmlMode::Strip][at]
             });
         }),
     },
@@ -96,7 +98,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         description: "a list at the end of the text is offered as a choice (F-142)",
         default: "false",
         accepts: SettingValues::Flag(|options, on| {
-            options.update_section(|own: &mut FilamentOptions| own.finds_choices_in_text = on)
+            options.update_section(|filament: &mut FilamentOptions| filament.finds_choices_in_text = on)
         }),
     },
     Setting {
@@ -105,7 +107,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         default: "",
         accepts: SettingValues::Json(|options, value| {
             let views = parse_words(value, "filament.views")?;
-            options.update_section(|own: &mut FilamentOptions| own.views = Some(views));
+            options.update_section(|filament: &mut FilamentOptions| filament.views = Some(views));
             Ok(())
         }),
     },
@@ -114,12 +116,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         description: "the view of `ui_component` that status bars in HTML become (F-140); absent: `status_bar`",
         default: "",
         accepts: SettingValues::Text(|options, view| {
-            options.update_section(|own: &mut FilamentOptions| own.status_view = Some(view));
+            options.update_section(|filament: &mut FilamentOptions| filament.status_view = Some(view));
         }),
     },
 ];
 
-/// Parses a list of words; on the command line also one separated by commas.
+/// Parses a list of words: a JSON array or, as on the command line, a text separated by commas.
 fn parse_words(value: &Value, name: &str) -> Result<Vec<String>> {
     let invalid_list = || Error::invalid(format!("option `{name}` must be a list of names, not `{value}`"));
     match value {

@@ -11,71 +11,72 @@ use crate::structure::{ElementBody, ElementName, ExpectedElement, ExpectedStruct
 
 /// Builds the instructions.
 pub(super) fn prompt(options: &Options) -> FormatInstructions {
-    let own_options = options::filament_options(options);
-    let mut prompt_options = own_options.clone();
+    let filament_options = options::filament_options(options);
+    let mut prompt_options = filament_options.clone();
     prompt_options.structure = Some(
-        own_options
+        filament_options
             .structure
             .clone()
-            .unwrap_or_else(|| default_structure(options, own_options.views.is_some())),
+            .unwrap_or_else(|| default_structure(options, filament_options.views.is_some())),
     );
     let tags = TagTable::new(&prompt_options);
     let expected = prompt_options.structure.unwrap_or_default();
-    let words = match options.texts.language {
+    let texts = match options.texts.language {
         Language::Zh => &ZH,
         Language::En => &EN,
     };
     let registry = ProtocolRegistry::builtin();
-    let content = tags.first_of_kind(ElementKind::Content).map(|at| &*expected.elements[at].name);
-    let part = |at: usize| InstructionPart {
-        element: &expected.elements[at],
-        kind: tags.kind(at),
+    let content = tags.first_of_kind(ElementKind::Content).map(|index| &*expected.elements[index].name);
+    let part = |index: usize| InstructionPart {
+        element: &expected.elements[index],
+        kind: tags.kind(index),
         content,
         options,
         registry: &registry,
     };
-    let views = own_options.views.as_deref();
+    let views = filament_options.views.as_deref();
     // An optional element has its example beside its rule: in the example reply, a small model would copy it
     // into every reply.
-    let all_optional = expected.elements.iter().all(|element| !element.is_mandatory);
+    let is_all_optional = expected.elements.iter().all(|element| !element.is_mandatory);
     let (mandatory, optional): (Vec<usize>, Vec<usize>) = order_elements(&expected)
         .into_iter()
-        .partition(|&at| all_optional || expected.elements[at].is_mandatory);
-    let example: String = mandatory.iter().map(|&at| part(at).example(views)).collect();
-    let mut rules = words.rules.to_owned();
-    rules.extend(mandatory.iter().map(|&at| part(at).rule(words)));
-    if !all_optional {
+        .partition(|&index| is_all_optional || expected.elements[index].is_mandatory);
+    let example: String = mandatory.iter().map(|&index| part(index).example(views)).collect();
+    let mut rules = texts.rules.to_owned();
+    rules.extend(mandatory.iter().map(|&index| part(index).rule(texts)));
+    if !is_all_optional {
         let mandatory_tags: Vec<String> =
-            mandatory.iter().map(|&at| format!("<{}>", expected.elements[at].name)).collect();
-        rules += &words.mandatory.replace("{tags}", &mandatory_tags.join(words.conjunction));
+            mandatory.iter().map(|&index| format!("<{}>", expected.elements[index].name)).collect();
+        rules += &texts.mandatory.replace("{tags}", &mandatory_tags.join(texts.conjunction));
     }
-    rules += words.close;
+    rules += texts.close;
     if !optional.is_empty() {
-        rules += words.optional;
-        for at in optional {
-            rules += &part(at).rule(words);
-            rules += &part(at).example(views);
+        rules += texts.optional;
+        for index in optional {
+            rules += &part(index).rule(texts);
+            rules += &part(index).example(views);
         }
     }
     for element in &expected.elements {
-        // An order after the thought or the content is stated with the tag itself.
-        let is_thought_or_content = |first: &ElementName| {
-            let kind =
-                expected.elements.iter().position(|element| element.name == *first).map(|at| tags.kind(at));
+        // The rule of a tag itself says that it follows the thought or the content.
+        let is_thought_or_content = |name: &ElementName| {
+            let index = expected.elements.iter().position(|element| element.name == *name);
+            let kind = index.map(|index| tags.kind(index));
             matches!(kind, Some(ElementKind::Thought | ElementKind::Content))
         };
-        if element.predecessors.iter().any(|first| !is_thought_or_content(first)) {
-            let first: Vec<String> = element.predecessors.iter().map(|name| format!("<{name}>")).collect();
-            rules += &words
+        if element.predecessors.iter().any(|name| !is_thought_or_content(name)) {
+            let predecessors: Vec<String> =
+                element.predecessors.iter().map(|name| format!("<{name}>")).collect();
+            rules += &texts
                 .order
                 .replace("{tag}", &element.name)
-                .replace("{tags}", &first.join(words.conjunction));
+                .replace("{tags}", &predecessors.join(texts.conjunction));
         }
     }
     let tools = options.tools.iter().flat_map(|tools| tools.iter());
     let mut tools = tools.filter(|tool| tool.allows_caller(options.caller.as_deref())).peekable();
     if tools.peek().is_some() && tags.first_of_kind(ElementKind::Call).is_some() {
-        rules += words.tools;
+        rules += texts.tools;
         for tool in tools {
             let description = tool.description(options.texts.language);
             let separator = if description.is_empty() { "" } else { ": " };
@@ -83,15 +84,16 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         }
     }
     if expected.elements.iter().any(|element| element.body == ElementBody::Json) {
-        rules += words.json;
+        rules += texts.json;
     }
     if let Some(content) = content {
-        rules += &words.closing.replace("{tag}", content);
+        rules += &texts.closing.replace("{tag}", content);
     }
-    FormatInstructions { opening: words.opening.into(), example: example.into(), rules: rules.into() }
+    FormatInstructions { opening: texts.opening.into(), example: example.into(), rules: rules.into() }
 }
 
-/// Returns the default structure: without calls and components if there are none.
+/// Returns the structure of all built-in protocols: without calls if there are no tools, and without
+/// components if no views are given.
 fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
     let registry = ProtocolRegistry::builtin();
     let ids = registry.iter().map(|protocol| protocol.id.as_str());
@@ -103,25 +105,26 @@ fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
     registry.expected_structure(prompt_ids).0
 }
 
-/// Orders the elements so that each comes after those it must follow.
+/// Returns the indexes of the elements in an order in which each follows its predecessors.
 fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
     let count = expected.elements.len();
     let mut order: Vec<usize> = Vec::with_capacity(count);
     while order.len() < count {
-        let next_index = (0..count).find(|&at| {
+        let next_index = (0..count).find(|&candidate| {
             let is_placed = |name: &str| order.iter().any(|&index| expected.elements[index].name == name);
-            !order.contains(&at) && expected.elements[at].predecessors.iter().all(|first| is_placed(first))
+            !order.contains(&candidate)
+                && expected.elements[candidate].predecessors.iter().all(|name| is_placed(name))
         });
         match next_index {
-            Some(at) => order.push(at),
-            // A hand-written structure may hold a cycle.
-            None => order.extend((0..count).filter(|at| !order.contains(at)).collect::<Vec<_>>()),
+            Some(index) => order.push(index),
+            // A hand-written structure may hold a cycle: the rest keeps its order.
+            None => order.extend((0..count).filter(|index| !order.contains(index)).collect::<Vec<_>>()),
         }
     }
     order
 }
 
-/// One element of the instructions.
+/// One element of the structure, with what its part of the instructions is made from.
 struct InstructionPart<'a> {
     element: &'a ExpectedElement,
     kind: ElementKind,
@@ -132,7 +135,7 @@ struct InstructionPart<'a> {
 }
 
 impl InstructionPart<'_> {
-    /// Returns the standard name of the element.
+    /// Returns the name that the built-in examples and rules use for the element.
     fn standard_name(&self) -> &str {
         match self.kind {
             ElementKind::Content => "content",
@@ -141,13 +144,16 @@ impl InstructionPart<'_> {
         }
     }
 
+    /// Returns an example of the element, or nothing if there is no tool to show. A component shows the first
+    /// view.
     fn example(&self, views: Option<&[String]>) -> String {
         let name = &*self.element.name;
         let example = match (self.kind, &self.options.tools) {
             (ElementKind::Call, Some(tools)) => {
-                let mut callable =
+                let mut callable_tools =
                     tools.iter().filter(|tool| tool.allows_caller(self.options.caller.as_deref()));
-                let Some((tool, args)) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))
+                let Some((tool, args)) =
+                    callable_tools.find_map(|tool| Some((&tool.name, tool.sample_args()?)))
                 else {
                     return String::new();
                 };
@@ -184,15 +190,20 @@ impl InstructionPart<'_> {
         } else {
             self.protocol_id()
         };
+        // The registry puts the core protocol first.
         let examples = self.registry.examples([id], language);
-        let all = if id == CORE_PROTOCOL { examples.first() } else { examples.get(1) };
-        let all = all.copied().unwrap_or_default();
-        let Some(start) = all.find(&format!("<{standard_name}")) else { return String::new() };
-        let close = format!("</{standard_name}>\n");
-        let end = all[start..].find(&close).map_or(all.len(), |end| start + end + close.len());
-        all[start..end].to_owned()
+        let example = if id == CORE_PROTOCOL { examples.first() } else { examples.get(1) };
+        let example = example.copied().unwrap_or_default();
+        let Some(start) = example.find(&format!("<{standard_name}")) else { return String::new() };
+        let closing_tag = format!("</{standard_name}>\n");
+        let end = match example[start..].find(&closing_tag) {
+            Some(index) => start + index + closing_tag.len(),
+            None => example.len(),
+        };
+        example[start..end].to_owned()
     }
 
+    /// Returns the id of the built-in protocol that describes the element, if that is not the core.
     fn protocol_id(&self) -> &str {
         match self.kind {
             ElementKind::Update => "variable_update_v2",
@@ -200,10 +211,11 @@ impl InstructionPart<'_> {
         }
     }
 
-    fn rule(&self, words: &InstructionTexts) -> String {
+    /// Returns the rule of the element: the item of its protocol's instructions that begins with its tag.
+    fn rule(&self, texts: &InstructionTexts) -> String {
         let name = &*self.element.name;
         if self.kind == ElementKind::Custom {
-            return words.custom.replace("{tag}", name);
+            return texts.custom.replace("{tag}", name);
         }
         let standard_name = self.standard_name();
         let id = if matches!(self.kind, ElementKind::Thought | ElementKind::Content) {
@@ -211,8 +223,9 @@ impl InstructionPart<'_> {
         } else {
             self.protocol_id()
         };
-        let texts = self.registry.instructions([id], self.options.texts.language);
-        let text = if id == CORE_PROTOCOL { texts.first() } else { texts.get(1) };
+        // The registry puts the core protocol first.
+        let instructions = self.registry.instructions([id], self.options.texts.language);
+        let text = if id == CORE_PROTOCOL { instructions.first() } else { instructions.get(1) };
         let items = text.copied().unwrap_or_default().split("\n- ").map(|item| item.trim_start_matches("- "));
         let mut items = items.filter(|item| item.starts_with(&format!("<{standard_name}")));
         let mut item =
@@ -224,18 +237,29 @@ impl InstructionPart<'_> {
     }
 }
 
-/// Texts of one language.
+/// Texts of one language. `{tag}` and `{tags}` stand for one tag and for several.
 struct InstructionTexts {
+    /// Task, and heading of the example.
     opening: &'static str,
+    /// Heading of the rules, and the first rule.
     rules: &'static str,
+    /// Rule of a custom tag.
     custom: &'static str,
+    /// Rule that tags are mandatory.
     mandatory: &'static str,
+    /// Rule that a tag follows others.
     order: &'static str,
+    /// Separator between tags in a rule.
     conjunction: &'static str,
+    /// Rule that every tag is closed.
     close: &'static str,
+    /// Heading of the optional tags.
     optional: &'static str,
+    /// Heading of the list of tools.
     tools: &'static str,
+    /// Rule of JSON bodies.
     json: &'static str,
+    /// Last sentence, which asks for the reply.
     closing: &'static str,
 }
 

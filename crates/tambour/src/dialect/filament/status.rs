@@ -1,4 +1,4 @@
-//! `status_bar`: free tags as a tree of items (F-130), its JSON form (F-141), and HTML (F-140).
+//! Reader of `status_bar`: free tags as a tree of items (F-130), its JSON form (F-141), and HTML (F-140).
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,17 @@ use crate::event::{StatusBar, StatusItem, UiComponent};
 use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
-/// Longest name of an item, in bytes.
+/// Most bytes of an item's name.
 const MAX_NAME_BYTES: usize = 256;
+
+/// Most bytes of a tag with its attributes.
+const MAX_TAG_BYTES: usize = 4 * MAX_NAME_BYTES;
+
+/// Most levels of items in free tags.
+const MAX_TAG_DEPTH: usize = 64;
+
+/// Most levels of items in JSON; a deeper value is one item with its JSON as text.
+const MAX_JSON_DEPTH: usize = 32;
 
 /// Reads a closed block.
 pub(super) fn read_status(
@@ -33,11 +42,11 @@ pub(super) fn read_status(
         block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
         items_from_value(&json.value, 0)
     } else {
-        let (items, has_unused) = items_from_tags(&block.body, cx.options.limits.depth.min(64));
+        let (items, has_unused) = items_from_tags(&block.body, cx.options.limits.depth.min(MAX_TAG_DEPTH));
         if has_unused {
-            let found =
+            let report =
                 block.report(rules::ATTRIBUTE_UNUSED, "attributes and comments of items mean nothing");
-            out.report(found.with_repair("not used"));
+            out.report(report.with_repair("not used"));
         }
         items
     };
@@ -73,24 +82,27 @@ fn read_html_status(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inte
     BlockOutcome::Read
 }
 
-/// Returns the text of markup without tags; block elements are on lines of their own.
+/// Returns the text of HTML without its tags. Each block element begins and ends a line; blank lines are
+/// dropped.
 pub(super) fn text_lines(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
-    while let Some(at) = rest.find('<') {
-        text.push_str(&rest[..at]);
-        let is_tag_start = rest[at + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
-        let end = rest[at + 1..]
+    while let Some(start) = rest.find('<') {
+        text.push_str(&rest[..start]);
+        let is_tag_start =
+            rest[start + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        let end = rest[start + 1..]
             .find(['<', '>'])
-            .map(|end| at + 1 + end)
+            .map(|index| start + 1 + index)
             .filter(|end| rest.as_bytes()[*end] == b'>');
         match end.filter(|_| is_tag_start) {
             Some(end) => {
-                let name = rest[at + 1..end].trim_start_matches('/');
+                let name = rest[start + 1..end].trim_start_matches('/');
                 let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
-                let inline = ["b", "strong", "i", "em", "u", "s", "span", "a", "td", "th", "font", "small"];
-                let is_cell_end = ["td", "th"].contains(&name.as_str()) && rest[at..].starts_with("</");
-                if !inline.contains(&name.to_ascii_lowercase().as_str()) {
+                let inline_names =
+                    ["b", "strong", "i", "em", "u", "s", "span", "a", "td", "th", "font", "small"];
+                let is_cell_end = ["td", "th"].contains(&name.as_str()) && rest[start..].starts_with("</");
+                if !inline_names.contains(&name.to_ascii_lowercase().as_str()) {
                     text.push('\n');
                 } else if is_cell_end {
                     text.push(' ');
@@ -99,7 +111,7 @@ pub(super) fn text_lines(markup: &str) -> String {
             }
             None => {
                 text.push('<');
-                rest = &rest[at + 1..];
+                rest = &rest[start + 1..];
             }
         }
     }
@@ -108,44 +120,47 @@ pub(super) fn text_lines(markup: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the text between the tags of markup, line by line, each with its offset.
+/// Returns the trimmed lines of the text between the tags of markup, each with its offset; blank lines are
+/// dropped.
 pub(super) fn text_pieces(markup: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut push_lines = |from: usize, to: usize| {
-        let mut at = from;
-        for line in markup[from..to].split_inclusive('\n') {
+    let mut pieces = Vec::new();
+    let mut push_lines = |start: usize, end: usize| {
+        let mut line_start = start;
+        for line in markup[start..end].split_inclusive('\n') {
             let text = trim(line);
             if !text.is_empty() {
-                found.push((at + line.len() - line.trim_start_matches(is_space).len(), text));
+                let blank_len = line.len() - line.trim_start_matches(is_space).len();
+                pieces.push((line_start + blank_len, text));
             }
-            at += line.len();
+            line_start += line.len();
         }
     };
-    let (mut from, mut at) = (0, 0);
-    while let Some(open) = markup[at..].find('<').map(|open| at + open) {
+    let (mut text_start, mut search_start) = (0, 0);
+    while let Some(tag_start) = markup[search_start..].find('<').map(|offset| search_start + offset) {
         let is_tag_start =
-            markup[open + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
-        let end = markup[open + 1..].find(['<', '>']).map(|end| open + 1 + end);
+            markup[tag_start + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        let end = markup[tag_start + 1..].find(['<', '>']).map(|offset| tag_start + 1 + offset);
         match end.filter(|end| is_tag_start && markup.as_bytes()[*end] == b'>') {
             Some(end) => {
-                push_lines(from, open);
-                (from, at) = (end + 1, end + 1);
+                push_lines(text_start, tag_start);
+                (text_start, search_start) = (end + 1, end + 1);
             }
-            None => at = open + 1,
+            None => search_start = tag_start + 1,
         }
     }
-    push_lines(from, markup.len());
-    found
+    push_lines(text_start, markup.len());
+    pieces
 }
 
+/// Creates an item without inner items.
 fn status_item(name: &str, text: &str) -> StatusItem {
     StatusItem { name: name.to_owned(), text: text.to_owned(), items: Vec::new() }
 }
 
-/// Converts a value to items: keys and their values, in order.
+/// Converts a JSON value, nested `depth` levels deep, to items: keys and their values, in order.
 fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
-    let items_of = |name: &str, value: &Value| match value {
-        Value::Object(_) | Value::Array(_) if depth < 32 => {
+    let make_item = |name: &str, value: &Value| match value {
+        Value::Object(_) | Value::Array(_) if depth < MAX_JSON_DEPTH => {
             StatusItem { items: items_from_value(value, depth + 1), ..status_item(name, "") }
         }
         Value::String(text) => status_item(name, text),
@@ -153,68 +168,69 @@ fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
         other => status_item(name, &other.to_string()),
     };
     match value {
-        Value::Object(fields) => fields.iter().map(|(name, value)| items_of(name, value)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| make_item(name, value)).collect(),
         Value::Array(list) => list
             .iter()
             .map(|value| match value.get("name").and_then(Value::as_str) {
                 Some(name) => {
-                    items_of(name, value.get("text").or(value.get("value")).unwrap_or(&Value::Null))
+                    make_item(name, value.get("text").or(value.get("value")).unwrap_or(&Value::Null))
                 }
-                None => items_of("", value),
+                None => make_item("", value),
             })
             .collect(),
-        other => vec![items_of("", other)],
+        other => vec![make_item("", other)],
     }
 }
 
-/// An open item.
+/// An item whose closing tag has not come yet.
 struct OpenItem {
     item: StatusItem,
 }
 
-/// Reads items from free tags. A closing tag closes the innermost item of its name and all items open in it.
-/// An unmatched closing tag, and anything that is not a tag, is text. Also returns whether attributes or
-/// comments were ignored.
-fn items_from_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
+/// Reads items from free tags, at most `max_depth` levels deep. A closing tag closes the innermost item of
+/// its name and all items that are open in it. A closing tag without an open item, and all that is not a tag,
+/// is text. Also returns whether attributes or comments were ignored.
+fn items_from_tags(body: &str, max_depth: usize) -> (Vec<StatusItem>, bool) {
     let mut has_unused = false;
-    let mut open = vec![OpenItem { item: StatusItem::default() }];
+    // The first item is the root, which has no tag.
+    let mut open_items = vec![OpenItem { item: StatusItem::default() }];
     let mut rest = body;
     while !rest.is_empty() {
-        let at = rest.find('<').unwrap_or(rest.len());
-        let (text, after) = rest.split_at(at);
-        append_text(&mut open, text);
-        let Some((tag, remainder)) = parse_tag(after) else {
-            let len = after.chars().next().map_or(0, char::len_utf8);
-            append_text(&mut open, &after[..len]);
-            rest = &after[len..];
+        let tag_start = rest.find('<').unwrap_or(rest.len());
+        let (text, markup) = rest.split_at(tag_start);
+        append_text(&mut open_items, text);
+        let Some((tag, text_after)) = parse_tag(markup) else {
+            let len = markup.chars().next().map_or(0, char::len_utf8);
+            append_text(&mut open_items, &markup[..len]);
+            rest = &markup[len..];
             continue;
         };
-        rest = remainder;
-        let head = &after[..after.len() - remainder.len()];
-        has_unused |= matches!(tag, StatusTag::Comment) || head.contains('=');
+        rest = text_after;
+        let raw_tag = &markup[..markup.len() - text_after.len()];
+        has_unused |= matches!(tag, StatusTag::Comment) || raw_tag.contains('=');
         match tag {
-            StatusTag::Open(name) if open.len() <= depth => {
-                open.push(OpenItem { item: status_item(name, "") })
+            StatusTag::Open(name) if open_items.len() <= max_depth => {
+                open_items.push(OpenItem { item: status_item(name, "") })
             }
-            StatusTag::Open(_) => append_text(&mut open, &after[..after.len() - remainder.len()]),
-            StatusTag::SelfClosing(name) => append_item(&mut open, status_item(name, "")),
+            StatusTag::Open(_) => append_text(&mut open_items, raw_tag),
+            StatusTag::SelfClosing(name) => append_item(&mut open_items, status_item(name, "")),
             StatusTag::Comment => {}
             StatusTag::Close(name) => {
-                match open.iter().skip(1).rposition(|element| element.item.name == name) {
-                    Some(found) => {
-                        while open.len() > found + 1 {
-                            close_item(&mut open);
+                match open_items.iter().skip(1).rposition(|open| open.item.name == name) {
+                    Some(depth) => {
+                        while open_items.len() > depth + 1 {
+                            close_item(&mut open_items);
                         }
                     }
-                    None => append_text(&mut open, &after[..after.len() - remainder.len()]),
+                    None => append_text(&mut open_items, raw_tag),
                 }
             }
         }
     }
-    while open.len() > 1 {
-        close_item(&mut open);
+    while open_items.len() > 1 {
+        close_item(&mut open_items);
     }
-    let root = open.pop().map(|root| root.item).unwrap_or_default();
+    let root = open_items.pop().map(|root| root.item).unwrap_or_default();
     let text = trim(&root.text);
     let mut items = root.items;
     if !text.is_empty() {
@@ -223,6 +239,7 @@ fn items_from_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
     (items, has_unused)
 }
 
+/// A free tag, with its name.
 enum StatusTag<'a> {
     Open(&'a str),
     Close(&'a str),
@@ -230,24 +247,23 @@ enum StatusTag<'a> {
     Comment,
 }
 
-/// Parses the tag at the beginning of a text, in any script, and returns the text after it. Attributes are
-/// ignored.
+/// Parses the tag or comment at the beginning of a text, and returns the text after it. Names may be in any
+/// writing system and contain blanks. Attributes are ignored.
 fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
     let inner = text.strip_prefix('<')?;
     if let Some(comment) = inner.strip_prefix("!--") {
         return Some((StatusTag::Comment, &comment[comment_len(comment)?..]));
     }
-    // No tag is longer, with its attributes.
-    let window = &inner[..inner.floor_char_boundary(4 * MAX_NAME_BYTES)];
+    let window = &inner[..inner.floor_char_boundary(MAX_TAG_BYTES)];
     let end = window.find(['<', '>']).filter(|end| window.as_bytes()[*end] == b'>')?;
-    let (head, after) = (&inner[..end], &inner[end + 1..]);
-    let is_closing = head.starts_with('/');
-    let head = head.strip_prefix('/').unwrap_or(head);
-    let is_self_closing = !is_closing && head.ends_with('/');
-    let head = trim(head.trim_end_matches('/'));
-    let name = match head.find('=') {
-        Some(_) => head.split(is_space).next().unwrap_or(head),
-        None => head,
+    let (content, text_after) = (&inner[..end], &inner[end + 1..]);
+    let is_closing = content.starts_with('/');
+    let content = content.strip_prefix('/').unwrap_or(content);
+    let is_self_closing = !is_closing && content.ends_with('/');
+    let content = trim(content.trim_end_matches('/'));
+    let name = match content.find('=') {
+        Some(_) => content.split(is_space).next().unwrap_or(content),
+        None => content,
     };
     let is_valid_name =
         name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.len() <= MAX_NAME_BYTES;
@@ -256,26 +272,29 @@ fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
         (_, true) => StatusTag::SelfClosing(name),
         _ => StatusTag::Open(name),
     };
-    is_valid_name.then_some((tag, after))
+    is_valid_name.then_some((tag, text_after))
 }
 
-fn append_text(open: &mut [OpenItem], text: &str) {
-    if let Some(OpenItem { item }) = open.last_mut()
+/// Appends text to the innermost open item, without leading white space.
+fn append_text(open_items: &mut [OpenItem], text: &str) {
+    if let Some(OpenItem { item }) = open_items.last_mut()
         && !(text.is_empty() || item.text.is_empty() && trim(text).is_empty())
     {
         item.text.push_str(text);
     }
 }
 
-fn append_item(open: &mut [OpenItem], item: StatusItem) {
-    if let Some(parent) = open.last_mut() {
+/// Appends an item to the innermost open item.
+fn append_item(open_items: &mut [OpenItem], item: StatusItem) {
+    if let Some(parent) = open_items.last_mut() {
         parent.item.items.push(item);
     }
 }
 
-fn close_item(open: &mut Vec<OpenItem>) {
-    if let Some(OpenItem { mut item }) = open.pop() {
+/// Closes the innermost open item.
+fn close_item(open_items: &mut Vec<OpenItem>) {
+    if let Some(OpenItem { mut item }) = open_items.pop() {
         item.text = trim(&item.text).to_owned();
-        append_item(open, item);
+        append_item(open_items, item);
     }
 }

@@ -1,5 +1,4 @@
-//! Meanings of tags: those of the structure, by the kind they are read as, and those of earlier and later
-//! versions.
+//! Meanings of tags: of those in the structure, and of names and forms of earlier and later versions.
 
 use std::borrow::Cow;
 
@@ -8,7 +7,7 @@ use crate::lex::marks;
 use crate::lex::markup::{MarkupTag, TagFault, TagNames};
 use crate::protocol::ProtocolRegistry;
 use crate::structure::{
-    ElementBody, ElementMatch as Found, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling,
+    ElementBody, ElementMatch, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling,
 };
 
 /// Kind that an element is read as.
@@ -42,7 +41,7 @@ const REPLY_TAGS: [(&str, ElementKind); 9] = [
     ("media", Media),
 ];
 
-/// Another name of the thought in a structure.
+/// Name of the thought in a structure that means the same.
 const THINK_ALIAS: &str = "think";
 
 /// Form in which an element is written.
@@ -50,7 +49,7 @@ const THINK_ALIAS: &str = "think";
 pub(super) enum ElementForm {
     /// The current form.
     Current,
-    /// A newer or another name, with the same body or a JSON one.
+    /// A later name, or a name of equal meaning, with the current body or a JSON body.
     Newer,
     /// `<state_update>`: operations, JSON Patch, or one path and value.
     StateUpdate,
@@ -83,22 +82,23 @@ const OTHER_NAMES: &[(&str, ElementKind, ElementForm)] = &[
     ("StatusBar", Status, ElementForm::OldStatus),
 ];
 
-/// Names of elements around a whole reply, which mean nothing.
+/// Names of elements around a whole reply; their tags are left out.
 const ENVELOPE_NAMES: &[&str] = &["filament_output"];
 
 /// HTML elements that a status bar may consist of.
 const HTML_BLOCKS: &[&str] = &["div", "table", "section", "aside"];
 
-/// The elements that a reply may have.
+/// The elements that a reply may have. An element is named by its index in the structure.
 #[derive(Clone, Debug)]
 pub(super) struct TagTable {
     expected: ExpectedStructure,
+    /// Kind of each element, by index.
     kinds: Vec<ElementKind>,
     /// Set if the structure was given, so that text before all tags may be thinking (F-201).
     is_given: bool,
-    /// Index of a thought that the structure lacks: whatever it allows, thinking is never shown to the reader
+    /// Index of the thought that was added because the structure has none: thinking is never shown as content
     /// (F-101).
-    unasked_thought: Option<usize>,
+    added_thought: Option<usize>,
 }
 
 /// An element of the structure that a tag means.
@@ -114,60 +114,65 @@ pub(super) struct KnownElement {
 /// Meaning of a tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TagMeaning {
+    /// An element of the structure.
     Known(KnownElement),
     /// A reasoning mark that is not a reply tag: a thought.
     Reasoning(KnownElement),
+    /// An element around the whole reply.
     Envelope,
-    /// A reply tag that the structure lacks.
+    /// A reply tag that is not in the structure.
     Inactive,
+    /// Any other tag.
     Unknown,
 }
 
 impl TagTable {
     pub(super) fn new(options: &FilamentOptions) -> TagTable {
         let mut expected = options.structure.clone().unwrap_or_else(core_structure);
-        let kind = |element: &ExpectedElement| {
+        let kind_of = |element: &ExpectedElement| {
             let role = if element.role() == THINK_ALIAS { "thought" } else { element.role() };
             REPLY_TAGS.iter().find(|(name, _)| *name == role).map_or(Custom, |(_, kind)| *kind)
         };
-        let mut kinds: Vec<ElementKind> = expected.elements.iter().map(kind).collect();
+        let mut kinds: Vec<ElementKind> = expected.elements.iter().map(kind_of).collect();
         if !kinds.contains(&Content)
-            && let Some(first) = (0..kinds.len()).find(|&at| {
-                let ExpectedElement { is_mandatory, body, .. } = &expected.elements[at];
-                kinds[at] == Custom
+            && let Some(text_element) = (0..kinds.len()).find(|&index| {
+                let ExpectedElement { is_mandatory, body, .. } = &expected.elements[index];
+                kinds[index] == Custom
                     && *is_mandatory
                     && matches!(body, ElementBody::Text | ElementBody::Markup)
             })
         {
-            // Some element must hold text for the user.
-            kinds[first] = Content;
+            // Some element must hold the text for the user: the first mandatory element of text.
+            kinds[text_element] = Content;
         }
-        let unasked_thought = (!kinds.contains(&Thought)).then_some(kinds.len());
-        if unasked_thought.is_some() {
+        let added_thought = (!kinds.contains(&Thought)).then_some(kinds.len());
+        if added_thought.is_some() {
             expected.elements.push(default_thought());
             kinds.push(Thought);
         }
-        TagTable { expected, kinds, is_given: options.structure.is_some(), unasked_thought }
+        TagTable { expected, kinds, is_given: options.structure.is_some(), added_thought }
     }
 
-    /// Returns all names, for a tolerant lexer.
+    /// Returns the names for a tolerant lexer.
     pub(super) fn names(&self) -> TagNames {
-        TagNames::new(self.words())
+        TagNames::new(self.all_names())
     }
 
-    /// Iterates over all names as words.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        let other_words =
+    /// Iterates over all names: those of the structure, and other names of its elements.
+    pub(super) fn all_names(&self) -> impl Iterator<Item = &str> {
+        let other_names =
             OTHER_NAMES.iter().filter(|(_, kind, _)| self.kinds.contains(kind)).map(|(name, ..)| *name);
-        self.expected.names().chain(other_words)
+        self.expected.names().chain(other_names)
     }
 
-    pub(super) fn element(&self, at: usize) -> &ExpectedElement {
-        &self.expected.elements[at]
+    /// Returns the element with an index.
+    pub(super) fn element(&self, index: usize) -> &ExpectedElement {
+        &self.expected.elements[index]
     }
 
-    pub(super) fn kind(&self, at: usize) -> ElementKind {
-        self.kinds.get(at).copied().unwrap_or(Content)
+    /// Returns the kind of the element with an index.
+    pub(super) fn kind(&self, index: usize) -> ElementKind {
+        self.kinds.get(index).copied().unwrap_or(Content)
     }
 
     /// Returns the index of the element with a name.
@@ -175,47 +180,47 @@ impl TagTable {
         self.expected.elements.iter().position(|element| element.name == name)
     }
 
-    /// Returns whether an element must follow another one.
-    pub(super) fn must_follow(&self, at: usize, first: usize) -> bool {
-        self.expected.must_follow(&self.element(at).name, &self.element(first).name)
+    /// Returns whether the element `index` must follow the element `predecessor`.
+    pub(super) fn must_follow(&self, index: usize, predecessor: usize) -> bool {
+        self.expected.must_follow(&self.element(index).name, &self.element(predecessor).name)
     }
 
     /// Returns the first element of the structure with a kind.
     pub(super) fn first_of_kind(&self, kind: ElementKind) -> Option<usize> {
-        self.any_of_kind(kind).filter(|at| !self.is_unasked(*at))
+        self.any_of_kind(kind).filter(|index| !self.is_added_thought(*index))
     }
 
-    /// Like [`first_of_kind`](TagTable::first_of_kind), but includes a thought that the structure lacks.
+    /// Like [`Self::first_of_kind`], but includes the added thought of a structure that has none.
     pub(super) fn any_of_kind(&self, kind: ElementKind) -> Option<usize> {
-        self.kinds.iter().position(|candidate| *candidate == kind)
+        self.kinds.iter().position(|known_kind| *known_kind == kind)
     }
 
-    /// Returns whether an element is not in the structure but read all the same.
-    pub(super) fn is_unasked(&self, at: usize) -> bool {
-        self.unasked_thought == Some(at)
+    /// Returns whether an element is the added thought, which the structure does not have.
+    pub(super) fn is_added_thought(&self, index: usize) -> bool {
+        self.added_thought == Some(index)
     }
 
     /// Returns the meaning of a tag.
     pub(super) fn meaning(&self, tag: &MarkupTag<'_>) -> TagMeaning {
         let name = tag.name;
-        if let Some(Found { element, spelling }) = self.expected.find_element(name) {
+        if let Some(ElementMatch { element, spelling }) = self.expected.find_element(name) {
             return TagMeaning::Known(self.known_element(element, ElementForm::Current, spelling));
         }
         if let Some((_, kind, form)) = OTHER_NAMES.iter().find(|(other, ..)| other.eq_ignore_ascii_case(name))
         {
             let known_element = self
                 .any_of_kind(*kind)
-                .map(|at| self.known_element(self.element(at), *form, NameSpelling::Alias));
+                .map(|index| self.known_element(self.element(index), *form, NameSpelling::Alias));
             return known_element.map_or(TagMeaning::Inactive, TagMeaning::Known);
         }
-        if let Some(Found { element, spelling }) = self.expected.find_similar(name) {
+        if let Some(ElementMatch { element, spelling }) = self.expected.find_similar(name) {
             return TagMeaning::Known(self.known_element(element, ElementForm::Current, spelling));
         }
         if marks::parse_tag_mark(name, false).is_some()
-            && let Some(at) = self.any_of_kind(Thought)
+            && let Some(index) = self.any_of_kind(Thought)
         {
             return TagMeaning::Reasoning(self.known_element(
-                self.element(at),
+                self.element(index),
                 ElementForm::Newer,
                 NameSpelling::Alias,
             ));
@@ -223,13 +228,14 @@ impl TagTable {
         if ENVELOPE_NAMES.contains(&name) {
             return TagMeaning::Envelope;
         }
-        let reply = REPLY_TAGS.iter().any(|(reply_tag, _)| reply_tag.eq_ignore_ascii_case(name));
-        if reply { TagMeaning::Inactive } else { TagMeaning::Unknown }
+        let is_reply_tag = REPLY_TAGS.iter().any(|(reply_tag, _)| reply_tag.eq_ignore_ascii_case(name));
+        if is_reply_tag { TagMeaning::Inactive } else { TagMeaning::Unknown }
     }
 
-    /// Returns the HTML status bar that a tag begins, judged by its class or id (F-140).
+    /// Returns the HTML status bar that a tag begins, as its class or id shows; `None` for other tags
+    /// (F-140).
     pub(super) fn html_status_bar(&self, tag: &MarkupTag<'_>) -> Option<KnownElement> {
-        let block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
+        let is_block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
         let has_bar_name = || {
             tag.attributes().any(|attribute| {
                 let value = attribute.value.unwrap_or_default().to_ascii_lowercase();
@@ -237,10 +243,10 @@ impl TagTable {
                     && (value.contains("status") || value.contains("状态"))
             })
         };
-        let at = self.first_of_kind(Status)?;
-        (block && has_bar_name()).then(|| KnownElement {
+        let index = self.first_of_kind(Status)?;
+        (is_block && has_bar_name()).then(|| KnownElement {
             form: ElementForm::Html,
-            ..self.known_element(self.element(at), ElementForm::Html, NameSpelling::Alias)
+            ..self.known_element(self.element(index), ElementForm::Html, NameSpelling::Alias)
         })
     }
 
@@ -259,24 +265,27 @@ impl TagTable {
         KnownElement { index, kind: self.kinds[index], form, spelling }
     }
 
-    /// Returns whether text before all tags is thinking (F-201).
+    /// Returns whether text before all tags is thinking (F-201); with `is_mandatory_only` only if the thought
+    /// is mandatory.
     pub(super) fn has_thinking_head(&self, is_mandatory_only: bool) -> bool {
         self.is_given
-            && self.first_of_kind(Thought).is_some_and(|at| {
-                let thought = self.element(at);
+            && self.first_of_kind(Thought).is_some_and(|index| {
+                let thought = self.element(index);
                 thought.predecessors.is_empty() && (thought.is_mandatory || !is_mandatory_only)
             })
     }
 
-    /// Returns the fault of an element that begins now, if any.
-    pub(super) fn misfit<'a>(&'a self, at: usize, previous: &[usize]) -> Option<ElementMisfit<'a>> {
-        let previous: Vec<&str> = previous.iter().map(|&at| &*self.expected.elements[at].name).collect();
-        self.expected.find_misfit(&self.expected.elements[at].name, &previous)
+    /// Returns the fault in the position of an element that begins after the elements `earlier`, if any.
+    pub(super) fn misfit<'a>(&'a self, index: usize, earlier: &[usize]) -> Option<ElementMisfit<'a>> {
+        let earlier_names: Vec<&str> =
+            earlier.iter().map(|&earlier_index| &*self.expected.elements[earlier_index].name).collect();
+        self.expected.find_misfit(&self.expected.elements[index].name, &earlier_names)
     }
 
-    /// Returns the mandatory elements that are missing.
-    pub(super) fn missing(&self, previous: &[usize]) -> Vec<usize> {
-        let is_missing = |&at: &usize| self.expected.elements[at].is_mandatory && !previous.contains(&at);
+    /// Returns the mandatory elements that are not among the `present` ones.
+    pub(super) fn missing(&self, present: &[usize]) -> Vec<usize> {
+        let is_missing =
+            |&index: &usize| self.expected.elements[index].is_mandatory && !present.contains(&index);
         (0..self.kinds.len()).filter(is_missing).collect()
     }
 }
@@ -292,8 +301,8 @@ fn core_structure() -> ExpectedStructure {
 /// Returns a thought for structures that have none.
 fn default_thought() -> ExpectedElement {
     let ExpectedStructure { mut elements, .. } = core_structure();
-    let at = elements.iter().position(|element| element.role() == "thought").unwrap_or_default();
-    ExpectedElement { is_mandatory: false, ..elements.swap_remove(at) }
+    let index = elements.iter().position(|element| element.role() == "thought").unwrap_or_default();
+    ExpectedElement { is_mandatory: false, ..elements.swap_remove(index) }
 }
 
 /// Describes the faults in how a tag is written.
@@ -314,19 +323,20 @@ pub(super) fn describe_faults(tag: &MarkupTag<'_>, spelling: NameSpelling) -> Ve
     faults
 }
 
-/// Returns the attributes of a tag with entities decoded; of equal names only the first.
+/// Returns the attributes of a tag: names in lower case, and decoded values. Of equal names only the first is
+/// kept.
 pub(super) fn attributes(tag: &MarkupTag<'_>) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    for (name, value) in raw_attributes(tag) {
-        if !found.iter().any(|(key, _)| *key == name) {
-            found.push((name, value));
+    let mut attributes: Vec<(String, String)> = Vec::new();
+    for (name, value) in all_attributes(tag) {
+        if !attributes.iter().any(|(known_name, _)| *known_name == name) {
+            attributes.push((name, value));
         }
     }
-    found
+    attributes
 }
 
-/// Iterates over the attributes of a tag as written, equal names included.
-fn raw_attributes(tag: &MarkupTag<'_>) -> impl Iterator<Item = (String, String)> {
+/// Iterates over all attributes of a tag, equal names included: names in lower case, and decoded values.
+fn all_attributes(tag: &MarkupTag<'_>) -> impl Iterator<Item = (String, String)> {
     tag.attributes().map(|attribute| {
         let value =
             attribute.value.map_or(Cow::Borrowed(""), |value| crate::lex::entity::decode(value).into());
@@ -334,8 +344,8 @@ fn raw_attributes(tag: &MarkupTag<'_>) -> impl Iterator<Item = (String, String)>
     })
 }
 
-/// Returns whether a tag has an attribute twice with different values.
+/// Returns whether a tag has the attribute `name` more than once, with different values.
 pub(super) fn contradicts_itself(tag: &MarkupTag<'_>, name: &str) -> bool {
-    let mut values = raw_attributes(tag).filter(|(key, _)| key == name).map(|(_, value)| value);
+    let mut values = all_attributes(tag).filter(|(key, _)| key == name).map(|(_, value)| value);
     values.next().is_some_and(|first| values.any(|value| value != first))
 }

@@ -1,4 +1,4 @@
-//! `tool_call`: a name and arguments, checked against the registered tool (F-120).
+//! Reader of `tool_call`: a name and arguments, checked against the registered tool (F-120).
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,12 @@ use crate::lex::space::trim;
 use crate::repair::json::ValueDoubt;
 use crate::span::Place;
 
-/// A call with its extent, held until the reply has ended by itself (R-68).
+/// A call, held until the reply has ended without being truncated (R-68).
 pub(super) struct HeldToolCall {
     pub(super) call: CallIntent,
+    /// Place of the tag.
     pub(super) start: Place,
+    /// Offset after the body.
     pub(super) end: usize,
 }
 
@@ -34,7 +36,8 @@ const CALL_RULES: call_check::CallRules = call_check::CallRules {
 /// Attributes of a call that are not arguments.
 const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
 
-/// Reads a closed block; `steps_left` is the number of steps left for argument checks.
+/// Reads a closed block and appends a valid call to `calls`; `steps_left` are the steps left for argument
+/// checks.
 pub(super) fn read_call(
     block: &FilamentBlock,
     cx: &BlockContext,
@@ -64,19 +67,19 @@ pub(super) fn read_call(
             out,
         );
     }
-    let found = match is_empty {
+    let json = match is_empty {
         true => None,
         false => read_json(&block.body, block.body_start, &cx.options.limits, out),
     };
-    if found.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
+    if json.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
         return refuse_call(block, invalid("there is other text around the arguments"), tool_name, out);
     }
-    // A tool without arguments. Without a closing tag they may have been truncated.
-    if found.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
+    // Without a closing tag an empty body may have been truncated before the arguments.
+    if json.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
         let report = block.report(rules::JSON_INCOMPLETE, "the arguments are not complete");
         return refuse_call(block, report, tool_name, out);
     }
-    let mut args = match found.as_ref().map(|json| json.value.clone()) {
+    let mut args = match json.as_ref().map(|json| json.value.clone()) {
         None if is_empty => Map::new(),
         Some(Value::Object(args)) => args,
         _ => return refuse_call(block, invalid("the arguments are not a JSON object"), tool_name, out),
@@ -93,16 +96,17 @@ pub(super) fn read_call(
             None => return refuse_call(block, invalid("the call does not name a tool"), None, out),
         },
     };
-    let other = block
+    // Arguments that read differently with letters in place of removed tags may have had a tag as text.
+    let json_with_letters = block
         .with_gap_text()
-        .map(|other| read_json(&other.body, other.body_start, &cx.options.limits, &mut NullSink));
-    let tag_doubt = found
+        .map(|block| read_json(&block.body, block.body_start, &cx.options.limits, &mut NullSink));
+    let tag_doubt = json
         .as_ref()
-        .zip(other)
+        .zip(json_with_letters)
         .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
     let tag_doubt =
         tag_doubt.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
-    let doubt = found.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
+    let doubt = json.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
     let result = match &cx.options.tools {
         None => {
             let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
@@ -118,8 +122,8 @@ pub(super) fn read_call(
         }
     };
     match result {
-        Err((fault, message)) => {
-            let report = CALL_RULES.report(fault, block.tag_start, block.end(), message);
+        Err((reason, message)) => {
+            let report = CALL_RULES.report(reason, block.tag_start, block.end(), message);
             let has_no_tools = cx.options.tools.is_none();
             refuse_call(block, if has_no_tools { report.with_row("R-96") } else { report }, Some(name), out)
         }
@@ -134,12 +138,12 @@ pub(super) fn read_call(
     }
 }
 
-/// Returns whether the JSON of a body has only a fence, and surplus brackets and commas, around it: other
-/// text may be the better part of the call.
+/// Returns whether a body has only a fence, and surplus brackets and commas, around its JSON. Other text may
+/// be the better part of the call.
 fn is_json_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
-    let (before, after) = (trim(&body[..span.start]), trim(&body[span.end..]));
-    (before.is_empty() || before.starts_with("```") && !before.contains(['"', '{']))
-        && after.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
+    let (text_before, text_after) = (trim(&body[..span.start]), trim(&body[span.end..]));
+    (text_before.is_empty() || text_before.starts_with("```") && !text_before.contains(['"', '{']))
+        && text_after.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
 }
 
 /// Refuses a call: its body becomes text of the content (F-210).
@@ -154,8 +158,8 @@ fn refuse_call(
     block.raw_outcome(out)
 }
 
-/// Returns the tool name of a body such as `{"name": "...", "arguments": {...}}`, and reduces the body to the
-/// arguments.
+/// Returns the tool name of a body such as `{"name": "...", "arguments": {...}}`, and reduces `body` to the
+/// arguments. `None`, with `body` unchanged, for a body of another form.
 fn split_call_body(body: &mut Map<String, Value>) -> Option<String> {
     let name = body.get("name")?.as_str().map(trim).filter(|name| !name.is_empty())?.to_owned();
     let key = ["arguments", "args", "parameters"].into_iter().find(|key| body.contains_key(*key));

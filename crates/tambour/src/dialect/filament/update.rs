@@ -1,4 +1,5 @@
-//! `variable_update`: state operations in their current, earlier and later forms (F-110, F-140, F-141).
+//! Reader of `variable_update`: state operations in their current, earlier and later forms (F-110, F-140,
+//! F-141).
 
 use serde_json::{Map, Value};
 
@@ -18,21 +19,23 @@ use crate::state::{Op, Operation, RefusalReason, StateCommand, StatePath, StateS
 /// Code of the notice about updates that could not be read or applied (F-212).
 pub(super) const FAILED_CODE: &str = "state_update_partial_failure";
 
-/// Doubt about the operations of a block in which a closing tag may be text.
+/// Doubt about a value from which a closing tag was removed, which may have been text of the value (R-81).
 pub(super) const TAG_IN_VALUE_DOUBT: &str = "a closing tag was left out of a value, or is next to one";
 
 /// Keys of lists that may hold operations.
 const LIST_KEYS: [&str; 3] = ["ops", "operations", "patch"];
 
-/// Keys of texts that give the reason.
+/// Keys of a text that gives the reason for the operations.
 const REASON_KEYS: [&str; 2] = ["analysis", "reason"];
 
 /// Operations read from a block.
 #[derive(Default)]
 struct ParsedUpdate {
+    /// Texts that give the reason for the operations.
     analysis: Vec<String>,
     /// Operations; `None` if there is no list of them.
     operations: Option<Vec<Operation>>,
+    /// Set if the operations were complete as written (F-214).
     is_complete: bool,
 }
 
@@ -42,25 +45,27 @@ pub(super) fn read_update(
     cx: &BlockContext,
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
-    let mut found = read_operations(block, cx, out);
-    if let (Some(read), Some(other)) = (&mut found.operations, block.with_gap_text()) {
-        let other = read_operations(&other, cx, &mut NullSink).operations.unwrap_or_default();
-        let has_same_len = other.len() == read.len();
-        for (index, operation) in read.iter_mut().enumerate() {
-            if !has_same_len || !operation.is_same(&other[index]) {
+    let mut update = read_operations(block, cx, out);
+    // An operation that reads differently with letters in place of removed tags is refused.
+    if let (Some(operations), Some(other_block)) = (&mut update.operations, block.with_gap_text()) {
+        let other_operations =
+            read_operations(&other_block, cx, &mut NullSink).operations.unwrap_or_default();
+        let has_same_len = other_operations.len() == operations.len();
+        for (index, operation) in operations.iter_mut().enumerate() {
+            if !has_same_len || !operation.is_same(&other_operations[index]) {
                 *operation = operation.clone().refuse(RefusalReason::ValueGuessed, TAG_IN_VALUE_DOUBT);
             }
         }
-        if read
+        if operations
             .iter()
             .any(|operation| operation.refusal().is_some_and(|refusal| refusal.message == TAG_IN_VALUE_DOUBT))
         {
             out.report(guessed_report(TAG_IN_VALUE_DOUBT, block.body_start, block.end()));
         }
     }
-    let analysis = found.analysis.join("\n");
-    match found.operations {
-        Some(operations) if found.is_complete => {
+    let analysis = update.analysis.join("\n");
+    match update.operations {
+        Some(operations) if update.is_complete => {
             out.emit_action(ReplyAction::Update(UpdateIntent {
                 analysis,
                 operations,
@@ -104,13 +109,13 @@ fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inten
     }
 }
 
-/// Reports that nothing of the block runs.
+/// Tells the user that nothing of the block runs; its body becomes text of the content.
 pub(super) fn fail_block(block: &FilamentBlock, out: &mut dyn IntentSink) -> BlockOutcome {
     emit_notice(FAILED_CODE, None, out);
     block.raw_outcome(out)
 }
 
-/// Reads `<analysis>` and a list.
+/// Reads `<analysis>` elements and a list of operations.
 fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
     let body = &block.body;
     if !trim(body).starts_with(['<', '＜']) {
@@ -119,97 +124,100 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     let fields = read_elements(body, block.body_start, &["analysis"], &[], &cx.options.limits, out);
     let mut analysis: Vec<String> = element_texts(&fields, "analysis");
     let tagged_count = analysis.len();
-    let mut read = ParsedUpdate::default();
+    let mut update = ParsedUpdate::default();
     for (text, at) in &fields.surrounding_text {
-        if read.operations.is_some() {
+        if update.operations.is_some() {
             analysis.push(trim(text).to_owned());
             continue;
         }
-        read = update_from_json(block, cx, (text, *at), 0, out);
-        match read.operations {
-            Some(_) => analysis.append(&mut read.analysis),
+        update = update_from_json(block, cx, (text, *at), 0, out);
+        match update.operations {
+            Some(_) => analysis.append(&mut update.analysis),
             None => analysis.push(trim(text).to_owned()),
         }
     }
-    if read.operations.is_none()
+    if update.operations.is_none()
         && let Some(BlockElement { text, start, is_closed: false, .. }) = fields.elements.last()
-        && let Some(list) = find_final_list(text)
+        && let Some(list_start) = find_final_list(text)
     {
         // The analysis is not closed before the list.
-        read = update_from_json(block, cx, (&text[list..], start.end_of(&text[..list])), 0, out);
-        if read.operations.is_some() {
+        let (reason, list) = text.split_at(list_start);
+        update = update_from_json(block, cx, (list, start.end_of(reason)), 0, out);
+        if update.operations.is_some() {
             analysis.remove(tagged_count - 1);
-            analysis.extend(Some(trim(&text[..list]).to_owned()).filter(|text| !text.is_empty()));
-            analysis.append(&mut read.analysis);
+            analysis.extend(Some(trim(reason).to_owned()).filter(|text| !text.is_empty()));
+            analysis.append(&mut update.analysis);
         }
     }
-    read.analysis = analysis;
-    read
+    update.analysis = analysis;
+    update
 }
 
 /// Returns the start of a list or object at the end of a text, on a line of its own after sentences.
 fn find_final_list(text: &str) -> Option<usize> {
     let is_list_end = trim(text).ends_with([']', '}', '］', '｝', '`']);
-    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
-        let start = *at;
-        *at += line.len();
+    let mut lines = text.split_inclusive('\n').scan(0, |next_start, line| {
+        let start = *next_start;
+        *next_start += line.len();
         Some((start, line))
     });
-    let first_line = lines.find(|(_, line)| trim(line).starts_with(['[', '{', '［', '｛', '`']));
-    first_line.map(|(at, _)| at).filter(|_| is_list_end)
+    let list_line = lines.find(|(_, line)| trim(line).starts_with(['[', '{', '［', '｛', '`']));
+    list_line.map(|(start, _)| start).filter(|_| is_list_end)
 }
 
+/// Returns the trimmed texts of the elements called `name`; blank ones are dropped.
 fn element_texts(fields: &BlockElements<'_>, name: &'static str) -> Vec<String> {
     let texts = fields.elements_named(name).map(|field| trim(field.text).to_owned());
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// Reads a list, or an object that holds one; text around it is the reason. The block has `before` earlier
-/// operations.
+/// Reads a list of operations, or an object that holds one; text around it is the reason. The block has
+/// `earlier_count` operations before them.
 fn update_from_json(
     block: &FilamentBlock,
     cx: &BlockContext,
     (text, at): (&str, Place),
-    before: usize,
+    earlier_count: usize,
     out: &mut dyn IntentSink,
 ) -> ParsedUpdate {
-    let mut inner = SurroundingTextFilter { out, has_surrounding_text: false };
-    let Some(json) = read_json(text, at, &cx.options.limits, &mut inner) else {
+    let mut filter = SurroundingTextFilter { out, has_surrounding_text: false };
+    let Some(json) = read_json(text, at, &cx.options.limits, &mut filter) else {
         return ParsedUpdate::default();
     };
     let mut analysis = Vec::new();
-    for part in [&text[..json.span.start], &text[json.span.end..]] {
-        let part = trim(part).trim_start_matches('`').trim_end_matches('`');
-        let part = trim(part.strip_suffix("```json").unwrap_or(part));
-        if !part.is_empty() && part != "json" {
-            analysis.push(part.to_owned());
+    for surrounding_text in [&text[..json.span.start], &text[json.span.end..]] {
+        // A fence around the JSON is no reason.
+        let reason = trim(surrounding_text).trim_start_matches('`').trim_end_matches('`');
+        let reason = trim(reason.strip_suffix("```json").unwrap_or(reason));
+        if !reason.is_empty() && reason != "json" {
+            analysis.push(reason.to_owned());
         }
     }
     let is_patch = block.element.form == ElementForm::Patch;
     let (path, guesses, reports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut list = OperationReader {
+    let mut reader = OperationReader {
         block,
         json: &json,
         path,
-        count: before,
+        count: earlier_count,
         guesses,
         reports,
         is_patch,
         form_fault: None,
         is_newer: false,
     };
-    let operations = list.read_value(&json.value, &mut analysis);
-    // If nothing runs, no single operation is refused.
-    let guesses = list.guesses.drain(..).filter(|_| json.is_complete);
+    let operations = reader.read_value(&json.value, &mut analysis);
+    // An incomplete block does not run at all, so its guesses are not reported one by one.
+    let guesses = reader.guesses.drain(..).filter(|_| json.is_complete);
     let mut findings: Vec<OperationFinding> =
-        guesses.chain(list.reports.drain(..).filter(|_| operations.is_some())).collect();
+        guesses.chain(reader.reports.drain(..).filter(|_| operations.is_some())).collect();
     operation_findings::place_findings(&mut findings, text, at, &json, &cx.options.limits);
     findings.into_iter().for_each(|finding| out.report(finding.report));
-    if let Some(form_fault) = list.form_fault {
+    if let Some(form_fault) = reader.form_fault {
         let report = FindingReport::new(rules::OPERATION_FORM, at, at.offset + text.len(), form_fault);
         out.report(report.with_repair("read as lists, other fields not used"));
     }
-    if list.is_newer && block.element.form == ElementForm::Current {
+    if reader.is_newer && block.element.form == ElementForm::Current {
         block.report_form(rules::NEWER_FORM, "a list of lists, other fields not used", out);
     }
     ParsedUpdate { analysis, operations, is_complete: json.is_complete }
@@ -218,6 +226,7 @@ fn update_from_json(
 /// Output that drops findings about text around JSON, because that text is kept, and passes on all else.
 pub(super) struct SurroundingTextFilter<'a> {
     pub(super) out: &'a mut dyn IntentSink,
+    /// Set once a finding was dropped.
     pub(super) has_surrounding_text: bool,
 }
 
@@ -264,16 +273,21 @@ struct OperationReader<'a> {
     path: Vec<PathStep>,
     /// Number of operations of the block so far.
     count: usize,
-    /// Findings about guessed values, and other findings about operations.
+    /// Findings about guessed values.
     guesses: Vec<OperationFinding>,
+    /// Other findings about operations.
     reports: Vec<OperationFinding>,
+    /// Set if the block must be a JSON Patch.
     is_patch: bool,
-    /// Peculiarity of their form.
+    /// The first deviation from the current form, as a message.
     form_fault: Option<String>,
+    /// Set if operations were read in the later form (F-141).
     is_newer: bool,
 }
 
 impl OperationReader<'_> {
+    /// Reads the operations of a list or object. Reasons in an object are appended to `analysis`. `None` if
+    /// there are no operations.
     fn read_value(&mut self, value: &Value, analysis: &mut Vec<String>) -> Option<Vec<Operation>> {
         match value {
             Value::Array(items) if is_operation(items) => {
@@ -283,8 +297,8 @@ impl OperationReader<'_> {
             }
             Value::Array(items) => {
                 let mut operations = Vec::with_capacity(items.len());
-                for (at, item) in items.iter().enumerate() {
-                    self.path.push(PathStep::Index(at));
+                for (index, item) in items.iter().enumerate() {
+                    self.path.push(PathStep::Index(index));
                     self.read_item(item, &mut operations);
                     self.path.pop();
                 }
@@ -314,20 +328,21 @@ impl OperationReader<'_> {
         }
     }
 
+    /// Reads an item of a list, and appends its operation, or the operations of a nested list.
     fn read_item(&mut self, item: &Value, operations: &mut Vec<Operation>) {
         match item {
             Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_array) => {
                 self.note_form("operations are in a nested list");
-                for (at, item) in items.iter().enumerate() {
-                    self.path.push(PathStep::Index(at));
+                for (index, item) in items.iter().enumerate() {
+                    self.path.push(PathStep::Index(index));
                     let operation = self.finish_operation(Operation::from_value(item), false);
                     operations.push(operation);
                     self.path.pop();
                 }
             }
             Value::Object(fields) => {
-                let text = |key: &str| fields.get(key).and_then(Value::as_str);
-                let (Some(op), Some(path)) = (text("op"), text("path")) else {
+                let text_of = |key: &str| fields.get(key).and_then(Value::as_str);
+                let (Some(op), Some(path)) = (text_of("op"), text_of("path")) else {
                     let operation = self.finish_operation(Operation::from_value(item), true);
                     return operations.push(operation);
                 };
@@ -337,9 +352,9 @@ impl OperationReader<'_> {
                     return operations.push(operation);
                 }
                 self.note_form("an operation is written as an object");
-                let mut row = vec![Value::from(op), Value::from(path)];
-                row.extend(fields.get("value").cloned());
-                let operation = self.finish_operation(Operation::from_value(&Value::Array(row)), true);
+                let mut list = vec![Value::from(op), Value::from(path)];
+                list.extend(fields.get("value").cloned());
+                let operation = self.finish_operation(Operation::from_value(&Value::Array(list)), true);
                 operations.push(operation);
             }
             _ => {
@@ -349,8 +364,8 @@ impl OperationReader<'_> {
         }
     }
 
-    /// Returns the operation of the current value, and reports its faults. With `is_keyed`, its parts are under
-    /// keys.
+    /// Counts the operation of the current value and reports its faults; returns it, refused if there is a
+    /// doubt about it. `is_keyed` is set if it was written as an object.
     fn finish_operation(&mut self, operation: Operation, is_keyed: bool) -> Operation {
         self.count += 1;
         let operation = self.refuse_doubtful(operation, is_keyed);
@@ -365,16 +380,16 @@ impl OperationReader<'_> {
 
     /// Returns the operation, refused if there is a doubt about it.
     fn refuse_doubtful(&mut self, operation: Operation, is_keyed: bool) -> Operation {
-        let is_refused = |entry: &&ValueDoubt| match entry.doubt {
+        let is_refused = |doubt: &&ValueDoubt| match doubt.doubt {
             Doubt::Guess => true,
-            // A decimal with many digits is within the range; a whole number is not.
-            Doubt::InexactNumber => self.is_number_beyond(entry),
-            // The operation's own keys are duplicated.
-            Doubt::DuplicateKey => is_keyed && entry.path.len() <= self.path.len() + 1,
+            // A decimal that lost digits is still in range, a large whole number is not.
+            Doubt::InexactNumber => self.is_number_out_of_range(doubt),
+            // Only duplicates among the keys of the operation itself.
+            Doubt::DuplicateKey => is_keyed && doubt.path.len() <= self.path.len() + 1,
         };
         let json = self.json;
         let doubts = &json.doubts;
-        let own_doubt = doubts.iter().filter(|entry| entry.path.starts_with(&self.path)).find(is_refused);
+        let own_doubt = doubts.iter().filter(|doubt| doubt.path.starts_with(&self.path)).find(is_refused);
         let Some(doubt) = own_doubt.or_else(|| doubts.find_within(&self.path).filter(is_refused)) else {
             return operation;
         };
@@ -386,20 +401,24 @@ impl OperationReader<'_> {
             return operation.refuse(RefusalReason::NumberOutOfRange, doubt.message.clone());
         }
         let message = format!("the value of an operation was guessed: {}", doubt.message);
-        // The whole value is lost with it.
         let report = guessed_report(&message, self.block.body_start, self.block.end());
         let report = operation_findings::name_operation(self.count, &operation, report);
         self.guesses.push(OperationFinding { path: self.path.clone(), report });
         operation.refuse(RefusalReason::ValueGuessed, doubt.message.clone())
     }
 
-    fn is_number_beyond(&self, doubt: &ValueDoubt) -> bool {
+    /// Returns whether the number of a doubt is beyond the whole numbers that are kept exactly, or cannot be
+    /// read.
+    fn is_number_out_of_range(&self, doubt: &ValueDoubt) -> bool {
         let (place, end) = self.json.extent_of(doubt);
-        let body = self.block.body_start.offset;
-        let number = self.block.body.get(place.offset.saturating_sub(body)..end.saturating_sub(body));
+        let body_offset = self.block.body_start.offset;
+        let number =
+            self.block.body.get(place.offset.saturating_sub(body_offset)..end.saturating_sub(body_offset));
+        // Just below 2^53, from which on an `f64` no longer holds every whole number.
         number.and_then(|number| number.parse().ok()).is_none_or(|number: f64| number.abs() > 9e15)
     }
 
+    /// Records the first deviation from the current form.
     fn note_form(&mut self, fault: &str) {
         self.form_fault.get_or_insert_with(|| format!("{fault} in `<{}>`", self.block.name));
     }
@@ -410,7 +429,7 @@ fn is_operation(items: &[Value]) -> bool {
     matches!(items, [Value::String(op), Value::String(_), ..] if Op::from_name(op).is_some())
 }
 
-/// Reads commands, or JSON in their place.
+/// Reads commands (F-140), or JSON in their place.
 fn update_from_commands(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
     let fields = read_elements(
         &block.body,
@@ -420,39 +439,39 @@ fn update_from_commands(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn 
         &cx.options.limits,
         out,
     );
-    let mut read = ParsedUpdate { is_complete: true, ..ParsedUpdate::default() };
-    read.analysis = element_texts(&fields, "analysis");
+    let mut update = ParsedUpdate { is_complete: true, ..ParsedUpdate::default() };
+    update.analysis = element_texts(&fields, "analysis");
     let mut operations = Vec::new();
     let mut is_recognized = false;
     for field in fields.elements.iter().filter(|field| field.name != "analysis") {
-        let mut found = update_from_json(block, cx, (field.text, field.start), operations.len(), out);
-        is_recognized |= found.operations.is_some();
-        read.is_complete &= found.is_complete || found.operations.is_none();
-        operations.extend(found.operations.take().unwrap_or_default());
-        read.analysis.append(&mut found.analysis);
+        let mut patch = update_from_json(block, cx, (field.text, field.start), operations.len(), out);
+        is_recognized |= patch.operations.is_some();
+        update.is_complete &= patch.is_complete || patch.operations.is_none();
+        operations.extend(patch.operations.take().unwrap_or_default());
+        update.analysis.append(&mut patch.analysis);
     }
     for (text, at) in &fields.surrounding_text {
         if trim(text).starts_with(['[', '{', '`']) {
-            let mut found = update_from_json(block, cx, (text, *at), operations.len(), out);
-            if let Some(batch) = found.operations.take() {
+            let mut patch = update_from_json(block, cx, (text, *at), operations.len(), out);
+            if let Some(patch_operations) = patch.operations.take() {
                 is_recognized = true;
-                read.is_complete &= found.is_complete;
-                operations.extend(batch);
-                read.analysis.append(&mut found.analysis);
+                update.is_complete &= patch.is_complete;
+                operations.extend(patch_operations);
+                update.analysis.append(&mut patch.analysis);
                 continue;
             }
         }
-        let found = commands::read_commands((text, *at), operations.len(), &cx.options.limits, out);
-        is_recognized |= !found.operations.is_empty();
-        read.is_complete &= !found.is_truncated;
-        operations.extend(found.operations);
-        read.analysis.extend(found.reasons);
+        let commands = commands::read_commands((text, *at), operations.len(), &cx.options.limits, out);
+        is_recognized |= !commands.operations.is_empty();
+        update.is_complete &= !commands.is_truncated;
+        operations.extend(commands.operations);
+        update.analysis.extend(commands.reasons);
     }
-    read.operations = is_recognized.then_some(operations);
-    read
+    update.operations = is_recognized.then_some(operations);
+    update
 }
 
-/// Returns whether an element holds one path and value.
+/// Returns whether a `<state_update>` holds one path and value, as in version 1.0.
 fn is_single_update(block: &FilamentBlock) -> bool {
     block.attribute("path").is_some() || {
         let body = trim(&block.body);
@@ -460,7 +479,7 @@ fn is_single_update(block: &FilamentBlock) -> bool {
     }
 }
 
-/// Reads one path and value (version 1.0).
+/// Reads one path and value, the form of version 1.0. Each is in an attribute or in an element.
 fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
     block.report_form(rules::LEGACY_FORM, "`variable_update`", out);
     let fields = read_elements(
@@ -471,20 +490,21 @@ fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
         &cx.options.limits,
         out,
     );
-    let child =
+    let text_of =
         |name: &'static str| fields.elements_named(name).next().map(|field| trim(field.text).to_owned());
-    let Some(path) = block.attribute("path").map(str::to_owned).or_else(|| child("path")) else {
+    let Some(path) = block.attribute("path").map(str::to_owned).or_else(|| text_of("path")) else {
         return ParsedUpdate::default();
     };
-    let op = block.attribute("op").map(str::to_owned).or_else(|| child("op"));
+    let op = block.attribute("op").map(str::to_owned).or_else(|| text_of("op"));
     let op = op.unwrap_or_else(|| Op::Set.name().to_owned());
-    let value_text = child("value").or_else(|| block.attribute("value").map(str::to_owned));
-    let rest = Some(fields.joined_surrounding_text()).filter(|text| !text.is_empty());
+    let value_text = text_of("value").or_else(|| block.attribute("value").map(str::to_owned));
+    let other_text = Some(fields.joined_surrounding_text()).filter(|text| !text.is_empty());
     let mut analysis = element_texts(&fields, "analysis");
-    let text = match (value_text, rest) {
-        (None, rest) => rest,
-        (value_text, rest) => {
-            analysis.extend(rest);
+    // Other text is the value if there is no other value, else a reason.
+    let text = match (value_text, other_text) {
+        (None, other_text) => other_text,
+        (value_text, other_text) => {
+            analysis.extend(other_text);
             value_text
         }
     };
@@ -503,46 +523,49 @@ fn is_patch_operation(op: &str) -> bool {
     matches!(op, "replace" | "add" | "insert" | "remove" | "delta" | "move" | "copy" | "test")
 }
 
-/// Converts one operation of a JSON Patch (F-141). Its pointer becomes a list of keys, so that keys may contain dots. One without a counterpart becomes a refused operation.
+/// Converts one operation of a JSON Patch (F-141). Its pointer becomes a list of keys, so that keys may
+/// contain dots. An operation without a counterpart is refused.
 fn patch_operation(op: &str, path: &str, fields: &Map<String, Value>) -> Operation {
     let value = fields.get("value").cloned();
-    let read = match path.starts_with('/') {
+    let parsed_path = match path.starts_with('/') {
         true => StatePath::from_pointer(path),
         false if path.contains('/') => StatePath::from_pointer(&format!("/{path}")),
         false => path.parse(),
     };
-    let Ok(path) = read else {
-        // Taken literally it would be a path of another kind.
+    let Ok(path) = parsed_path else {
+        // The dot keeps an invalid path from being read as a valid one.
         return Operation::from_stored(Op::Set.name().to_owned(), format!(".{path}"), value);
     };
-    let last = match path.steps().last() {
+    let last_token = match path.steps().last() {
         Some(StateStep::Token(token)) => token.clone(),
         _ => String::new(),
     };
-    let refuse = |name: &str| Operation::from_stored(name.to_owned(), path.to_string(), value.clone());
-    let index = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let refused_operation =
+        |name: &str| Operation::from_stored(name.to_owned(), path.to_string(), value.clone());
+    let is_index = !last_token.is_empty() && last_token.bytes().all(|byte| byte.is_ascii_digit());
     match op {
         "replace" => Operation::new(Op::Set, path, value),
-        "add" | "insert" if last == "-" => {
+        "add" | "insert" if last_token == "-" => {
             match StatePath::new(path.steps()[..path.steps().len() - 1].to_vec()) {
                 Some(list) => Operation::new(Op::Push, list, value),
-                None => refuse("insert"),
+                None => refused_operation("insert"),
             }
         }
-        // An element in the middle of a list, or a key: only the state can decide.
-        "add" | "insert" if index => {
+        // The index of a list or the key of an object: only the state can decide.
+        "add" | "insert" if is_index => {
             let list = StatePath::new(path.steps()[..path.steps().len() - 1].to_vec());
-            let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);
+            let key =
+                last_token.parse::<u64>().map_or_else(|_| Value::from(last_token.as_str()), Value::from);
             match (list, value.clone()) {
                 (Some(path), Some(value)) => {
-                    refuse("insert").with_command(StateCommand::Insert { path, key, value })
+                    refused_operation("insert").with_command(StateCommand::Insert { path, key, value })
                 }
-                _ => refuse("insert"),
+                _ => refused_operation("insert"),
             }
         }
         "add" | "insert" => Operation::new(Op::Set, path, value),
         "remove" => Operation::new(Op::Delete, path, None),
         "delta" => Operation::new(Op::Add, path, value),
-        other => refuse(other),
+        other => refused_operation(other),
     }
 }

@@ -13,22 +13,22 @@ use crate::lex::entity::encode;
 use crate::lex::space::{is_space, trim};
 use crate::state::operations_from_event;
 
-/// Writes the events of one reply.
+/// Writes the events of one reply, with the names of the default structure.
 pub(super) fn write(events: &[Event<'_>]) -> String {
     write_with(events, &TagTable::new(&FilamentOptions::default()))
 }
 
-/// Like [`write`], with the names of a structure.
+/// Like [`write()`], with the names of the structure in `tags`.
 pub(super) fn write_with(events: &[Event<'_>], tags: &TagTable) -> String {
     // Allocated at once: a growing string is briefly held twice.
-    let size = |event: &Event<'_>| match event {
+    let estimate_size = |event: &Event<'_>| match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => {
             text.len() + 16
         }
         _ => 0,
     };
     let mut out = String::new();
-    out.reserve_exact(events.iter().map(size).sum::<usize>() + 256);
+    out.reserve_exact(events.iter().map(estimate_size).sum::<usize>() + 256);
     let mut writer = FilamentWriter {
         tags,
         out,
@@ -43,27 +43,30 @@ pub(super) fn write_with(events: &[Event<'_>], tags: &TagTable) -> String {
     writer.finish()
 }
 
+/// State of [`write_with`].
 struct FilamentWriter<'a> {
     tags: &'a TagTable,
-    /// Leading elements, and then the content.
+    /// Elements before the content, and the content itself.
     out: String,
     /// Start of the text of the thought that is open in `out`.
     thought_start: Option<usize>,
-    /// Start of the content, with its tag and after it.
+    /// Offsets in `out` of the tag of the content and of the text after that tag.
     content_start: Option<(usize, usize)>,
-    /// Pending comments and elements inside the content.
+    /// Comments and elements inside the content that wait for its next text.
     pending: Vec<ContentInsertion>,
     /// Thoughts after the content.
     late_thoughts: String,
-    /// Code state of the content.
+    /// Code structure of the content.
     code: CodeTracker,
-    /// Other elements, with their indexes in the structure.
+    /// Elements that are placed at the end, with their indexes in the structure.
     blocks: Vec<(usize, String)>,
 }
 
-/// An insertion into the content that is not text.
+/// An insertion into the content that is not text, as it is written.
 enum ContentInsertion {
+    /// A comment.
     Comment(String),
+    /// A `details` element.
     Details(String),
 }
 
@@ -78,6 +81,7 @@ impl FilamentWriter<'_> {
         self.out.push_str(text);
     }
 
+    /// Closes the open thought, if there is one, and escapes tags in it.
     fn end_thought(&mut self) {
         if let Some(start) = self.thought_start.take() {
             let name = self.tag_name(ElementKind::Thought).unwrap_or_default();
@@ -90,6 +94,7 @@ impl FilamentWriter<'_> {
         }
     }
 
+    /// Writes an event, or keeps it until its place is known.
     fn write_event(&mut self, event: &Event<'_>) {
         match event {
             Event::PhaseStart { .. } if self.thought_start.is_some() => self.out.push_str("\n\n"),
@@ -113,33 +118,36 @@ impl FilamentWriter<'_> {
             let start = self.out.len();
             self.out.push_str(&format!("<{name}>\n"));
             self.content_start = Some((start, self.out.len()));
-            for inner in std::mem::take(&mut self.pending) {
-                let (ContentInsertion::Comment(text) | ContentInsertion::Details(text)) = inner;
-                self.out.push_str(&format!("{}\n", text.trim_end()));
+            for insertion in std::mem::take(&mut self.pending) {
+                let (ContentInsertion::Comment(markup) | ContentInsertion::Details(markup)) = insertion;
+                self.out.push_str(&format!("{}\n", markup.trim_end()));
             }
         }
         if !self.pending.is_empty() {
-            // On a line of its own, if it was on one.
+            // An insertion before a line break stays after that break, on a line of its own.
             let blank_len = text.len() - text.trim_start_matches(is_space).len();
             let line_start = text[..blank_len].find('\n').map_or(0, |end| end + 1);
             self.append_text(&text[..line_start]);
             rest = &text[line_start..];
             self.code.end_line_start();
+            // In code it would be text, so it waits for the end of the code.
             if self.code.context() == CodeContext::Text {
-                for inner in std::mem::take(&mut self.pending) {
-                    let (ContentInsertion::Comment(text) | ContentInsertion::Details(text)) = inner;
-                    self.out.push_str(text.trim_end());
+                for insertion in std::mem::take(&mut self.pending) {
+                    let (ContentInsertion::Comment(markup) | ContentInsertion::Details(markup)) = insertion;
+                    self.out.push_str(markup.trim_end());
                 }
             }
         }
         self.append_text(rest);
     }
 
+    /// Appends text to the content.
     fn append_text(&mut self, text: &str) {
         self.code.skim(text, false);
         self.out.push_str(text);
     }
 
+    /// Writes an extension event as an element.
     fn write_extension(&mut self, extension: &Extension) {
         let (kind, attributes, body) = match extension {
             Extension::StateUpdate(update) => (ElementKind::Update, String::new(), self.update_body(update)),
@@ -193,6 +201,7 @@ impl FilamentWriter<'_> {
         }
     }
 
+    /// Returns the body of a `variable_update`.
     fn update_body(&self, update: &StateUpdate) -> String {
         // Operations that can never be applied are left out.
         let lines: Vec<String> = operations_from_event(update)
@@ -214,29 +223,29 @@ impl FilamentWriter<'_> {
         }
     }
 
+    /// Returns the body of a `choice`.
     fn choice_body(&self, choice: &Choice) -> String {
-        let text = |text: &str| self.escape_tags(text, &["prompt", "option"]);
+        let escape = |text: &str| self.escape_tags(text, &["prompt", "option"]);
         let options: String = choice
             .options
             .iter()
             .map(|option| {
-                format!("<option id=\"{}\">{}</option>\n", escape_attribute(&option.id), text(&option.text))
+                format!("<option id=\"{}\">{}</option>\n", escape_attribute(&option.id), escape(&option.text))
             })
             .collect();
-        format!("<prompt>{}</prompt>\n<options>\n{options}</options>", text(&choice.prompt))
+        format!("<prompt>{}</prompt>\n<options>\n{options}</options>", escape(&choice.prompt))
     }
 
-    /// Escapes text of a block in which no tag of the structure or of `inner` may begin, not even an
-    /// incomplete one.
-    fn escape_tags(&self, text: &str, inner: &[&str]) -> String {
-        let names: Vec<&str> = inner.iter().copied().chain(self.tags.words()).collect();
+    /// Escapes the tags, also incomplete ones, of the structure and of `inner_names` in text of a block.
+    fn escape_tags(&self, text: &str, inner_names: &[&str]) -> String {
+        let names: Vec<&str> = inner_names.iter().copied().chain(self.tags.all_names()).collect();
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
             let text_after = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
-            let tag = |name: &&str| {
+            let follows_bracket = |name: &&str| {
                 text_after().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name))
             };
-            if matches!(c, '<' | '＜') && names.iter().any(tag) {
+            if matches!(c, '<' | '＜') && names.iter().any(follows_bracket) {
                 out.push_str("&lt;");
             } else {
                 out.push(c);
@@ -245,11 +254,12 @@ impl FilamentWriter<'_> {
         out
     }
 
-    /// Escapes text of a thought so that no tag of the structure is in it except in code: a draft never acts
+    /// Escapes the tags of the structure in text of a thought, except in code, so that no block in it acts
     /// (R-80). Returns `None` if nothing changes.
     fn escape_draft_tags(&self, text: &str) -> Option<String> {
-        let names: Vec<&str> = self.tags.words().collect();
-        let (mut code, mut read, mut copied_end) = (CodeTracker::default(), 0, 0);
+        let names: Vec<&str> = self.tags.all_names().collect();
+        // `code` is the code structure up to the offset `read_end`.
+        let (mut code, mut read_end, mut copied_end) = (CodeTracker::default(), 0, 0);
         let mut out = String::new();
         for (at, bracket) in text.match_indices(['<', '＜']) {
             let text_after = text[at + bracket.len()..].trim_start_matches(['/', '／', ' ', '\t']);
@@ -259,8 +269,8 @@ impl FilamentWriter<'_> {
             {
                 continue;
             }
-            code.skim(&text[read..at], false);
-            read = at;
+            code.skim(&text[read_end..at], false);
+            read_end = at;
             code.end_line_start();
             let line = &text[at..at + text[at..].find('\n').unwrap_or(text.len() - at)];
             let is_code = match code.context() {
@@ -277,72 +287,76 @@ impl FilamentWriter<'_> {
         (copied_end > 0).then(|| out + &text[copied_end..])
     }
 
+    /// Returns the name of the first element with a kind.
     fn tag_name(&self, kind: ElementKind) -> Option<String> {
-        self.tags.first_of_kind(kind).map(|at| self.tags.element(at).name.clone().into_owned())
+        self.tags.first_of_kind(kind).map(|index| self.tags.element(index).name.clone().into_owned())
     }
 
-    fn write_element(&mut self, kind: ElementKind, text: String) {
-        if let Some(at) = self.tags.first_of_kind(kind) {
-            self.write_element_at(at, text);
+    /// Writes the markup of an element with a kind, if the structure has one.
+    fn write_element(&mut self, kind: ElementKind, markup: String) {
+        if let Some(index) = self.tags.first_of_kind(kind) {
+            self.write_element_at(index, markup);
         }
     }
 
-    /// Writes an element in place, if it may be there.
-    fn write_element_at(&mut self, at: usize, text: String) {
+    /// Writes the markup of the element with an index here, if it may come before the content; otherwise at
+    /// the end.
+    fn write_element_at(&mut self, index: usize, markup: String) {
         let follows_content = self
             .tags
             .first_of_kind(ElementKind::Content)
-            .is_some_and(|content| self.tags.must_follow(at, content));
+            .is_some_and(|content| self.tags.must_follow(index, content));
         // Calls come at the end of a reply (R-68), also if the content is the fallback.
-        let is_late = follows_content || self.tags.first_of_kind(ElementKind::Call) == Some(at);
+        let is_late = follows_content || self.tags.first_of_kind(ElementKind::Call) == Some(index);
         if self.content_start.is_none() && !is_late {
             self.end_thought();
-            self.out.push_str(&text);
+            self.out.push_str(&markup);
         } else {
-            self.blocks.push((at, text));
+            self.blocks.push((index, markup));
         }
     }
 
+    /// Places the elements that were kept, and returns the text.
     fn finish(mut self) -> String {
         self.end_thought();
-        let element = |name: Option<String>, text: &str| match name {
+        let wrap = |name: Option<String>, text: &str| match name {
             Some(name) if !text.trim().is_empty() => format!("<{name}>\n{text}\n</{name}>\n"),
             _ => String::new(),
         };
         let escaped_thoughts = self
             .escape_draft_tags(trim(&self.late_thoughts))
             .unwrap_or_else(|| trim(&self.late_thoughts).to_owned());
-        let mut after = element(self.tag_name(ElementKind::Thought), &escaped_thoughts);
+        let mut markup_after = wrap(self.tag_name(ElementKind::Thought), &escaped_thoughts);
         let (mut comments, mut details) = (String::new(), String::new());
-        for inner in std::mem::take(&mut self.pending) {
-            match inner {
+        for insertion in std::mem::take(&mut self.pending) {
+            match insertion {
                 ContentInsertion::Comment(text) => comments += &format!("{text}\n"),
                 ContentInsertion::Details(text) => details += &text,
             }
         }
         let name = self.tag_name(ElementKind::Content).unwrap_or_default();
         if let Some((_, start)) = self.content_start {
-            // At the beginning nothing is code.
+            // At the beginning of the content nothing is code.
             self.out.insert_str(start, &comments);
             self.out.push_str(&format!("\n</{name}>\n"));
         }
-        after.push_str(&details);
-        let mut before = String::new();
-        for (at, text) in &self.blocks {
-            let first = self
+        markup_after.push_str(&details);
+        let mut markup_before = String::new();
+        for (index, markup) in &self.blocks {
+            let precedes_content = self
                 .tags
                 .first_of_kind(ElementKind::Content)
-                .is_some_and(|content| self.tags.must_follow(content, *at));
-            if first { before.push_str(text) } else { after.push_str(text) }
+                .is_some_and(|content| self.tags.must_follow(content, *index));
+            if precedes_content { markup_before.push_str(markup) } else { markup_after.push_str(markup) }
         }
         let start = self.content_start.map_or(self.out.len(), |(start, _)| start);
-        self.out.insert_str(start, &before);
-        self.out.push_str(&after);
+        self.out.insert_str(start, &markup_before);
+        self.out.push_str(&markup_after);
         self.out
     }
 }
 
-/// Returns a comment that cannot end early.
+/// Returns a comment whose text cannot end it early.
 fn safe_comment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -351,16 +365,18 @@ fn safe_comment(text: &str) -> String {
         }
         escaped.push(c);
     }
-    // An open tag, or an open quote in one, would continue after the comment.
-    let has_quote = escaped.find('<').is_some_and(|at| escaped[at..].contains(['"', '\'']));
-    let from = if has_quote { 0 } else { escaped.rfind('>').map_or(0, |at| at + 1) };
-    let open = escaped[from..].replace(['<', '＜'], "&lt;");
-    escaped.replace_range(from.., &open);
+    // An open tag, or an open quote in one, would continue after the comment, so brackets that may begin it
+    // are escaped.
+    let has_quote = escaped.find('<').is_some_and(|bracket| escaped[bracket..].contains(['"', '\'']));
+    let open_start = if has_quote { 0 } else { escaped.rfind('>').map_or(0, |bracket| bracket + 1) };
+    let escaped_end = escaped[open_start..].replace(['<', '＜'], "&lt;");
+    escaped.replace_range(open_start.., &escaped_end);
     // A dash must not join its end.
     let space = if escaped.ends_with('-') { " " } else { "" };
     format!("<!-- {escaped}{space} -->")
 }
 
+/// Escapes the value of an attribute in double quotes. Line breaks become blanks.
 fn escape_attribute(text: &str) -> String {
     encode(text).replace('"', "&quot;").replace(['\n', '\r'], " ")
 }
@@ -370,8 +386,9 @@ fn safe_json(value: &Value) -> String {
     value.to_string().replace("</", "<\\/")
 }
 
+/// Returns the items of a status bar as tags.
 fn items_body(items: &[StatusItem]) -> String {
-    let item = |StatusItem { name, text, items }: &StatusItem| {
+    let write_item = |StatusItem { name, text, items }: &StatusItem| {
         if name.is_empty() {
             return text.clone();
         }
@@ -394,5 +411,5 @@ fn items_body(items: &[StatusItem]) -> String {
     };
     // Text without a name is read as one item after the others.
     let (unnamed_items, named_items): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.name.is_empty());
-    named_items.into_iter().chain(unnamed_items).map(item).collect::<Vec<_>>().join("\n")
+    named_items.into_iter().chain(unnamed_items).map(write_item).collect::<Vec<_>>().join("\n")
 }

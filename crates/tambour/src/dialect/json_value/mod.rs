@@ -1,8 +1,8 @@
 //! JSON value dialect: one JSON value and nothing else, as services promise with `json_object` and
 //! `json_schema`.
 //!
-//! `read` finds the value in a reply and checks it against the schema. Only reasoning streams; the outcome at
-//! the end is a valid value as text of the answer, or an error.
+//! `read` finds the value in a reply and checks it against the schema. Only reasoning is emitted as it
+//! arrives; the end of the reply gives a valid value as text of the answer, or an error.
 
 mod read;
 mod rules;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::draft::{self, LeadingThink};
+use super::draft::{self, LeadingDraft};
 use super::opening::Opening;
 use super::{
     Dialect, DialectEntry, ExampleStyle, FormatInstructions, Intent, IntentSink, ReplyEnding, echo, marker,
@@ -87,13 +87,15 @@ fn schema(options: &Options) -> Value {
 
 struct JsonValueDialect {
     checker: ValueChecker,
-    /// Leading reasoning, which streams.
-    draft: LeadingThink,
+    /// Reader of leading reasoning, which is emitted as it arrives.
+    draft: LeadingDraft,
+    /// Set once reasoning has been emitted, so that its phase has begun.
     has_reasoning: bool,
-    /// The reply after it, up to `limits.value` bytes.
+    /// The reply after the leading reasoning, up to `limits.value` bytes.
     text: String,
-    /// Set if the reply is longer.
+    /// Set if that is longer.
     is_too_long: bool,
+    /// Place after all text so far.
     end: Place,
     /// The value, once it has been accepted.
     value: Option<String>,
@@ -103,7 +105,7 @@ impl JsonValueDialect {
     fn new(options: &Arc<Options>) -> JsonValueDialect {
         JsonValueDialect {
             checker: ValueChecker::new(options),
-            draft: LeadingThink::new(rules::DRAFT, &options.limits),
+            draft: LeadingDraft::new(rules::REASONING_RULES, &options.limits),
             has_reasoning: false,
             text: String::new(),
             is_too_long: false,
@@ -112,7 +114,8 @@ impl JsonValueDialect {
         }
     }
 
-    fn push_text(&mut self, text: &str) {
+    /// Keeps text of the reply after the leading reasoning.
+    fn keep_text(&mut self, text: &str) {
         if self.text.len() + text.len() <= self.checker.options.limits.value {
             self.text.push_str(text);
         } else {
@@ -120,7 +123,7 @@ impl JsonValueDialect {
         }
     }
 
-    /// Finds and checks the value of the reply.
+    /// Finds and checks the value of the reply, and emits reasoning in front of it.
     fn read_value(&mut self, is_truncated: bool, out: &mut dyn IntentSink) -> Result<String, ValueFault> {
         let at = self.draft.place();
         if self.is_too_long {
@@ -128,15 +131,15 @@ impl JsonValueDialect {
             let message = format!("the reply is longer than `limits.value`, {}", format_count(limit, "byte"));
             return Err(ValueFault::new(rules::LIMIT_EXCEEDED, message));
         }
-        let rest = std::mem::take(&mut self.text);
-        if let Some(form) = marker::marker_form(rest.trim()) {
-            rules::MARKER.report_marker(form, at, self.end.offset, out);
+        let reply = std::mem::take(&mut self.text);
+        if let Some(form) = marker::marker_form(reply.trim()) {
+            rules::MARKER_RULES.report_marker(form, at, self.end.offset, out);
             return Err(ValueFault::missing_value("the model says that it cannot comply"));
         }
-        let found = self.checker.find_value(&rest);
+        let found = self.checker.find_value(&reply);
         let mut from = 0;
-        if let Some(mark) = find_unopened(&rest[..found.span.start]) {
-            let place = at.end_of(&rest[..mark.start]);
+        if let Some(mark) = find_last_closing(&reply[..found.span.start]) {
+            let place = at.end_of(&reply[..mark.start]);
             let report = FindingReport::new(
                 rules::THINK_UNOPENED,
                 place,
@@ -144,20 +147,21 @@ impl JsonValueDialect {
                 "a mark closes reasoning that was not opened",
             );
             out.report(report.with_repair("the text before it is reasoning"));
-            draft::report_attributes(rules::THINK_ATTRIBUTES, &rest[mark.clone()], place, out);
+            draft::report_attributes(rules::THINK_ATTRIBUTES, &reply[mark.clone()], place, out);
             let has_reasoning = &mut self.has_reasoning;
-            ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(&rest[..mark.start]));
+            ReasoningSink { out, has_reasoning }.emit_intent(Intent::Draft(&reply[..mark.start]));
             from = mark.end;
         }
-        let (reports, value) = self.checker.select_value(&rest, from, found, is_truncated);
+        let (reports, value) = self.checker.select_value(&reply, from, found, is_truncated);
         reports.into_iter().for_each(|report| out.report(read::relocate_report(report, at)));
-        self.text = rest;
+        self.text = reply;
         value
     }
 }
 
-/// Returns the last closing mark of reasoning before the value that nothing opened.
-fn find_unopened(text: &str) -> Option<Range<usize>> {
+/// Returns the range of the last closing mark of reasoning in the text before the value. Leading reasoning
+/// has been removed from that text, so the mark counts as unopened.
+fn find_last_closing(text: &str) -> Option<Range<usize>> {
     let (mut at, mut last) = (0, None);
     while let Some(found) = marks::find(&text.as_bytes()[at..]) {
         at += found;
@@ -172,13 +176,13 @@ fn find_unopened(text: &str) -> Option<Range<usize>> {
     last
 }
 
-/// Output that shows reasoning as one phase.
-struct ReasoningOutput<'a> {
+/// Sink that passes on drafts as text of one phase, and findings.
+struct ReasoningSink<'a> {
     out: &'a mut dyn IntentSink,
     has_reasoning: &'a mut bool,
 }
 
-impl IntentSink for ReasoningOutput<'_> {
+impl IntentSink for ReasoningSink<'_> {
     fn emit_intent(&mut self, intent: Intent<'_>) {
         let Intent::Draft(text) = intent else { return };
         if is_blank(text) && !*self.has_reasoning {
@@ -209,25 +213,25 @@ impl Dialect for JsonValueDialect {
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.end.advance(text);
         if self.draft.is_over() {
-            return self.push_text(text);
+            return self.keep_text(text);
         }
         let JsonValueDialect { draft, has_reasoning, .. } = self;
-        let rest = draft.push(text, &mut ReasoningOutput { out, has_reasoning });
-        self.push_text(&rest);
+        let reply_text = draft.push(text, &mut ReasoningSink { out, has_reasoning });
+        self.keep_text(&reply_text);
     }
 
     fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
-        ReasoningOutput { out, has_reasoning: &mut self.has_reasoning }.emit_intent(Intent::Draft(text));
+        ReasoningSink { out, has_reasoning: &mut self.has_reasoning }.emit_intent(Intent::Draft(text));
     }
 
     fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         if !self.draft.is_over() {
             let JsonValueDialect { draft, has_reasoning, .. } = self;
-            let rest = draft.finish(&mut ReasoningOutput { out, has_reasoning });
-            self.push_text(&rest);
+            let reply_text = draft.finish(&mut ReasoningSink { out, has_reasoning });
+            self.keep_text(&reply_text);
         }
         if ending.is_failed {
-            // The failure has its own event.
+            // The pipeline ends the stream with `error`.
             let message = "the reply broke off";
             return out.report(FindingReport::new(
                 rules::JSON_INCOMPLETE,
@@ -244,7 +248,7 @@ impl Dialect for JsonValueDialect {
             Err(_) if ending.has_native_calls && !ending.is_truncated => {
                 // The model calls tools and answers after they have run; its text so far is not an answer.
                 let JsonValueDialect { text, has_reasoning, .. } = self;
-                ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(text));
+                ReasoningSink { out, has_reasoning }.emit_intent(Intent::Draft(text));
             }
             Err(ValueFault { rule, message }) => {
                 out.report(FindingReport::new(rule, Place::START, self.end.offset, &*message));
@@ -257,7 +261,7 @@ impl Dialect for JsonValueDialect {
         self.end
     }
 
-    /// The value is delivered complete and not counted.
+    /// The value is emitted as a whole and not counted.
     fn held_bytes(&self) -> usize {
         self.draft.held_bytes()
     }
@@ -278,7 +282,7 @@ fn prompt(options: &Options) -> FormatInstructions {
         None => Some(json!({ "answer": 42 })),
         Some(schema) => schema.sample(),
     };
-    let (opening, format, before, rules) = match options.texts.language {
+    let (opening, schema_intro, example_intro, rules) = match options.texts.language {
         Language::En => (
             "Answer with one JSON value and nothing else.",
             "It satisfies this JSON Schema:",
@@ -295,11 +299,11 @@ fn prompt(options: &Options) -> FormatInstructions {
     };
     let mut opening = format!("{opening}\n\n");
     if schema.is_some() {
-        opening.push_str(&format!("{format}\n\n{}\n\n", self::schema(options)));
+        opening.push_str(&format!("{schema_intro}\n\n{}\n\n", self::schema(options)));
     }
     let example = example.map(|example| example.to_string()).unwrap_or_default();
     if !example.is_empty() {
-        opening.push_str(&format!("{before}\n\n"));
+        opening.push_str(&format!("{example_intro}\n\n"));
     }
     let rules = if example.is_empty() { rules.to_owned() } else { format!("\n\n{rules}") };
     FormatInstructions { opening: opening.into(), example: example.into(), rules: rules.into() }

@@ -13,16 +13,16 @@ use crate::repair::rules as json_rules;
 use crate::schema::Schema;
 use crate::span::Place;
 
-/// A value found in a text.
-pub(super) type FoundText = json::FoundValue<String>;
+/// A value found in a text, as strict JSON.
+pub(super) type FoundJson = json::FoundValue<String>;
 
-/// Most values of a reply that are examined.
+/// Most values examined in one reply.
 const MAX_VALUES: usize = 8;
 
-/// Most mismatches that are reported.
+/// Most mismatches listed in one message.
 const MAX_MISMATCHES: usize = 8;
 
-/// Finds and checks the value of a reply.
+/// Finds the value of a reply and checks it against the schema.
 pub(super) struct ValueChecker {
     pub(super) options: Arc<Options>,
     /// Schema of the value; `None` accepts any object.
@@ -50,26 +50,27 @@ impl ValueChecker {
         ValueChecker { schema: options.section::<JsonValueOptions>().schema, options: Arc::clone(options) }
     }
 
-    pub(super) fn find_value(&self, text: &str) -> FoundText {
+    /// Finds the most likely value of a text.
+    pub(super) fn find_value(&self, text: &str) -> FoundJson {
         find_displayed(text, &self.options.limits)
     }
 
-    /// Selects the complete, valid value among those in the text from `from` on; before it is reasoning.
-    /// Returns findings on repairs of the value and on the text around it. `is_truncated` means that the reply was
-    /// truncated.
+    /// Selects the only complete and valid value of a text. The text before the offset `from` is reasoning,
+    /// and `first` is the value found first. Returns the value, or the reason why there is none, and findings
+    /// on repairs of the value and on the text around it. `is_truncated` is set if the reply was truncated.
     pub(super) fn select_value(
         &self,
         text: &str,
         from: usize,
-        first: FoundText,
+        first: FoundJson,
         is_truncated: bool,
     ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
-        let (all, list) = match self.split_values(text, &first) {
-            Some(lines) => (lines, Some(first)),
+        let (candidates, list) = match self.split_values(text, &first) {
+            Some(values) => (values, Some(first)),
             None => (self.find_values(text, from, first), None),
         };
-        let (reports, value) = self.choose_value(text, from, &all, is_truncated);
-        // A list of all values, if that is what the schema requires.
+        let (reports, value) = self.choose_value(text, from, &candidates, is_truncated);
+        // The list of several consecutive values may be valid if none of them is.
         match list {
             Some(list) if value.is_err() => {
                 let (reports_of_list, list_value) = self.choose_value(text, from, &[list], is_truncated);
@@ -79,20 +80,21 @@ impl ValueChecker {
         }
     }
 
-    /// Selects the complete, valid value of `all`.
+    /// Selects the only complete and valid value among the candidates, of which there is at least one.
     fn choose_value(
         &self,
         text: &str,
         from: usize,
-        all: &[FoundText],
+        candidates: &[FoundJson],
         is_truncated: bool,
     ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
-        let mut valid: Option<usize> = None;
+        let mut valid_index: Option<usize> = None;
         let mut first_fault: Option<ValueFault> = None;
-        for (at, found) in all.iter().enumerate() {
+        for (index, found) in candidates.iter().enumerate() {
             let Some(value) = found.value.as_ref() else { continue };
             let check_surroundings = || {
-                if is_part(&text[from.min(found.span.start)..found.span.start], &text[found.span.end..]) {
+                let before = &text[from.min(found.span.start)..found.span.start];
+                if is_within_larger_value(before, &text[found.span.end..]) {
                     Err(ValueFault::new(
                         rules::JSON_INCOMPLETE,
                         "the only value that can be read is a part of another",
@@ -107,24 +109,26 @@ impl ValueChecker {
                 .and_then(|()| self.check_schema(value))
             {
                 Err(fault) => first_fault = first_fault.or(Some(fault)),
-                Ok(()) if valid.is_some_and(|valid| all[valid].value != found.value) => {
+                Ok(()) if valid_index.is_some_and(|first| candidates[first].value != found.value) => {
                     let message = "the reply has several values, any of which could be the answer";
                     first_fault = Some(ValueFault::new(rules::JSON_MISMATCH, message));
-                    valid = None;
+                    valid_index = None;
                     break;
                 }
-                Ok(()) => valid = valid.or(Some(at)),
+                Ok(()) => valid_index = valid_index.or(Some(index)),
             }
         }
-        let bracket = |found: &FoundText| found.value.as_ref().map(|value| value.as_bytes()[0]);
-        if let Some(at) = valid
-            && all.iter().any(|found| found.is_auto_closed && bracket(found) == bracket(&all[at]))
+        let first_byte = |found: &FoundJson| found.value.as_ref().map(|value| value.as_bytes()[0]);
+        if let Some(index) = valid_index
+            && candidates
+                .iter()
+                .any(|found| found.is_auto_closed && first_byte(found) == first_byte(&candidates[index]))
         {
             // An unclosed value may have been the answer, and the closed one an example or a part of it.
             first_fault = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value in the reply is not closed"));
-            valid = None;
+            valid_index = None;
         }
-        let chosen_value = &all[valid.unwrap_or(0)];
+        let chosen_value = &candidates[valid_index.unwrap_or(0)];
         let is_surrounding = |report: &&FindingReport| report.rule.code == json_rules::TEXT_AROUND.code;
         let mut reports: Vec<FindingReport> =
             chosen_value.reports.iter().filter(|report| !is_surrounding(report)).cloned().collect();
@@ -138,7 +142,7 @@ impl ValueChecker {
                 FindingReport::new(&json_rules::TEXT_AROUND, place, range.start + words.end, message);
             reports.push(report.with_repair("left it out"));
         }
-        let value = valid.and_then(|at| all[at].value.clone());
+        let value = valid_index.and_then(|index| candidates[index].value.clone());
         (
             reports,
             value.ok_or_else(|| {
@@ -149,25 +153,27 @@ impl ValueChecker {
 
     /// Splits consecutive values that were read as one list. Returns `None` if there is no such list, or it
     /// has more values than are examined.
-    fn split_values(&self, text: &str, list: &FoundText) -> Option<Vec<FoundText>> {
-        let (mut all, mut from, mut second) = (Vec::new(), list.span.start, Some(second_value_start(list)?));
-        while let Some(next) = second {
-            if all.len() + 2 > MAX_VALUES {
+    fn split_values(&self, text: &str, list: &FoundJson) -> Option<Vec<FoundJson>> {
+        let (mut values, mut from) = (Vec::new(), list.span.start);
+        let mut second_start = Some(second_value_start(list)?);
+        while let Some(next) = second_start {
+            // Each round adds one or two values.
+            if values.len() + 2 > MAX_VALUES {
                 return None;
             }
-            all.push(self.find_in_range(text, from..next));
+            values.push(self.find_in_range(text, from..next));
             from = next;
-            let rest = self.find_in_range(text, from..list.span.end);
-            second = second_value_start(&rest);
-            if second.is_none() {
-                all.push(rest);
+            let remaining_list = self.find_in_range(text, from..list.span.end);
+            second_start = second_value_start(&remaining_list);
+            if second_start.is_none() {
+                values.push(remaining_list);
             }
         }
-        Some(all)
+        Some(values)
     }
 
-    /// Reads the value of a part of a text, with places in the entire text.
-    fn find_in_range(&self, text: &str, range: Range<usize>) -> FoundText {
+    /// Finds the value in a range of a text; its places are those in the entire text.
+    fn find_in_range(&self, text: &str, range: Range<usize>) -> FoundJson {
         let mut found = find_text(&text[range.clone()], &self.options.limits);
         let place = Place::START.end_of(&text[..range.start]);
         found.reports = found.reports.into_iter().map(|report| relocate_report(report, place)).collect();
@@ -175,35 +181,36 @@ impl ValueChecker {
         found
     }
 
-    /// Returns values of a text, most likely first, up to a limit.
-    fn find_values(&self, text: &str, from: usize, first: FoundText) -> Vec<FoundText> {
+    /// Returns `first` and further values of the text after `from`, at most [`MAX_VALUES`]. Each region
+    /// beside a value that was found is searched for its most likely value in turn.
+    fn find_values(&self, text: &str, from: usize, first: FoundJson) -> Vec<FoundJson> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
-        let mut all = vec![first];
+        let mut values = vec![first];
         while let Some(region) =
-            regions.pop().filter(|_| all.len() < MAX_VALUES && all[0].candidate_count > 1)
+            regions.pop().filter(|_| values.len() < MAX_VALUES && values[0].candidate_count > 1)
         {
             let found = self.find_in_range(text, region.clone());
-            // A word between values is not a value.
+            // A bare word, number or string between values is not a candidate.
             if found.value.as_ref().is_none_or(|value| !value.starts_with(['{', '['])) {
                 continue;
             }
             regions.extend([region.start..found.span.start, found.span.end..region.end]);
-            all.push(found);
+            values.push(found);
         }
-        all
+        values
     }
 
     /// Checks that a value is complete.
-    fn check_complete(&self, found: &FoundText, is_truncated: bool) -> Result<(), ValueFault> {
-        let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
-        let why = if found.is_auto_closed || is_truncated && scalar {
+    fn check_complete(&self, found: &FoundJson, is_truncated: bool) -> Result<(), ValueFault> {
+        let is_scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
+        let message = if found.is_auto_closed || is_truncated && is_scalar {
             if is_truncated { "the reply was cut off within the value" } else { "the value is not closed" }
         } else if found.reports.iter().any(|report| report.rule.code == json_rules::ELLIPSIS.code) {
             "the model left out a part of the value: `...`"
         } else {
             return Ok(());
         };
-        Err(ValueFault::new(rules::JSON_INCOMPLETE, why))
+        Err(ValueFault::new(rules::JSON_INCOMPLETE, message))
     }
 
     /// Checks that a value satisfies the schema.
@@ -234,35 +241,37 @@ impl ValueChecker {
     }
 }
 
-/// Returns the start of the second value in a list that was made of several values.
-fn second_value_start(list: &FoundText) -> Option<usize> {
+/// Returns the offset of the second value if the list was made of several consecutive values.
+fn second_value_start(list: &FoundJson) -> Option<usize> {
     let is_several_values = |report: &&FindingReport| report.rule.code == json_rules::SEVERAL_VALUES.code;
     list.reports.iter().find(is_several_values).map(|report| report.place.offset)
 }
 
-/// Returns true if the text between these two is a part of a larger value that is unreadable.
-fn is_part(before: &str, after: &str) -> bool {
-    let next = after.trim_start().strip_prefix(',').map(str::trim_start);
+/// Returns true if the value between these texts seems to be part of a larger value that cannot be read.
+fn is_within_larger_value(before: &str, after: &str) -> bool {
+    let next_item = after.trim_start().strip_prefix(',').map(str::trim_start);
     ["\":", "':", "[", "{"].iter().any(|end| before.trim_end().ends_with(end))
-        || next.is_some_and(|next| next.starts_with(['"', '{', '[']))
+        || next_item.is_some_and(|item| item.starts_with(['"', '{', '[']))
 }
 
-/// Returns the range of a text's words, without the white space and fence marks around them.
+/// Returns the range of a text without the white space and fence marks around it; `None` if at most the
+/// language name of a fence remains.
 fn word_range(text: &str) -> Option<Range<usize>> {
-    let mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
-    let start = text.len() - text.trim_start_matches(mark).len();
-    let end = text.trim_end_matches(mark).len();
-    let is_language = matches!(text.get(start..end)?, "" | "json" | "JSON" | "jsonc" | "json5");
-    (!is_language).then_some(start..end)
+    let is_blank_or_mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
+    let start = text.len() - text.trim_start_matches(is_blank_or_mark).len();
+    let end = text.trim_end_matches(is_blank_or_mark).len();
+    let is_language_or_empty = matches!(text.get(start..end)?, "" | "json" | "JSON" | "jsonc" | "json5");
+    (!is_language_or_empty).then_some(start..end)
 }
 
-/// Translates a finding on a text that begins at `from` to the place in the reply.
-pub(super) fn relocate_report(mut report: FindingReport, from: Place) -> FindingReport {
+/// Translates a finding on a text that begins at `start` to its place in the reply.
+pub(super) fn relocate_report(mut report: FindingReport, start: Place) -> FindingReport {
+    // Only the first line of the text shares its line with what precedes it.
     if report.place.line == 1 {
-        report.place.column += from.column - 1;
+        report.place.column += start.column - 1;
     }
-    report.place.line += from.line - 1;
-    report.place.offset += from.offset;
-    report.end += from.offset;
+    report.place.line += start.line - 1;
+    report.place.offset += start.offset;
+    report.end += start.offset;
     report
 }

@@ -9,6 +9,7 @@ const SCHEMA: &str = r#"json_value.schema={"type":"object","properties":{"city":
 /// Schema that doubles the work for each nested list.
 const DOUBLING: &str = r##"json_value.schema={"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}"##;
 
+/// Reply with this text, such as reasoning, before its value.
 macro_rules! thought {
     ($before:literal) => {
         concat!($before, "{\"city\": \"Bergen\", \"days\": 3}")
@@ -46,16 +47,17 @@ rules! {
         broken thought!("<think about=\"it\">Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
 }
 
-/// Rules for reasoning.
-pub(super) const DRAFT: draft::ReasoningRules = draft::ReasoningRules {
+/// Rules for reasoning, without fields of a structure: every value may be the one.
+pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
+    // Never used: reasoning is recognized only before the value.
     late: THINK_UNOPENED,
     attributes: THINK_ATTRIBUTES,
     structure_fields: &[],
 };
 
 /// Rules for the failure marker.
-pub(super) const MARKER: marker::MarkerRules =
+pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -1,5 +1,5 @@
 //! Converts an object to an event: resolves its name and its fields, including misnamed and misplaced ones
-//! (J-050, R-76), and reports the members that are not emitted.
+//! (J-050, R-76, R-87), and reports the members that are not emitted.
 
 use serde_json::{Map, Value};
 
@@ -16,10 +16,12 @@ use crate::limits::Limits;
 use crate::repair::json::{Extent, FoundValue, MemberPlaces, find_in_string};
 use crate::span::Place;
 
-/// A parsed object with the facts recorded while it was read.
+/// A parsed object, with the facts recorded while it was read.
 pub(super) struct ParsedObject<'a> {
+    /// State of its line.
     pub(super) line: &'a EventLine,
     pub(super) object: Map<String, Value>,
+    /// Places of its members.
     pub(super) members: &'a MemberPlaces,
     /// Offset after the object.
     pub(super) end: usize,
@@ -30,14 +32,17 @@ pub(super) struct ParsedObject<'a> {
 /// The fields of one event, without its name.
 struct EventFields<'a> {
     data: Map<String, Value>,
-    /// Keys beside the event's name, when the fields are in `data`.
+    /// Members beside the event's name.
     siblings: Map<String, Value>,
+    /// Start of the event.
     place: Place,
+    /// Places of the object's members.
     members: &'a MemberPlaces,
     /// Set if the object itself is the data (SSE framing).
     is_framed: bool,
-    /// Set if `data` is a string.
+    /// Set if `data` is no object, so that the places of its fields are unknown.
     is_data_text: bool,
+    /// Keys moved from `siblings` to `data`.
     moved_keys: Vec<&'static str>,
 }
 
@@ -52,7 +57,7 @@ fn contract_fields(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns true for fields of the envelope (J-030), which a model need not write.
+/// Returns true for fields of the envelope (J-030), which the server adds; a model may write them.
 fn is_envelope_field(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
 }
@@ -61,19 +66,20 @@ fn is_envelope_field(key: &str) -> bool {
 const MAX_EXTRA_FIELDS: usize = 32;
 
 /// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a
-/// number.
+/// number would: nothing is lost when it is replaced by a number.
 fn is_acceptable_id(id: &Value) -> bool {
     matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || parse_lenient_id(Some(id)).is_some()
 }
 
-/// Usual other names of `text`.
+/// Common other names of `text`.
 const TEXT_ALIASES: [&str; 3] = ["content", "delta", "message"];
 
-/// Less usual other names, tried when no usual one is present.
+/// Less common other names, tried when no common one is present.
 const RARE_TEXT_ALIASES: [&str; 9] =
     ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
 
-/// Returns the event that a misspelled name, or one with other case or separators, stands for.
+/// Returns the event that is meant by a name in another spelling, letter case or with other separators
+/// or by a common name of the answer.
 fn find_misspelled(name: &str) -> Option<&'static str> {
     let normalized = name.to_ascii_lowercase().replace(['-', ' '], "_");
     let exact = CONTRACT_EVENTS
@@ -86,11 +92,10 @@ fn find_misspelled(name: &str) -> Option<&'static str> {
             .copied()
             .find(|event| strsim::osa_distance(event, &normalized) <= MAX_EDIT_DISTANCE)
     };
-    // Text under one of these names is the answer.
     exact.or_else(similar).or_else(|| ANSWER_ALIASES.contains(&normalized.as_str()).then_some("final_delta"))
 }
 
-/// Other names of the event that carries a piece of the answer.
+/// Other names of `final_delta`.
 const ANSWER_ALIASES: [&str; 10] = [
     "final",
     "answer",
@@ -107,8 +112,8 @@ const ANSWER_ALIASES: [&str; 10] = [
 /// Edit distance up to which a name counts as misspelled.
 const MAX_EDIT_DISTANCE: usize = 1;
 
-/// Returns true if a truncated object could have become an event: it has at most the start of its first key
-/// or of the event name.
+/// Returns true if a truncated object could still have become an event: at most the start of its first key or
+/// of the event's name was read.
 pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
     object.len() < 2
         && object.iter().all(|(key, value)| match value {
@@ -120,17 +125,17 @@ pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
         })
 }
 
-/// Reads an object as an event. `frame` is the name given by an `event:` line before it.
+/// Reads an object as an event. `frame_name` is the name given by an `event:` line before it.
 pub(super) fn read_event(
     mut parsed: ParsedObject<'_>,
-    frame: Option<String>,
+    frame_name: Option<String>,
     limits: &Limits,
     order: &mut EventOrder,
     pending: &mut PendingReports,
     out: &mut dyn IntentSink,
 ) {
-    let is_framed = frame.is_some();
-    let Some(name) = frame.or_else(|| take_name(&mut parsed, order)) else { return };
+    let is_framed = frame_name.is_some();
+    let Some(name) = frame_name.or_else(|| take_name(&mut parsed, order)) else { return };
     let (mut name, place) = (name.trim(), parsed.line.event_start);
     if parse_kind(name).is_none()
         && let Some(event_name) = find_misspelled(name)
@@ -149,6 +154,7 @@ pub(super) fn read_event(
         }
     }
     pending.release(out);
+    // The text of a streamed delta has been emitted.
     let is_streamed = parsed.line.target.is_some();
     if parsed.is_truncated {
         let repair = if is_streamed { "the text so far is kept" } else { "left out" };
@@ -158,7 +164,8 @@ pub(super) fn read_event(
         }
     }
     if is_streamed {
-        return report_unsent(name, parsed.line, parsed.members, false, order);
+        let is_over_limit = false;
+        return report_unsent(name, parsed.line, parsed.members, is_over_limit, order);
     }
     let object = std::mem::take(&mut parsed.object);
     let (data, siblings) = if is_framed { (object, Map::new()) } else { (Map::new(), object) };
@@ -169,16 +176,18 @@ pub(super) fn read_event(
         return fields.report_unexpected(name, order);
     }
     fields.take_siblings(name, place, order);
-    let meant_text = fields.take_meant_text(name, order);
+    let misplaced_text = fields.take_misplaced_text(name, order);
     fields.report_unexpected(name, order);
-    let before = meant_text.as_deref().filter(|_| name != "phase_start");
-    before.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
+    // The text of a missing delta follows the start of its phase, but precedes the end of thinking or of the
+    // answer.
+    let text_before = misplaced_text.as_deref().filter(|_| name != "phase_start");
+    text_before.into_iter().for_each(|text| order.emit_misplaced_text(name, text, place, out));
     emit_event(name, &fields.data, place, parsed.end, order, out);
-    let after = meant_text.as_deref().filter(|_| name == "phase_start");
-    after.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
+    let text_after = misplaced_text.as_deref().filter(|_| name == "phase_start");
+    text_after.into_iter().for_each(|text| order.emit_misplaced_text(name, text, place, out));
 }
 
-/// Handles an event that has a name and no data.
+/// Handles an event that has a name and no data: an SSE frame without a `data:` line.
 pub(super) fn emit_without_data(
     name: &str,
     at: Place,
@@ -196,7 +205,7 @@ pub(super) fn emit_without_data(
     }
 }
 
-/// Reports an event outside the contract.
+/// Reports an event outside the contract; `kind` is `None` for an unknown name.
 fn report_foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut EventOrder) {
     if kind == Some(EventKind::System) {
         let message = format!("a model must not write `{name}`");
@@ -253,7 +262,7 @@ pub(super) fn text_repair(value: &Value) -> &'static str {
     if is_lossless(value) { "its text is taken" } else { "its text is taken, the rest not used" }
 }
 
-/// Takes the event's name out of the object.
+/// Takes the event's name out of the object; `None`, with a finding, if it names no event.
 fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
     let EventLine { event_start, has_string_name, .. } = *parsed.line;
     match parsed.object.shift_remove("event") {
@@ -272,8 +281,8 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
             return None;
         }
     }
-    // Other objects have these keys too, so the value must be the name of an event; `type` may hold a variant
-    // spelling.
+    // Other objects have the keys `type` and `name` too, so their value must be the name of an event; under
+    // `type` it may be misspelled.
     let is_known_name =
         |name: &str| matches!(parse_kind(name.trim()), Some(EventKind::Contract | EventKind::System));
     let is_event_name = |name: &str| is_known_name(name) || find_misspelled(name.trim()).is_some();
@@ -316,17 +325,17 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
     None
 }
 
-/// Reports the members of the delta `name`, whose text was streamed while it arrived, that were not emitted. `is_over` is set if the object exceeded the
-/// limits.
+/// Reports the members of a streamed delta that were not emitted. `is_over_limit` is set if the object
+/// exceeded the limits.
 pub(super) fn report_unsent(
     name: &str,
     line: &EventLine,
     members: &MemberPlaces,
-    is_over: bool,
+    is_over_limit: bool,
     order: &mut EventOrder,
 ) {
     let at = line.event_start;
-    if is_over {
+    if is_over_limit {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
         order.reports.add(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
     } else if !line.is_framed
@@ -339,21 +348,21 @@ pub(super) fn report_unsent(
             "read all the same",
         );
     }
-    let expected = |key: &str| contract_fields(name).contains(&key) || is_envelope_field(key);
+    let is_expected = |key: &str| contract_fields(name).contains(&key) || is_envelope_field(key);
     for member in members.iter() {
         let (key, level, extent) = (member.key.as_str(), member.level, member.extent);
         let parent = members.parent(member).map(|member| (member.key.as_str(), member.level));
-        let field = match (parent, key) {
-            (None, _) if line.is_framed => expected(key),
+        let is_field = match (parent, key) {
+            (None, _) if line.is_framed => is_expected(key),
             (None, "data") => member.has_object(),
             (None, "event") => true,
-            (None, _) => expected(key),
-            (Some(("data", 1)), _) if !line.is_framed => level == 2 && expected(key),
+            (None, _) => is_expected(key),
+            (Some(("data", 1)), _) if !line.is_framed => level == 2 && is_expected(key),
             // Nested inside a member that is left out.
             _ => continue,
         };
         // A second `text` in the same object already has a finding as a duplicate key.
-        if key == "text" && extent.0.offset != line.text_at && (is_over || level != line.text_depth) {
+        if key == "text" && extent.0.offset != line.text_at && (is_over_limit || level != line.text_depth) {
             let repair = "left out, the first one was sent";
             order.reports.add_at(
                 rules::FIELD_EXTRA,
@@ -362,9 +371,9 @@ pub(super) fn report_unsent(
                 "the delta has a second `text`",
                 repair,
             );
-        } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
+        } else if key == "id" && is_field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
             order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` has the wrong type", "left out");
-        } else if !field {
+        } else if !is_field {
             let clipped_key = clip(key, 40);
             let message = format!("`{name}` has the unknown field `{clipped_key}`");
             order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
@@ -376,14 +385,15 @@ pub(super) fn report_unsent(
 }
 
 impl EventFields<'_> {
-    /// Returns the place and end of a field, in `data` if `is_in_data`, else beside the name.
+    /// Returns the extent of a field, in `data` if `is_in_data`, else beside the name; that of an unknown
+    /// place is empty, at the start of the event.
     fn field_extent(&self, is_in_data: bool, key: &str) -> Extent {
         let unknown = (self.place, self.place.offset);
         if is_in_data && self.is_data_text && !self.moved_keys.contains(&key) {
             return unknown;
         }
-        let inner = || self.members.extent(&["data", key]).filter(|_| is_in_data && !self.is_framed);
-        inner().or_else(|| self.members.extent(&[key])).unwrap_or(unknown)
+        let extent_in_data = || self.members.extent(&["data", key]).filter(|_| is_in_data && !self.is_framed);
+        extent_in_data().or_else(|| self.members.extent(&[key])).unwrap_or(unknown)
     }
 
     /// Returns the extent of the key of a field in `data`, or that of the field when the key's place is
@@ -400,7 +410,7 @@ impl EventFields<'_> {
         member.map_or_else(|| self.field_extent(false, key), |member| (member.extent.0, member.key_end))
     }
 
-    /// Reports a field whose value is lost. The place of a field inside a `data` string is unknown.
+    /// Reports a field, in `data` if `is_in_data`, whose value is lost.
     fn report_lost(
         &self,
         rule: &'static Rule,
@@ -414,7 +424,7 @@ impl EventFields<'_> {
         order.reports.add_at(rule, row, (at, end), message, repair);
     }
 
-    /// Takes the fields out of `data`.
+    /// Replaces `self.data` with the member `data`, or with the object or text that it contains.
     fn open_data(&mut self, name: &str, limits: &Limits, order: &mut EventOrder) {
         self.data = match self.siblings.shift_remove("data") {
             Some(Value::Object(data)) => data,
@@ -431,10 +441,10 @@ impl EventFields<'_> {
                     (Some(FoundValue { value: Some(Value::Object(data)), reports, span, .. }), text)
                         if text.is_none() || is_event(&data) || span.end - span.start == text_len =>
                     {
-                        let all = reports.is_empty() && span.end - span.start == text_len;
+                        let is_complete = reports.is_empty() && span.end - span.start == text_len;
                         (
                             data,
-                            if all {
+                            if is_complete {
                                 "read as the object"
                             } else {
                                 "read as the object, the rest is not used"
@@ -455,7 +465,7 @@ impl EventFields<'_> {
         };
     }
 
-    /// Takes fields of the event that are beside its name, where `data` lacks them.
+    /// Moves fields of the event that are beside its name to `data`, if that lacks them.
     fn take_siblings(&mut self, name: &str, at: Place, order: &mut EventOrder) {
         let mut has_siblings = false;
         for field in contract_fields(name) {
@@ -474,7 +484,8 @@ impl EventFields<'_> {
     }
 
     /// Renames a field to `text` if the event has no `text` and only one field can be meant. Returns true if
-    /// the event's texts are kept as candidates for the answer until the end of the reply.
+    /// the event is not emitted, because its texts are kept until the end of the reply, for the case that it
+    /// has no other answer.
     fn rename_text(&mut self, name: &str, at: Place, order: &mut EventOrder) -> bool {
         let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
         if has_text(&self.data) || has_text(&self.siblings) || !contract_fields(name).contains(&"text") {
@@ -501,9 +512,9 @@ impl EventFields<'_> {
         false
     }
 
-    /// Handles several candidate texts: equal ones are the text. Of different ones the intended one is
-    /// unknown, so those of an answer are kept in source order, for a reply that has no other answer.
-    /// Returns true if they are kept.
+    /// Handles none or several candidate texts. Equal ones are the text. Of different ones the intended one
+    /// is unknown, so those of a `final_delta` are kept in source order, for a reply that has no other answer
+    /// . Returns true if they are kept.
     fn merge_texts(
         &mut self,
         name: &str,
@@ -541,6 +552,7 @@ impl EventFields<'_> {
         is_kept
     }
 
+    /// Removes the members under these keys, each in `data` if its flag is set, else beside the name.
     fn remove(&mut self, keys: &[(bool, &'static str)]) {
         for &(is_in_data, key) in keys {
             let from = if is_in_data { &mut self.data } else { &mut self.siblings };
@@ -548,7 +560,7 @@ impl EventFields<'_> {
         }
     }
 
-    /// Returns the given keys that hold text, each with true if it is in `data`, false if beside the name.
+    /// Returns those of the keys that hold text, each with true if it is in `data`, false if beside the name.
     fn find_texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
         let is_text = |fields: &Map<String, Value>, key: &str| {
             fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
@@ -560,16 +572,17 @@ impl EventFields<'_> {
         found.collect()
     }
 
-    /// Reads the only text of `data` as the text whatever its key, or the only one beside the name
-    /// when `data` has no other field. Returns true if it did. The information in the key is lost.
+    /// Renames the only other field of `data` to `text` if it holds text, whatever its key; if `data`
+    /// has no other field, the only text beside the name. Returns true if it did. The information in the key
+    /// is lost.
     fn rename_only_text(&mut self, name: &str, order: &mut EventOrder) -> bool {
         let contract_keys = contract_fields(name);
-        let other = |key: &&String| !contract_keys.contains(&key.as_str()) && !is_envelope_field(key);
+        let is_other = |key: &&String| !contract_keys.contains(&key.as_str()) && !is_envelope_field(key);
         let is_text = |value: &Value| !value.is_number() && text_in(value).is_some();
-        let is_in_data = self.data.keys().any(|key| other(&key));
+        let is_in_data = self.data.keys().any(|key| is_other(&key));
         let from = if is_in_data { &self.data } else { &self.siblings };
         let mut other_members =
-            from.iter().filter(|(key, value)| other(key) && (is_in_data || is_text(value)));
+            from.iter().filter(|(key, value)| is_other(key) && (is_in_data || is_text(value)));
         let (Some((key, value)), None) = (other_members.next(), other_members.next()) else { return false };
         if TEXT_ALIASES.contains(&key.as_str()) || !is_text(value) {
             return false;
@@ -586,9 +599,8 @@ impl EventFields<'_> {
         true
     }
 
-    /// Takes the text of an event that should have none, if it replaces a missing delta that is the only one
-    /// of its kind.
-    fn take_meant_text(&mut self, name: &str, order: &mut EventOrder) -> Option<String> {
+    /// Takes the text of an event that should have none, if it can only be that of a missing delta.
+    fn take_misplaced_text(&mut self, name: &str, order: &mut EventOrder) -> Option<String> {
         if !order.accepts_text(name) {
             return None;
         }
@@ -609,13 +621,14 @@ impl EventFields<'_> {
         Some(text)
     }
 
-    /// Returns the phase fields whose value is informative but unusable.
+    /// Returns the phase fields whose value says something but cannot be used.
     fn unusable_fields(&self, name: &str) -> impl Iterator<Item = &'static str> {
         let contract_keys = contract_fields(name);
-        let id = contract_keys.contains(&"id") && self.data.get("id").is_some_and(|id| !is_acceptable_id(id));
-        let title = contract_keys.contains(&"title")
+        let has_bad_id =
+            contract_keys.contains(&"id") && self.data.get("id").is_some_and(|id| !is_acceptable_id(id));
+        let has_bad_title = contract_keys.contains(&"title")
             && self.data.get("title").is_some_and(|title| !matches!(title, Value::Null | Value::String(_)));
-        id.then_some("id").into_iter().chain(title.then_some("title"))
+        has_bad_id.then_some("id").into_iter().chain(has_bad_title.then_some("title"))
     }
 
     /// Reports fields that the event does not define and fields with unusable values.

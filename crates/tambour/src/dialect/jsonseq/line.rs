@@ -1,5 +1,5 @@
-//! State of the value being read: one object while it arrives, the array that may hold it, and the parsed object kept
-//! until its event is emitted.
+//! State of the value being read: one object while it arrives, the array that may hold it, and the parsed
+//! object kept until its event is emitted.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,30 +11,38 @@ use crate::repair::json::{
 };
 use crate::span::Place;
 
-/// State of the object being read.
+/// One object while it is read, and what is known of its event.
 #[derive(Default)]
 pub(super) struct EventLine {
-    /// Start of the event, and start of its object.
+    /// Start of the event (of the `event:` line in an SSE frame), and start of its object.
     pub(super) event_start: Place,
     pub(super) object_start: Place,
+    /// Number of open brackets, that of the object included; 0 outside of objects.
     pub(super) depth: usize,
     /// Set if the object is the data of a named SSE frame.
     pub(super) is_framed: bool,
+    /// Current key of the object, and of an object in it.
     top_key: String,
     nested_key: String,
     /// Number of top-level keys so far.
     key_count: usize,
+    /// Name of the event, as far as it was read.
     pub(super) name: String,
     /// Set while the current string is the event's name.
     is_name_string: bool,
     /// Set if the last value under `event` is a string.
     pub(super) has_string_name: bool,
+    /// The field `id`, if it came before the text.
     pub(super) id: Option<Value>,
+    /// Text of an `id` that is a string, and whether the current string is that.
     id_text: String,
     is_id_string: bool,
-    /// Destination of a delta's text; set once, when the text begins.
+    /// Destination of a delta's text if it is streamed, which means emitted as it arrives; set when the text
+    /// begins.
     pub(super) target: Option<DeltaTarget>,
+    /// Set while the current string is the streamed text.
     is_streaming: bool,
+    /// Set once the streamed text is not empty.
     pub(super) has_text: bool,
     /// Offsets of keys whose value came after text had been emitted, too late to change anything.
     late_keys: Vec<usize>,
@@ -55,12 +63,12 @@ const MAX_LATE_KEYS: usize = 16;
 const MAX_REUSED_CAPACITY: usize = 256;
 
 impl EventLine {
-    /// Starts an object; no line may be open.
+    /// Starts the object at `at`, after [`EventLine::clear`].
     pub(super) fn begin(&mut self, at: Place, is_framed: bool) {
         (self.event_start, self.object_start, self.depth, self.is_framed) = (at, at, 1, is_framed);
     }
 
-    /// Closes the line; small buffers are reused.
+    /// Resets the state for the next object; small buffers are reused.
     pub(super) fn clear(&mut self) {
         let EventLine { top_key, nested_key, name, id_text, late_keys, .. } = self;
         for buffer in [&mut *top_key, &mut *nested_key, &mut *name, &mut *id_text] {
@@ -77,6 +85,7 @@ impl EventLine {
         (self.text_depth, self.text_at, self.held_bytes, self.key_count) = (0, 0, 0, 0);
     }
 
+    /// Records a key; `depth` is 1 for those of the object.
     pub(super) fn push_key(&mut self, text: &str, depth: usize, place: TokenPlace<'_>) {
         let key = match depth {
             1 => {
@@ -108,7 +117,7 @@ impl EventLine {
             && WRAPPER_KEYS.contains(&self.top_key.as_str())
     }
 
-    /// Handles an event that may be the start of a value.
+    /// Notes the type of the value under `event`, if this event begins one.
     pub(super) fn begin_value(&mut self, event: &JsonEvent<'_>) {
         use JsonEvent::{ArrayStart, Bool, Digits, Null, Number, ObjectStart, StringStart};
         if self.depth == 1
@@ -122,7 +131,7 @@ impl EventLine {
         }
     }
 
-    /// Starts a string. Returns true if it may be the text of a delta and none has been emitted.
+    /// Starts a string. Returns true if it is the field `text` and no text has been streamed.
     pub(super) fn begin_string(&mut self) -> bool {
         self.is_name_string =
             self.depth == 1 && self.top_key == "event" && !self.is_framed && self.name.is_empty();
@@ -137,9 +146,9 @@ impl EventLine {
         self.is_streaming = true;
     }
 
-    /// Returns the destination of the next piece of the current string, if it is streamed.
+    /// Begins the next piece of the current string, and returns its destination if the string is streamed.
     #[inline]
-    pub(super) fn stream_target(&mut self) -> Option<DeltaTarget> {
+    pub(super) fn begin_piece(&mut self) -> Option<DeltaTarget> {
         self.has_text |= self.is_streaming;
         self.target.filter(|_| self.is_streaming)
     }
@@ -162,6 +171,7 @@ impl EventLine {
         }
     }
 
+    /// Records a number, which may be the id.
     pub(super) fn push_number(&mut self, number: &Number) {
         if self.is_field("id") && self.target.is_none() {
             self.id = Some(Value::Number(number.clone()));
@@ -170,8 +180,8 @@ impl EventLine {
 
     /// Returns true if the key at this offset came after text had been emitted, so that its value changes
     /// nothing.
-    pub(super) fn is_late(&self, key: usize) -> bool {
-        self.late_keys.contains(&key)
+    pub(super) fn is_late(&self, key_offset: usize) -> bool {
+        self.late_keys.contains(&key_offset)
     }
 
     /// Returns true if the current value is the field `name` of the event.
@@ -186,22 +196,23 @@ impl EventLine {
 
 /// A parsed object, kept beside its line.
 pub(super) struct ParsedLine {
-    /// `None` when the object exceeds the limits; empty when its text was streamed.
+    /// Members of the object; `None` if it exceeds the limits, empty if its text was streamed.
     pub(super) value: Option<Map<String, Value>>,
     pub(super) duplicates: Vec<DuplicateKey>,
     pub(super) members: MemberPlaces,
+    /// Offset after the object.
     pub(super) end: usize,
 }
 
 impl ParsedLine {
-    /// Takes the object from `builder`; `end` is its end.
+    /// Ends the object in `builder` and takes it; `end` is the offset after it.
     pub(super) fn new(builder: &mut ValueBuilder, end: usize) -> ParsedLine {
         let (value, duplicates, members) = match builder.push_event(&JsonEvent::ValueEnd(ValueEnd::default()))
         {
             Some(BuiltValue { value: Value::Object(object), duplicates, members, .. }) => {
                 (Some(object), duplicates, members)
             }
-            // The builder was told to discard the value.
+            // `ValueBuilder::discard_value` replaced the value of a streamed delta with null.
             Some(BuiltValue { value: Value::Null, duplicates, members, .. }) => {
                 (Some(Map::new()), duplicates, members)
             }
@@ -226,18 +237,19 @@ enum ObjectLayout {
 /// The top-level value being read: a lone object, or an array with objects as items.
 #[derive(Default)]
 pub(super) struct OuterValue {
+    /// Start of the value.
     pub(super) place: Place,
     /// Set if the object is the data of an `event:` line.
     pub(super) is_framed: bool,
-    /// Open arrays around the current object.
+    /// Open brackets around the current object: of arrays, and of a wrapper object.
     pub(super) array_depth: usize,
-    /// The last bracket, if it belongs to an item.
+    /// Last bracket of an item: the start of an open object, or the place after a closed one.
     bracket: Place,
     /// Set once an object was read.
     has_objects: bool,
     /// Set if other items were read since the last object.
     has_other_items: bool,
-    /// End of the last object.
+    /// Start of the items since the last object: the end of that object, or the start of the value.
     gap_start: Place,
     layout: ObjectLayout,
 }
@@ -247,6 +259,7 @@ impl OuterValue {
         OuterValue { place, is_framed, ..OuterValue::default() }
     }
 
+    /// Starts an array around objects.
     pub(super) fn begin_array(&mut self) {
         if self.layout == ObjectLayout::Alone {
             self.layout = ObjectLayout::Array;
@@ -255,8 +268,9 @@ impl OuterValue {
         self.array_depth += 1;
     }
 
-    /// Starts an array of events inside the current object.
+    /// Turns the current object into a wrapper, when an array of events begins in it.
     pub(super) fn begin_wrapper(&mut self) {
+        // One bracket for the object and one for the array.
         self.begin_array();
         self.begin_array();
         self.layout = ObjectLayout::WrappedArray;
@@ -271,7 +285,7 @@ impl OuterValue {
         self.array_depth = self.array_depth.saturating_sub(1);
     }
 
-    /// Records the opening or closing bracket of an item.
+    /// Records the bracket that opens or closes an item.
     pub(super) fn set_bracket(&mut self, place: Place) {
         self.bracket = place;
     }

@@ -1,8 +1,9 @@
 //! JSONSeq dialect: one JSON object per line, each an event (J-050 to J-053).
 //!
 //! `parse` finds the objects; `line` is one object while it arrives, with the array that may hold it. `event`
-//! converts an object, `surroundings` tracks the text between objects, `order` puts events in order and `phases`
-//! numbers phases. `reports` holds findings back until the first event. `write` is the form a model should use.
+//! converts an object to an event, `surroundings` tracks the text between objects, `order` puts events in
+//! order and `phases` numbers phases. `reports` holds findings back until the first event. `write` writes a
+//! reply in this dialect, `prompt` the instructions for it.
 
 mod event;
 mod line;
@@ -57,26 +58,26 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 };
 
 struct JsonseqDialect {
-    front: StructureReader<parse::JsonseqReader>,
+    reader: StructureReader<parse::JsonseqReader>,
 }
 
 impl JsonseqDialect {
     fn new(options: &Arc<Options>) -> JsonseqDialect {
-        JsonseqDialect { front: StructureReader::new(parse::JsonseqReader::new(options), &options.limits) }
+        JsonseqDialect { reader: StructureReader::new(parse::JsonseqReader::new(options), &options.limits) }
     }
 }
 
 impl Dialect for JsonseqDialect {
     #[inline]
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.front.push_text(text, out);
+        self.reader.push_text(text, out);
     }
 
     fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        match self.front.finish(out) {
+        match self.reader.finish(out) {
             ReplyShape::Plain => self.report_no_events(out),
-            ReplyShape::Text(_) if self.front.structure.is_truncated => {
-                let (at, end) = self.front.extent();
+            ReplyShape::Text(_) if self.reader.structure.is_truncated => {
+                let (at, end) = self.reader.extent();
                 let message = "the reply ends before its first event has a name";
                 out.report(
                     FindingReport::new(rules::LINE_CUT, at, end, message).with_repair("fallback text"),
@@ -85,18 +86,18 @@ impl Dialect for JsonseqDialect {
             }
             ReplyShape::Text(text) if !is_blank(&text) => self.emit_as_answer(&text, out),
             ReplyShape::Text(_) | ReplyShape::Structure => {
-                let end = self.front.place();
-                self.front.structure.finish(end, out);
+                let end = self.reader.place();
+                self.reader.structure.finish(end, out);
             }
         }
     }
 
     fn place(&self) -> Place {
-        self.front.place()
+        self.reader.place()
     }
 
     fn held_bytes(&self) -> usize {
-        self.front.held_bytes()
+        self.reader.held_bytes()
     }
 
     fn name(&self) -> &'static str {
@@ -108,8 +109,8 @@ impl JsonseqDialect {
     /// Emits a reply without any event as the answer, or handles the failure marker.
     fn emit_as_answer(&self, reply: &str, out: &mut dyn IntentSink) {
         if let Some(form) = marker::marker_form(reply) {
-            let (at, end) = self.front.extent();
-            return rules::MARKER.report_marker(form, at, end, out);
+            let (at, end) = self.reader.extent();
+            return rules::MARKER_RULES.report_marker(form, at, end, out);
         }
         out.emit_intent(Intent::FinalText(reply));
         self.report_no_events(out);
@@ -117,7 +118,7 @@ impl JsonseqDialect {
 
     /// Reports a reply without any event, after its text has been emitted.
     fn report_no_events(&self, out: &mut dyn IntentSink) {
-        let ((at, end), message) = (self.front.extent(), "the reply holds no event");
+        let ((at, end), message) = (self.reader.extent(), "the reply holds no event");
         let report = FindingReport::new(rules::EVENTS_MISSING, at, end, message);
         out.report(report.with_repair("its text is the answer"));
         out.fall_back("events_missing");

@@ -15,19 +15,23 @@ use crate::options::Options;
 use crate::repair::json::Extent;
 use crate::span::Place;
 
-/// Most keys of texts that are kept for a reply without an answer.
+/// Most keys whose texts are kept for a reply without an answer.
 const MAX_SPARE_KEYS: usize = 64;
 
 /// Destination of a delta's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeltaTarget {
+    /// The current phase.
     Phase,
+    /// The answer.
     Answer,
     /// Answer text held back until the end of thinking (J-016).
     HeldAnswer,
+    /// No destination: the delta is left out.
     Discarded,
 }
 
+/// Progress of the thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ThinkingStage {
     #[default]
@@ -36,20 +40,21 @@ enum ThinkingStage {
     Ended,
 }
 
-/// Pieces of the answer seen so far.
+/// Progress of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AnswerStage {
     #[default]
     Absent,
+    /// Begun after `thinking_end`.
     Begun,
-    /// Begun before `thinking_end`, which has been reported.
+    /// Begun before `thinking_end`; this has been reported.
     BegunEarly,
 }
 
-/// Order state of one reply.
+/// Events of one reply so far, as far as the order of further ones depends on them.
 pub(super) struct EventOrder {
     thinking: ThinkingStage,
-    /// Events that the model itself wrote.
+    /// Set once the model itself wrote `thinking_start` and `thinking_end`.
     has_thinking_start: bool,
     has_thinking_end: bool,
     phases: PhaseNumbering,
@@ -57,16 +62,20 @@ pub(super) struct EventOrder {
     has_phase_text: bool,
     has_summary: bool,
     answer: AnswerStage,
+    /// Answer text that waits for the end of thinking (J-016).
     held_answer: String,
-    /// Texts that become the answer if there is no other, and the keys that hold them.
+    /// Texts under doubtful keys, which become the answer if there is no other, and those keys with the
+    /// extents of their values.
     spare_answer: String,
     spare_keys: Vec<(&'static str, Extent)>,
-    /// Extent of the queries until answer text follows them.
-    pending_queries: Option<(Place, usize)>,
-    /// Extent of the queries used last.
-    last_queries: Option<(Place, usize)>,
+    /// Extent of the last queries, until answer text after them shows that they are misplaced (J-021).
+    pending_queries: Option<Extent>,
+    /// Extent of the last queries.
+    last_queries: Option<Extent>,
     pub(super) has_final_end: bool,
+    /// Most bytes of each held text (`limits.hold`).
     hold_limit: usize,
+    /// Findings on the current event.
     pub(super) reports: EventReports,
 }
 
@@ -95,20 +104,26 @@ impl EventOrder {
         self.held_answer.len() + self.spare_answer.len()
     }
 
-    /// Returns true if text in the event `name`, which should have none, replaces a missing delta: the only
-    /// one of its kind.
+    /// Returns true if text in the event `name`, which should have none, can only be that of a missing delta
+    /// of the phase that starts, of phases without any text, or of the answer.
     pub(super) fn accepts_text(&self, name: &str) -> bool {
-        let thinking = self.thinking < ThinkingStage::Ended && !self.has_final_end;
+        let may_have_phase = self.thinking < ThinkingStage::Ended && !self.has_final_end;
         match name {
-            "phase_start" => thinking,
-            "thinking_end" => thinking && !self.has_phase_text && self.phases.is_open(),
+            "phase_start" => may_have_phase,
+            "thinking_end" => may_have_phase && !self.has_phase_text && self.phases.is_open(),
             "final_end" => !self.is_answered() && !self.has_final_end,
             _ => false,
         }
     }
 
-    /// Emits such text.
-    pub(super) fn emit_meant_text(&mut self, name: &str, text: &str, at: Place, out: &mut dyn IntentSink) {
+    /// Emits the text of the event `name`, which should have none, as that of the missing delta.
+    pub(super) fn emit_misplaced_text(
+        &mut self,
+        name: &str,
+        text: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         let target = match name {
             "final_end" => self.begin_final_delta(at, out),
             _ => DeltaTarget::Phase,
@@ -117,7 +132,7 @@ impl EventOrder {
         self.push_delta(target, text, at, out);
     }
 
-    /// Handles a complete event that is not a delta.
+    /// Handles a complete event of the contract that is not a delta.
     pub(super) fn push_event(
         &mut self,
         name: &str,
@@ -142,6 +157,7 @@ impl EventOrder {
             "phase_start" => self.begin_phase(data, at, out),
             "thinking_end" => self.end_thinking(at, out),
             "serp_queries" => self.push_queries(data, at, end, out),
+            // `final_end`.
             _ => self.end_answer(out),
         }
     }
@@ -173,7 +189,7 @@ impl EventOrder {
         out.emit_intent(Intent::Summary(plain_text.into()));
     }
 
-    /// Returns the field `text` of an event.
+    /// Returns the field `text` of an event, and reports its faults.
     fn read_text(&mut self, data: &Map<String, Value>, at: Place) -> Option<String> {
         match data.get("text") {
             Some(Value::String(text)) => Some(text.clone()),
@@ -216,7 +232,7 @@ impl EventOrder {
         self.phases.start(data.get("id"), at, &mut self.reports);
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
-            // A title that is not a string has its own finding.
+            // A title that is not a string has been reported already.
             _ => "",
         };
         if title.trim().is_empty() {
@@ -297,13 +313,13 @@ impl EventOrder {
                 out.emit_intent(Intent::FinalText(text))
             }
             DeltaTarget::HeldAnswer => {
-                let room = text.floor_char_boundary(self.hold_limit - self.held_answer.len());
-                self.held_answer.push_str(&text[..room]);
-                if room < text.len() {
+                let held_len = text.floor_char_boundary(self.hold_limit - self.held_answer.len());
+                self.held_answer.push_str(&text[..held_len]);
+                if held_len < text.len() {
                     let message = "more answer text before `thinking_end` than `limits.hold`";
                     self.reports.add(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
                     self.close_thinking(out);
-                    out.emit_intent(Intent::FinalText(&text[room..]));
+                    out.emit_intent(Intent::FinalText(&text[held_len..]));
                 }
             }
             DeltaTarget::Discarded => {}
@@ -330,6 +346,7 @@ impl EventOrder {
         self.close_thinking(out);
     }
 
+    /// Ends the thinking, and emits the answer text that waited for that.
     fn close_thinking(&mut self, out: &mut dyn IntentSink) {
         self.thinking = ThinkingStage::Ended;
         out.emit_intent(Intent::ThinkingEnd);
@@ -340,13 +357,13 @@ impl EventOrder {
     }
 
     fn push_queries(&mut self, data: &Map<String, Value>, at: Place, end: usize, out: &mut dyn IntentSink) {
-        let before = self.last_queries;
+        let previous_queries = self.last_queries;
         match data.get("queries") {
             Some(queries @ Value::Array(_)) => {
                 self.last_queries = Some((at, end));
                 self.pending_queries = Some((at, end));
-                if let Some((place, end)) = before {
-                    // The earlier queries are the ones lost.
+                if let Some((place, end)) = previous_queries {
+                    // The finding is on the earlier queries, because they are lost.
                     let report = FindingReport::new(
                         rules::QUERIES_DUPLICATE,
                         place,
@@ -358,7 +375,7 @@ impl EventOrder {
                 out.emit_queries(RawQueries::Value(queries), at, end);
             }
             Some(_) => {
-                if before.is_some() {
+                if previous_queries.is_some() {
                     let message = "a second `serp_queries`";
                     self.reports.add(
                         rules::QUERIES_DUPLICATE,
@@ -374,6 +391,7 @@ impl EventOrder {
         }
     }
 
+    /// Handles `final_end`.
     fn end_answer(&mut self, out: &mut dyn IntentSink) {
         self.has_final_end = true;
         if self.thinking == ThinkingStage::Open {
@@ -381,7 +399,8 @@ impl EventOrder {
         }
     }
 
-    /// Keeps texts that may be the answer, at most `limits.hold` bytes. Returns true if they are kept.
+    /// Keeps the text under doubtful keys, in case the reply has no other answer; in all at most
+    /// `limits.hold` bytes. Returns true if it is kept.
     pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
         let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;
@@ -393,7 +412,7 @@ impl EventOrder {
         is_kept
     }
 
-    /// Emits the kept texts as the answer, or reports that they are lost.
+    /// Emits the kept texts as the answer if there is no other; otherwise reports that they are lost.
     fn finish_spare(&mut self, out: &mut dyn IntentSink) {
         let is_used = !self.is_answered() && !self.spare_keys.is_empty();
         for (key, (at, end)) in self.spare_keys.drain(..) {
@@ -425,13 +444,14 @@ impl EventOrder {
         self.answer != AnswerStage::Absent
     }
 
+    /// Records that the answer has begun.
     fn record_answer(&mut self) {
         if self.answer == AnswerStage::Absent {
             self.answer = AnswerStage::Begun;
         }
     }
 
-    /// Ends the input.
+    /// Ends the input: closes the thinking and reports missing events.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn IntentSink) {
         if self.thinking == ThinkingStage::Open {
             self.close_thinking(out);
@@ -444,7 +464,7 @@ impl EventOrder {
             (!self.is_answered(), rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
             (!self.has_final_end, rules::FINAL_END_MISSING, "there is no `final_end`"),
         ];
-        for (_, rule, message) in missing.into_iter().filter(|(missing, ..)| *missing) {
+        for (_, rule, message) in missing.into_iter().filter(|(is_missing, ..)| *is_missing) {
             out.report(FindingReport::new(rule, end, end.offset, message).with_repair("added"));
         }
         if self.phases.count() == 1 {
@@ -453,8 +473,7 @@ impl EventOrder {
     }
 }
 
-/// Returns the text without its tags. If removing a tag would join its neighbours to a new tag, they stay
-/// text.
+/// Returns the text without its tags. If the texts around a removed tag join to a new tag, that stays text.
 fn strip_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     lex_tokens(text, &mut |token| match token {
@@ -473,6 +492,7 @@ fn strip_tags(text: &str) -> String {
     spaced
 }
 
+/// Visits the markup tokens of a complete text.
 fn lex_tokens(text: &str, visit: &mut dyn FnMut(MarkupToken<'_>)) {
     let mut lexer = MarkupLexer::new("", text.len() + 1);
     lexer.push(text, &mut |token, _| visit(token));

@@ -1,4 +1,5 @@
-//! Assigns objects to events. The text of a delta is streamed while its line is still arriving.
+//! Reader of one reply: tracks the top-level values and the objects in them, and hands each complete object
+//! over to `event`. The text of a delta is streamed, which means emitted while its line is still arriving.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::order::EventOrder;
 use super::reports::PendingReports;
 use super::rules;
 use super::surroundings::{EventFrame, LineSurroundings};
-use crate::dialect::draft::{LeadingThink, ReasoningRules};
+use crate::dialect::draft::{LeadingDraft, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
@@ -25,29 +26,35 @@ use crate::span::Place;
 pub(super) struct JsonseqReader {
     pub(super) order: EventOrder,
     surroundings: LineSurroundings,
+    /// Findings before the first event.
     pending: PendingReports,
+    /// Thoughts between the objects.
     thoughts: Thoughts,
     /// Set once the input has ended.
     is_finishing: bool,
     /// Set if the input ended in an object before it could be recognized as an event.
     pub(super) is_truncated: bool,
+    /// Builder of the current object.
     builder: ValueBuilder,
+    /// The top-level value: the current object, or the array around it.
     outer: OuterValue,
+    /// The current object.
     line: EventLine,
-    /// The previous line and its object: an item of an array, kept until it is known whether its end was
-    /// written or added.
+    /// The last complete object and its state, kept until it is known whether its end was written or added by
+    /// the JSON reader.
     last_line: EventLine,
     last_object: Option<ParsedLine>,
+    /// Set once an object over several lines was reported.
     has_pretty: bool,
     options: Arc<Options>,
 }
 
-/// Least capacity for findings held back before the first event; a caller that lists fewer still counts the
-/// rest.
+/// Least number of findings that may be held back before the first event. Even if `limits.findings` is
+/// smaller, more are needed, because findings that are not listed are counted.
 const MIN_HELD_REPORTS: usize = 64;
 
 impl JsonStructure for JsonseqReader {
-    const REASONING_RULES: ReasoningRules = rules::REASONING;
+    const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "given as the answer");
 
@@ -55,7 +62,7 @@ impl JsonStructure for JsonseqReader {
         JsonReader::new_lines(limits)
     }
 
-    fn start_at(&mut self, place: Place, _: &LeadingThink) {
+    fn start_at(&mut self, place: Place, _: &LeadingDraft) {
         self.surroundings.start_at(place);
     }
 
@@ -66,24 +73,24 @@ impl JsonStructure for JsonseqReader {
     #[inline]
     fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event
-            && let Some(target) = self.line.stream_target()
+            && let Some(target) = self.line.begin_piece()
         {
             return self.order.push_delta(target, text, self.line.event_start, out);
         }
         if let JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) = event
             && self.pending.has_begun()
         {
-            // The text before the mark is text between events, reasoning or not.
+            // The line before the mark is a line between events, even if it is reasoning.
             let ended_frame = self.surroundings.begin_thought(&mut self.pending, out);
             self.end_frame(ended_frame, out);
-            self.surroundings.drop_prose();
+            self.surroundings.clear_prose();
         }
         if self.line.depth > 0 {
-            self.on_object_event(event, out);
+            self.handle_object_event(event, out);
         } else if self.thoughts.handle_event(event, self.pending.has_begun(), preface, out) {
-            self.on_thought(event, out);
+            self.handle_thought_event(event, out);
         } else {
-            self.on_outside_event(event, out);
+            self.handle_outside_event(event, out);
         }
     }
 
@@ -106,20 +113,20 @@ impl JsonStructure for JsonseqReader {
     }
 
     fn held_bytes(&self) -> usize {
-        // Before the first event all text is held back anyway.
-        let thoughts = self.thoughts.held_bytes();
+        // Before the first event, the preface holds and counts all text.
+        let thought_bytes = self.thoughts.held_bytes();
         let last_line_bytes = if self.last_object.is_some() { self.last_line.held_bytes } else { 0 };
-        let pending_bytes = self.line.held_bytes + last_line_bytes + self.surroundings.held_bytes();
-        self.order.held_bytes() + thoughts + if self.pending.has_begun() { pending_bytes } else { 0 }
+        let line_bytes = self.line.held_bytes + last_line_bytes + self.surroundings.held_bytes();
+        self.order.held_bytes() + thought_bytes + if self.pending.has_begun() { line_bytes } else { 0 }
     }
 
     fn prepare_finish(&mut self) {
         self.is_finishing = true;
     }
 
-    fn complete(&mut self, found: Option<&str>, end: Place, out: &mut dyn IntentSink) {
-        if let Some(text) = found.filter(|_| !self.pending.has_begun()) {
-            // The object that looked like an event was a draft as well.
+    fn complete(&mut self, thought_structure: Option<&str>, end: Place, out: &mut dyn IntentSink) {
+        if let Some(text) = thought_structure.filter(|_| !self.pending.has_begun()) {
+            // The text that looked like an event holds none, so it is part of the draft.
             out.emit_intent(Intent::Draft(text));
         }
         let ended_frame = self.surroundings.end_line(&mut self.pending, out);
@@ -137,7 +144,7 @@ impl JsonseqReader {
             order: EventOrder::new(options),
             surroundings: LineSurroundings::default(),
             pending: PendingReports::new(limits.findings.max(MIN_HELD_REPORTS)),
-            thoughts: Thoughts::new(rules::REASONING, limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, limits),
             is_finishing: false,
             is_truncated: false,
             builder: ValueBuilder::with_limits(limits.hold, limits.items).with_member_places(2),
@@ -162,8 +169,8 @@ impl JsonseqReader {
         self.order.finish(end, out);
     }
 
-    /// Handles the start or end of a thought between the objects.
-    fn on_thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+    /// Handles the start or end of a thought between the objects, after [`Thoughts::handle_event`].
+    fn handle_thought_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             JsonEvent::ThoughtStart(_) => {
                 let ended_frame = self.surroundings.begin_thought(&mut self.pending, out);
@@ -178,7 +185,7 @@ impl JsonseqReader {
                 if let Some(open_frame) =
                     self.surroundings.open_frame.as_mut().filter(|_| *closing != ThoughtClosing::Unopened)
                 {
-                    // A thought in the middle of a frame is not part of it.
+                    // A thought between an `event:` line and its data is not part of the event.
                     open_frame.at = mark.end();
                 }
                 self.surroundings.start_at(mark.end());
@@ -188,13 +195,13 @@ impl JsonseqReader {
     }
 
     /// Handles an event outside the objects.
-    fn on_outside_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+    fn handle_outside_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             JsonEvent::Text(text) => {
                 // Split by line, so that the order of findings does not depend on the chunks.
                 for piece in text.split_inclusive('\n') {
                     match self.order.is_answered() {
-                        true => self.surroundings.discard_prose(),
+                        true => self.surroundings.stop_keeping_prose(),
                         false => self.surroundings.keep_line(piece, self.options.limits.hold),
                     }
                     let ended_frame = self.surroundings.push(piece, &mut self.pending, out);
@@ -210,8 +217,8 @@ impl JsonseqReader {
             JsonEvent::ValueEnd(end) => self.end_value(end, out),
             JsonEvent::ObjectStart => {
                 self.end_item(false, out);
-                let before = self.outer.begin_object();
-                before.into_iter().for_each(|report| self.pending.add(report, out));
+                let gap_report = self.outer.begin_object();
+                gap_report.into_iter().for_each(|report| self.pending.add(report, out));
                 self.begin_object();
                 self.builder.push_event(event);
             }
@@ -229,7 +236,7 @@ impl JsonseqReader {
     }
 
     /// Handles an event inside an object.
-    fn on_object_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+    fn handle_object_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         if matches!(event, JsonEvent::ArrayStart) && self.line.is_wrapper() {
             // The object is a wrapper, not an event.
             self.line.clear();
@@ -265,6 +272,7 @@ impl JsonseqReader {
         self.builder.push_event(event);
     }
 
+    /// Begins a top-level value.
     fn begin_value(&mut self, start: &ValueStart, out: &mut dyn IntentSink) {
         let object_prefix = self.surroundings.begin_object(&mut self.pending, out);
         object_prefix.ended_frames.into_iter().for_each(|ended_frame| self.end_frame(Some(ended_frame), out));
@@ -280,6 +288,7 @@ impl JsonseqReader {
         }
     }
 
+    /// Begins an object that may be an event.
     fn begin_object(&mut self) {
         let start = self.outer.object_start();
         self.line.begin(start, self.outer.is_framed);
@@ -295,6 +304,7 @@ impl JsonseqReader {
         }));
     }
 
+    /// Ends the current object. [`JsonseqReader::end_item`] reads it later.
     fn end_object(&mut self) {
         let end = self.outer.end_object();
         std::mem::swap(&mut self.line, &mut self.last_line);
@@ -302,8 +312,8 @@ impl JsonseqReader {
         self.last_object = Some(ParsedLine::new(&mut self.builder, end));
     }
 
-    /// Reads the pending item of the array, which continues or ends; `is_truncated` is set if its end was added by the
-    /// reader.
+    /// Reads the last complete object, once the next item or the end of the top-level value has begun.
+    /// `is_truncated` is set if the reply ended in the object.
     fn end_item(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         if let Some(last_object) = self.last_object.take() {
             let end = last_object.end;
@@ -313,6 +323,7 @@ impl JsonseqReader {
         }
     }
 
+    /// Ends the top-level value.
     fn end_value(&mut self, end: &ValueEnd, out: &mut dyn IntentSink) {
         self.surroundings.end_object(end.place);
         let place = self.outer.place;
@@ -336,7 +347,7 @@ impl JsonseqReader {
         self.flush(end.offset, out);
     }
 
-    /// Starts a string: the event's name, an id, or the text of a delta that can be streamed.
+    /// Starts a string in an object, and streams it if it is the text of a delta with a known name and id.
     fn begin_string(&mut self, out: &mut dyn IntentSink) {
         if !self.line.begin_string() {
             return;
@@ -357,7 +368,8 @@ impl JsonseqReader {
         self.builder.discard_value();
     }
 
-    /// Reads the complete object of the last line. Returns its members, so that their memory can be reused.
+    /// Reads the object of the last line as an event. Returns its members, so that their memory can be
+    /// reused.
     fn read_object(
         &mut self,
         parsed_line: ParsedLine,
@@ -371,24 +383,25 @@ impl JsonseqReader {
             let is_late = line.is_late(duplicate.second.0.offset);
             let mut report =
                 if is_late { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
-            // The last value of an object has no known end.
+            // The value of the last member has no recorded end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
             self.pending.add(report, out);
         }
-        let event_frame = if line.is_framed { self.surroundings.open_frame.take() } else { None };
+        let open_frame = if line.is_framed { self.surroundings.open_frame.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
-                event::report_unsent(line.name.trim(), line, &members, true, &mut self.order);
+                let is_over_limit = true;
+                event::report_unsent(line.name.trim(), line, &members, is_over_limit, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
                 self.order.reports.add(rules::LIMIT_EXCEEDED, line.event_start, message, "left out");
             }
             return members;
         };
-        self.is_truncated |= is_truncated && event_frame.is_none() && event::may_become_event(&object);
-        let frame = event_frame.map(|event_frame| event_frame.name).filter(|name| !name.is_empty());
+        self.is_truncated |= is_truncated && open_frame.is_none() && event::may_become_event(&object);
+        let frame_name = open_frame.map(|frame| frame.name).filter(|name| !name.is_empty());
         let parsed = ParsedObject { line, object, members: &members, end, is_truncated };
-        event::read_event(parsed, frame, &self.options.limits, &mut self.order, &mut self.pending, out);
+        event::read_event(parsed, frame_name, &self.options.limits, &mut self.order, &mut self.pending, out);
         members
     }
 
@@ -400,7 +413,7 @@ impl JsonseqReader {
         }
     }
 
-    /// Emits the findings of an event, now that its end is known.
+    /// Emits the findings on the current event, whose end is now known.
     fn flush(&mut self, end: usize, out: &mut dyn IntentSink) {
         self.order.reports.flush(end, &mut self.pending, out);
     }

@@ -1,4 +1,4 @@
-//! Phase numbering: reads a model's phase ids and assigns deltas to phases (J-008, J-011, J-017).
+//! Phase numbering: reads the model's phase ids and assigns deltas to phases (J-007, J-008, J-010, J-017).
 
 use std::collections::HashSet;
 
@@ -13,19 +13,22 @@ use crate::span::Place;
 /// The phases seen so far.
 #[derive(Default)]
 pub(super) struct PhaseNumbering {
+    /// Ids of the phases the model itself began.
     ids: HashSet<u64>,
-    /// Number of phases the model itself began.
+    /// Number of phases the model itself began, late ones included.
     real_count: u32,
+    /// Id of the current phase, as it was read.
     current_id: Option<u64>,
-    /// The id of the current phase as written.
+    /// Id of the current phase, as it was written.
     written_id: Option<Value>,
+    /// Id that the next one must exceed; 0 before the first.
     last_id: u64,
     /// Set if `last_id` comes only from a delta, whose phase may still begin.
     is_last_from_delta: bool,
 }
 
 impl PhaseNumbering {
-    /// Returns how many phases the model itself began.
+    /// Returns the number of phases the model itself began.
     pub(super) fn count(&self) -> u32 {
         self.real_count
     }
@@ -45,13 +48,13 @@ impl PhaseNumbering {
         self.written_id = id.cloned();
     }
 
-    /// Counts a phase that begins where none may.
+    /// Counts a phase that begins where none may; its text is discarded.
     pub(super) fn start_late(&mut self) {
         self.real_count += 1;
         self.current_id = None;
     }
 
-    /// Returns the model's number for a phase; an unusable id counts as the next number.
+    /// Reads the id of a phase that begins, and reports its faults; an unusable id counts as the next number.
     fn read_number(&mut self, value: Option<&Value>, at: Place, reports: &mut EventReports) -> u64 {
         let expected_id = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
@@ -74,7 +77,7 @@ impl PhaseNumbering {
         id
     }
 
-    /// Begins text for the phase with this id. If no phase has begun, one is started.
+    /// Begins a delta for the phase with this id. If no phase has begun, one is started.
     pub(super) fn begin_delta(
         &mut self,
         value: &Value,
@@ -82,6 +85,7 @@ impl PhaseNumbering {
         reports: &mut EventReports,
         out: &mut dyn IntentSink,
     ) {
+        // Even an unusable id means the current phase, if that was written with the same one.
         let current_id = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
         let id = current_id.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
         match self.current_id {
@@ -97,8 +101,8 @@ impl PhaseNumbering {
             }
             Some(current) if current == id && self.ids.contains(&id) => {}
             Some(current) => {
-                let started = self.ids.contains(&id);
-                let rule = if started { rules::DELTA_NOT_CURRENT } else { rules::DELTA_UNKNOWN };
+                let has_started = self.ids.contains(&id);
+                let rule = if has_started { rules::DELTA_NOT_CURRENT } else { rules::DELTA_UNKNOWN };
                 let message = format!("a delta for phase {id} while phase {current} is the last one");
                 reports.add(rule, at, message, "text of the last phase");
             }
@@ -106,7 +110,7 @@ impl PhaseNumbering {
     }
 }
 
-/// Reads a positive integer, also one written as a string or as `1.0`.
+/// Reads a positive integer, also one written as a string or as `1.0`; `None` for anything else.
 pub(super) fn parse_lenient_id(value: Option<&Value>) -> Option<u64> {
     let id = match value? {
         Value::Number(number) => {

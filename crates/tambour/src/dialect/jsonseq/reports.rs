@@ -1,5 +1,6 @@
 //! Findings on their way to the output. Text before the first event is dropped only if an event follows, so
-//! findings are held back until then; a reply without events is the answer as written and has none of them.
+//! findings are held back until then. A reply without events is the answer as written, and its held-back
+//! findings are never emitted.
 
 use crate::dialect::IntentSink;
 use crate::finding::{FindingReport, Rule};
@@ -9,6 +10,7 @@ use crate::span::Place;
 /// Findings held back until the first event, then passed on at once.
 #[derive(Debug)]
 pub(super) struct PendingReports {
+    /// `None` once an event has been seen.
     held: Option<Vec<FindingReport>>,
     /// Most findings held back.
     max_held: usize,
@@ -19,12 +21,13 @@ impl PendingReports {
         PendingReports { held: Some(Vec::new()), max_held }
     }
 
+    /// Emits a finding, or holds it back until the first event.
     pub(super) fn add(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
         match &mut self.held {
             None => out.report(report),
             Some(held_reports) if held_reports.len() < self.max_held => held_reports.push(report),
             Some(held_reports) => {
-                // The last finding is extended to cover all that follow.
+                // The last finding is extended over all further ones.
                 if let Some(last) = held_reports.last_mut() {
                     last.end = last.end.max(report.end);
                 }
@@ -58,12 +61,12 @@ impl PendingReports {
 pub(super) struct EventReports(Vec<FindingReport>);
 
 impl EventReports {
-    /// Adds a finding on the event and on the first row of the rule.
+    /// Adds a finding on the event that starts at `at`, on the first row of the rule.
     pub(super) fn add(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
         self.add_on_row(rule, rule.rows[0], at, message, repair);
     }
 
-    /// Adds a finding on the event, on another row of the rule.
+    /// Adds a finding on the event that starts at `at`, on this row of the rule.
     pub(super) fn add_on_row(
         &mut self,
         rule: &'static Rule,
@@ -87,7 +90,7 @@ impl EventReports {
         self.0.push(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
     }
 
-    /// Emits the findings, now that the end of the event is known.
+    /// Emits the findings, or holds them back, now that the end of the event is known: its offset is `end`.
     pub(super) fn flush(&mut self, end: usize, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         for mut report in self.0.drain(..) {
             if report.end == report.place.offset {

@@ -13,7 +13,7 @@ macro_rules! ev {
     };
 }
 
-// Building blocks of the examples, so that each shows only its own fault.
+// Building blocks of the examples, so that each example shows only the fault of its own rule.
 macro_rules! phase1 {
     () => {
         concat!(
@@ -209,7 +209,7 @@ rules! {
 }
 
 /// Rules for reasoning.
-pub(super) const REASONING: draft::ReasoningRules = draft::ReasoningRules {
+pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
@@ -219,9 +219,9 @@ pub(super) const REASONING: draft::ReasoningRules = draft::ReasoningRules {
 };
 
 /// Rules for the failure marker.
-pub(super) const MARKER: marker::MarkerRules =
+pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
-/// A field that the contract does not define, in an event that has fields: its content is lost, but nothing
-/// forbids it.
+/// Milder form of [`FIELD_UNEXPECTED`], for unknown fields of events that have fields: their content is lost,
+/// but nothing forbids them.
 pub(super) const FIELD_EXTRA: &Rule = &Rule { level: RuleLevel::Should, ..*FIELD_UNEXPECTED };

@@ -1,4 +1,4 @@
-//! Text between the objects: line breaks, code fences, SSE framing, and text that does not belong there.
+//! Text between the objects: line breaks, code fences, SSE framing, and prose, which does not belong there.
 
 use super::reports::PendingReports;
 use super::rules;
@@ -7,18 +7,18 @@ use crate::finding::{FindingReport, Rule};
 use crate::lex::fence::{Fence, is_json};
 use crate::span::Place;
 
-/// The current line outside objects.
+/// The current line outside objects, and the prose so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineSurroundings {
     /// Start of the line, from its first non-blank character.
     line: String,
-    /// Set if the line is longer than the part kept.
+    /// Set if the line is longer than `line` may be ([`MAX_LINE_PREFIX`]).
     is_full: bool,
-    /// Set if the excess is not just blanks.
+    /// Set if more than white space is beyond that.
     is_long: bool,
-    /// Place of the first non-blank character.
+    /// Place of the line's first non-blank character.
     start: Place,
-    /// Offset after the last non-blank character.
+    /// Offset after the line's last non-blank character.
     end: usize,
     /// Place after all text so far.
     place: Place,
@@ -26,35 +26,41 @@ pub(super) struct LineSurroundings {
     has_object: bool,
     /// An `event:` line whose data has not arrived.
     pub(super) open_frame: Option<EventFrame>,
+    /// Set once SSE framing was seen and reported.
     is_sse: bool,
+    /// Set once a fence was seen and reported.
     is_fenced: bool,
+    /// Set once two objects on one line were reported.
     has_glued: bool,
-    /// The current line in full.
+    /// The current line in full, unless `is_discarding`.
     full_line: String,
-    /// The last line in full.
+    /// The line before it in full.
     last_full_line: String,
     /// Lines that are not part of the format: the answer if there is no other.
     prose: String,
-    /// Set when the prose exceeds the hold limit or is not needed any more.
+    /// Set once no more prose is kept: it exceeds the hold limit, or there is an answer.
     is_discarding: bool,
 }
 
-/// An `event:` line (start of an SSE frame).
+/// An `event:` line, the start of an SSE frame.
 #[derive(Clone, Debug)]
 pub(super) struct EventFrame {
+    /// Name of the event.
     pub(super) name: String,
+    /// Start of the line, or the end of a thought after it.
     pub(super) at: Place,
+    /// Offset after the line.
     pub(super) end: usize,
 }
 
 /// Meaning of the text before an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectPrefix {
-    /// Set if the object is the data of an `event:` line.
+    /// Set if a `data:` precedes the object: it is the data of the last `event:` line.
     pub(super) is_framed: bool,
     /// Set on the first object that shares a line with another.
     pub(super) is_glued: bool,
-    /// Frames that end here without data.
+    /// Frames that end before the object without data.
     pub(super) ended_frames: Vec<EventFrame>,
 }
 
@@ -62,39 +68,41 @@ pub(super) struct ObjectPrefix {
 const MAX_LINE_PREFIX: usize = 256;
 
 impl LineSurroundings {
+    /// Sets the place of the next text.
     pub(super) fn start_at(&mut self, place: Place) {
         self.place = place;
     }
 
-    /// Bytes of prose held back.
+    /// Returns the bytes of prose held back.
     pub(super) fn held_bytes(&self) -> usize {
         self.full_line.len() + self.prose.len()
     }
 
-    /// Discards the prose: there is an answer.
-    pub(super) fn discard_prose(&mut self) {
+    /// Discards the prose and keeps no more.
+    pub(super) fn stop_keeping_prose(&mut self) {
         self.is_discarding = true;
         (self.full_line, self.prose) = (String::new(), String::new());
     }
 
-    /// Takes the prose around the objects.
+    /// Takes the prose around the objects; `None` if there is none.
     pub(super) fn take_prose(&mut self) -> Option<String> {
         let prose = std::mem::take(&mut self.prose);
         Some(prose.trim().to_owned()).filter(|prose| !prose.is_empty())
     }
 
-    /// Keeps more of the current line; at most `limit` bytes are held back.
+    /// Keeps more of the current line, in case it is prose; at most `limit` bytes are held back.
     pub(super) fn keep_line(&mut self, piece: &str, limit: usize) {
         if self.is_discarding {
             return;
         }
         if self.held_bytes() + piece.len() > limit {
-            return self.discard_prose();
+            return self.stop_keeping_prose();
         }
         self.full_line.push_str(piece);
     }
 
-    /// Pushes text of one line outside objects. Returns a frame that ended without data.
+    /// Reads text of one line outside objects, up to its line break at most. Returns a frame that ended
+    /// without data.
     pub(super) fn push(
         &mut self,
         piece: &str,
@@ -104,31 +112,34 @@ impl LineSurroundings {
         let body = if self.line.is_empty() { piece.trim_start() } else { piece };
         let visible = body.trim_end();
         if !visible.is_empty() {
-            let from = self.place.end_of(&piece[..piece.len() - body.len()]);
+            let body_start = self.place.end_of(&piece[..piece.len() - body.len()]);
             if self.line.is_empty() {
-                self.start = from;
+                self.start = body_start;
             }
-            self.end = from.offset + visible.len();
+            self.end = body_start.offset + visible.len();
         }
         self.keep_prefix(body);
         self.place.advance(piece);
         if piece.ends_with('\n') { self.end_line(pending, out) } else { None }
     }
 
+    /// Adds text to the kept start of the line, as far as it fits.
     fn keep_prefix(&mut self, body: &str) {
-        let room = if self.is_full { 0 } else { body.floor_char_boundary(MAX_LINE_PREFIX - self.line.len()) };
-        self.line.push_str(&body[..room]);
-        self.is_full |= room < body.len();
-        self.is_long |= !body[room..].trim().is_empty();
+        let room = MAX_LINE_PREFIX - self.line.len();
+        let kept_len = if self.is_full { 0 } else { body.floor_char_boundary(room) };
+        self.line.push_str(&body[..kept_len]);
+        self.is_full |= kept_len < body.len();
+        self.is_long |= !body[kept_len..].trim().is_empty();
     }
 
+    /// Takes the kept start of the line, which ends here.
     fn take_line(&mut self) -> String {
         self.is_full = false;
         self.last_full_line = std::mem::take(&mut self.full_line);
         std::mem::take(&mut self.line)
     }
 
-    /// Begins an object.
+    /// Begins an object, and returns the meaning of the text before it on the line.
     pub(super) fn begin_object(
         &mut self,
         pending: &mut PendingReports,
@@ -147,13 +158,15 @@ impl LineSurroundings {
             object_prefix.ended_frames.extend(self.open_frame.take());
         }
         self.is_long = false;
+        // A bracket between two objects opens an array, which has a finding of its own.
         let is_second = self.has_object && !prefix.contains('[');
         object_prefix.is_glued = is_second && !std::mem::replace(&mut self.has_glued, true);
         object_prefix
     }
 
+    /// Ends an object, whose end is at `place`.
     pub(super) fn end_object(&mut self, place: Place) {
-        // If the next line ended the object, the object is the last of its own line.
+        // An object that ends at the start of a line was ended by the line break, so nothing shares its line.
         self.has_object = place.column > 1;
         self.place = place;
     }
@@ -172,19 +185,19 @@ impl LineSurroundings {
         ended_frame
     }
 
-    /// Discards the current line and the prose.
+    /// Discards the current line and the prose so far; later prose is kept.
     pub(super) fn discard_line(&mut self) {
         self.take_line();
         self.is_long = false;
         self.prose.clear();
     }
 
-    /// Discards the prose: the text so far was reasoning.
-    pub(super) fn drop_prose(&mut self) {
+    /// Discards the prose so far, because it was reasoning; later prose is kept.
+    pub(super) fn clear_prose(&mut self) {
         self.prose.clear();
     }
 
-    /// Ends a line, also at the end of the input.
+    /// Ends a line, also at the end of the input. Returns a frame that ended without data.
     pub(super) fn end_line(
         &mut self,
         pending: &mut PendingReports,
@@ -197,6 +210,7 @@ impl LineSurroundings {
         }
         let ended_frame = match text {
             "" if self.has_object => None,
+            // A blank line ends a frame.
             "" => self.open_frame.take(),
             _ => self.classify(text, pending, out),
         };
@@ -219,50 +233,52 @@ impl LineSurroundings {
             self.report_framing(pending, out);
             let frame = EventFrame { name: name.trim().to_owned(), at: self.start, end: self.end };
             return self.open_frame.replace(frame);
-        } else if !self.is_frame(text) {
+        } else if !self.is_frame_filler(text) {
             self.report_prose(self.start, pending, out);
         }
         None
     }
 
-    /// Returns true if the line is part of a frame and carries no content.
-    fn is_frame(&self, text: &str) -> bool {
+    /// Returns true for a line of an SSE frame that carries no content: empty data, an id, a retry time, a
+    /// comment.
+    fn is_frame_filler(&self, text: &str) -> bool {
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.trim();
-        let number = value.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
         self.is_sse
             && !self.is_long
             && match field {
                 "data" => matches!(value, "" | "[DONE]"),
-                "id" | "retry" => number,
+                "id" | "retry" => is_number,
                 "" => value.is_empty(),
                 _ => false,
             }
     }
 
-    /// Handles a line that begins like a fence, followed by `info`. Anything after the language name is text.
+    /// Handles a line that begins like a fence, followed by `info`. Text after the language name is prose.
     fn push_fence(&mut self, text: &str, info: &str, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         let language = info.split(char::is_whitespace).next().unwrap_or("");
         let is_opening = !std::mem::replace(&mut self.is_fenced, true);
         // The first fence is reported with its language, whichever it is.
         let is_known = is_opening || is_json(language);
-        let mark = text.len() - info.len() + if is_known { language.len() } else { 0 };
-        let rest = text[mark..].trim_start();
+        let fence_len = text.len() - info.len() + if is_known { language.len() } else { 0 };
+        let prose = text[fence_len..].trim_start();
         if is_opening {
             let report = FindingReport::new(
                 rules::FENCED_REPLY,
                 self.start,
-                self.start.offset + mark,
+                self.start.offset + fence_len,
                 "the lines are in a code fence",
             );
             pending.add(report.with_repair("fence removed"), out);
         }
-        if !rest.is_empty() || self.is_long {
-            let start = self.start.end_of(&text[..text.len() - rest.len()]);
+        if !prose.is_empty() || self.is_long {
+            let start = self.start.end_of(&text[..text.len() - prose.len()]);
             self.report_prose(start, pending, out);
         }
     }
 
+    /// Reports the line as prose from `start` on, and keeps it.
     fn report_prose(&mut self, start: Place, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         let last_line = std::mem::take(&mut self.last_full_line);
         let text = last_line.trim();
@@ -274,6 +290,7 @@ impl LineSurroundings {
         self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", repair, pending, out);
     }
 
+    /// Reports SSE framing, once.
     fn report_framing(&mut self, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         if !std::mem::replace(&mut self.is_sse, true) {
             let message = "the lines imitate the frames of a transport";
@@ -281,6 +298,7 @@ impl LineSurroundings {
         }
     }
 
+    /// Adds a finding on the line from `start` on.
     fn report(
         &self,
         rule: &'static Rule,

@@ -1,4 +1,4 @@
-//! Form a model should use: events written as JSON Lines, and the JSON Schema of one line.
+//! Canonical form of a reply: events written as JSON Lines, and the JSON Schema of one line.
 
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use crate::options::Options;
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let events: Vec<&Event<'_>> = events.iter().filter(|event| event.kind() == EventKind::Contract).collect();
     let mut out = Vec::with_capacity(events.iter().map(|event| delta_text(event).len() + 64).sum());
+    // The deltas that are pieces of one text share a line.
     for line in events.chunk_by(|before, event| is_same_text(before, event)) {
         let Some((event, _)) = line.split_first() else { continue };
         out.extend_from_slice(b"{\"event\":\"");
@@ -42,7 +43,7 @@ fn is_same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
     }
 }
 
-/// Returns the text of a delta.
+/// Returns the text of a delta; other events have none.
 fn delta_text<'a>(event: &'a Event<'_>) -> &'a str {
     match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text,
@@ -50,8 +51,8 @@ fn delta_text<'a>(event: &'a Event<'_>) -> &'a str {
     }
 }
 
-/// Returns the JSON Schema (draft 2020-12) of one event, for constrained decoding and editors. It is the same under
-/// all options, and cannot express the order of lines.
+/// Returns the JSON Schema (draft 2020-12) of one event, for constrained decoding and editors. It is the same
+/// under all options, and cannot express the order of lines.
 pub(super) fn schema(_options: &Options) -> Value {
     let text = || json!({ "type": "string", "minLength": 1 });
     let id = || json!({ "type": "integer", "minimum": 1 });

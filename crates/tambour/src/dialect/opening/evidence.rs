@@ -13,37 +13,42 @@ use crate::lex::tag_sentence;
 pub(super) struct TagCandidate {
     pub(super) dialect: &'static str,
     pub(super) name: &'static str,
-    /// Offset after the tag.
+    /// Offset after the tag, in bytes.
     pub(super) end: usize,
-    /// Set if the tag holds the answer or precedes all of it.
+    /// Set if the element holds the answer or must precede all text.
     pub(super) is_leading: bool,
-    /// Set if the element is read whole, so that its text does not stream.
+    /// Set if the element is read whole before any of its text is emitted.
     pub(super) is_block: bool,
     /// Set if prose precedes the tag.
     pub(super) has_prose_before: bool,
     /// Set if an element of the structure precedes the tag.
     pub(super) follows_structure: bool,
-    /// The fence around the tag, and whether that fence is also used for another vocabulary.
+    /// The fence around the tag; the flag is set if the language of the fence has the same tags with another
+    /// meaning.
     pub(super) fence: Option<(Fence, bool)>,
 }
 
 /// Current evidence about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TagEvidence {
+    /// The tag begins a structure.
     Structure,
+    /// More text decides.
     NeedsMore,
+    /// The tag is part of a text.
     Text,
 }
 
 impl TagCandidate {
-    /// Evaluates the text so far.
+    /// Evaluates the text before and after the tag, as far as it was received.
     pub(super) fn evidence(&self, text: &str, extent: PrefixExtent) -> TagEvidence {
         let is_whole = extent == PrefixExtent::All;
         let undecided = if is_whole { TagEvidence::Text } else { TagEvidence::NeedsMore };
         let content = &text[self.end..];
-        let start = content.trim_start();
-        let part = start.starts_with('<') && !start.contains('>') && start.len() < MAX_TAG_BYTES;
-        if start.is_empty() || part && !is_whole {
+        let trimmed = content.trim_start();
+        let is_partial_tag =
+            trimmed.starts_with('<') && !trimmed.contains('>') && trimmed.len() < MAX_TAG_BYTES;
+        if trimmed.is_empty() || is_partial_tag && !is_whole {
             return undecided;
         }
         let close = find_close(content, self.name);
@@ -51,21 +56,24 @@ impl TagCandidate {
             // The element is empty.
             return TagEvidence::Text;
         }
-        let example = self.fence.is_some_and(|(_, is_foreign)| self.has_prose_before || is_foreign);
-        if example || self.is_leading && self.has_prose_before && !self.follows_structure {
+        // Prose before a fence, or a language with the same tags, makes the content of the fence an example.
+        let is_example = self.fence.is_some_and(|(_, is_foreign)| self.has_prose_before || is_foreign);
+        if is_example || self.is_leading && self.has_prose_before && !self.follows_structure {
             let is_complete =
-                is_whole && (self.follows_structure || !example) && self.is_complete_reply(content);
+                is_whole && (self.follows_structure || !is_example) && self.is_complete_reply(content);
             return if is_complete { TagEvidence::Structure } else { undecided };
         }
         let Some(is_sentence) = tag_sentence::continues_sentence(content, is_whole) else { return undecided };
-        let dots = ["…", "...", "..…"].iter().any(|dots| start.starts_with(dots));
-        let Some(is_reference) = tag_sentence::refers_to_tag(start, is_whole) else { return undecided };
-        let is_about_tag =
-            is_sentence || dots || tag_sentence::starts_lowercase(content) || close.is_none() && is_reference;
-        // The text after the element decides, or the end of its line.
+        let starts_with_dots = ["…", "...", "..…"].iter().any(|dots| trimmed.starts_with(dots));
+        let Some(is_reference) = tag_sentence::refers_to_tag(trimmed, is_whole) else { return undecided };
+        let is_about_tag = is_sentence
+            || starts_with_dots
+            || tag_sentence::starts_lowercase(content)
+            || close.is_none() && is_reference;
+        // For a block, the text after its element decides, or the end of the tag's line while it is unclosed.
         let after = close.map_or("", |(_, end)| content[end..].trim_matches([' ', '\t']));
-        let open = close.map_or(!content.contains('\n'), |_| after.is_empty());
-        if self.is_block && extent == PrefixExtent::Part && open {
+        let is_line_open = close.map_or(!content.contains('\n'), |_| after.is_empty());
+        if self.is_block && extent == PrefixExtent::Part && is_line_open {
             return TagEvidence::NeedsMore;
         }
         if self.is_block
@@ -80,7 +88,7 @@ impl TagCandidate {
             return TagEvidence::Structure;
         }
         match close {
-            Some((_, end)) => match continues_sentence(&content[end..], is_whole) {
+            Some((_, end)) => match continues_line(&content[end..], is_whole) {
                 Some(false) => TagEvidence::Structure,
                 Some(true) => TagEvidence::Text,
                 None => undecided,
@@ -89,28 +97,30 @@ impl TagCandidate {
         }
     }
 
-    /// Returns whether the element closes, holds more than data in other elements, and nothing follows the
-    /// structure.
+    /// Returns whether the element is closed, holds more than other elements, and belongs to a structure that
+    /// nothing follows.
     fn is_complete_reply(&self, content: &str) -> bool {
         let Some((at, _)) = find_close(content, self.name) else { return false };
         let element_text = content[..at].trim();
-        let data =
+        let holds_only_elements =
             element_text.starts_with('<') && element_text.ends_with('>') && !element_text.starts_with("<!--");
-        let Some((fence, _)) = self.fence else { return !data && ends_with_close(content) };
-        let mut place = 0;
+        if holds_only_elements {
+            return false;
+        }
+        let Some((fence, _)) = self.fence else { return ends_with_close(content) };
+        let mut line_start = 0;
         for line in content.split_inclusive('\n') {
             if fence.is_closed_by_line(line) {
-                return !data
-                    && ends_with_close(&content[..place])
-                    && content[place + line.len()..].trim().is_empty();
+                return ends_with_close(&content[..line_start])
+                    && content[line_start + line.len()..].trim().is_empty();
             }
-            place += line.len();
+            line_start += line.len();
         }
-        !data && ends_with_close(content)
+        ends_with_close(content)
     }
 }
 
-/// Longest tag, in bytes.
+/// Longest tag that is awaited, in bytes.
 const MAX_TAG_BYTES: usize = 1 << 10;
 
 /// Returns whether a text ends with a closing tag or a comment.
@@ -120,19 +130,23 @@ fn ends_with_close(text: &str) -> bool {
         || text.ends_with('>') && text.rfind('<').is_some_and(|at| text[at..].starts_with("</"))
 }
 
-/// Finds the first closing tag of this name: its start and end.
+/// Finds the first closing tag of this name, in any letter case: its start and end.
 fn find_close(text: &str, name: &str) -> Option<(usize, usize)> {
     text.match_indices("</").find_map(|(at, _)| {
-        let rest = text.get(at + 2..at + 2 + name.len()).filter(|found| found.eq_ignore_ascii_case(name));
-        let after_name = &text[at + 2 + rest?.len()..];
+        let name_start = at + "</".len();
+        let found_name = text.get(name_start..name_start + name.len())?;
+        if !found_name.eq_ignore_ascii_case(name) {
+            return None;
+        }
+        let after_name = &text[name_start + name.len()..];
         let end = after_name.find('>').filter(|&end| after_name[..end].trim().is_empty())?;
         Some((at, text.len() - after_name.len() + end + 1))
     })
 }
 
-/// Returns whether a sentence continues after an element; `None` if more text must arrive first.
-fn continues_sentence(text_after: &str, is_whole: bool) -> Option<bool> {
+/// Returns whether text follows an element on the same line; `None` if more text must arrive first.
+fn continues_line(text_after: &str, is_whole: bool) -> Option<bool> {
     let text = text_after.trim_start_matches([' ', '\t']);
-    let Some(next) = text.chars().next() else { return is_whole.then_some(false) };
-    Some(!matches!(next, '\n' | '\r' | '<'))
+    let Some(first) = text.chars().next() else { return is_whole.then_some(false) };
+    Some(!matches!(first, '\n' | '\r' | '<'))
 }

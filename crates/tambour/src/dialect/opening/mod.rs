@@ -7,16 +7,16 @@ mod tags;
 
 use self::objects::ObjectEvidence;
 
-/// Beginnings that identify a dialect (J-054, R-74, R-91).
+/// Beginnings of a reply that identify a dialect (J-054, R-74, R-91).
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Keys that its object must all have, in the usual order.
+    /// Keys that an object of the dialect must all have, in the usual order.
     pub keys: &'static [NeededKey],
-    /// Set if its objects may be items of a list.
+    /// Set if objects of the dialect may be items of a list.
     pub may_be_listed: bool,
     /// Key of an object that holds nothing but a list of such objects.
     pub wrapped_list: Option<WrappedList>,
-    /// Tags that identify it, and where.
+    /// Tags that identify the dialect, and their positions.
     pub tags: &'static [OpeningTag],
 }
 
@@ -27,7 +27,7 @@ pub struct NeededKey {
     pub names: &'static [&'static str],
     /// Accepted shapes of its value.
     pub values: &'static [ValueShape],
-    /// Test of a text value, if not every text is accepted.
+    /// Test of a text value; `None` accepts every text.
     pub text_test: Option<fn(&str) -> bool>,
 }
 
@@ -93,11 +93,11 @@ pub enum TagPosition {
     Alone,
     /// Like [`TagPosition::Alone`], but before all text.
     Before,
-    /// Like [`TagPosition::Before`], and its text streams. After text it is an example, unless the whole reply has
-    /// its shape.
+    /// Like [`TagPosition::Before`], but the text of the element is emitted as it arrives. After other text
+    /// it is an example, unless the whole reply has the shape of the structure.
     First,
-    /// Like [`TagPosition::First`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
-    /// closed and no other one follows.
+    /// Like [`TagPosition::First`], and also within `<thinking>`. In a sentence of the thinking, the tag ends
+    /// it only if its element is closed and no other such tag follows.
     EndsThinking,
     /// In `<thinking>`, which is then not reasoning but the beginning of the structure.
     InThinking,
@@ -108,12 +108,13 @@ impl Opening {
     pub const NONE: Opening = Opening { keys: &[], may_be_listed: false, wrapped_list: None, tags: &[] };
 }
 
-/// Share of the reply that has been received.
+/// Share of the reply that has been received. The window is the text after which a decision is due
+/// (`limits.detect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrefixExtent {
-    /// Less than the window; more text follows.
+    /// Less than the window; more text may follow.
     Part,
-    /// The whole window; more text may follow.
+    /// At least the window; more text may follow.
     Window,
     /// All text that will be examined.
     All,
@@ -122,17 +123,20 @@ pub(super) enum PrefixExtent {
 /// Decision from the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpeningVerdict {
+    /// The dialect of this name.
     Dialect(&'static str),
+    /// Plain text.
     Plain,
+    /// More text decides.
     Unknown,
 }
 
-/// Examines the beginning of a reply. Beyond the window, only an object that may belong to a dialect leaves
-/// it unknown.
+/// Examines the beginning of a reply. Beyond the window, the dialect stays unknown only while an object may
+/// belong to one, or the role of a tag depends on more text.
 pub(super) fn examine(reply_start: &str, extent: PrefixExtent) -> Examination {
     let text = reply_start.trim_start_matches('\u{FEFF}').trim_start();
-    let objects = objects::object_evidence(text, extent);
-    if let ObjectEvidence::Dialect(name) = objects {
+    let object_evidence = objects::object_evidence(text, extent);
+    if let ObjectEvidence::Dialect(name) = object_evidence {
         return Examination {
             verdict: OpeningVerdict::Dialect(name),
             next_char_decides: false,
@@ -140,8 +144,8 @@ pub(super) fn examine(reply_start: &str, extent: PrefixExtent) -> Examination {
         };
     }
     let examination = tags::examine_tags(text, extent);
-    let must_wait =
-        (objects == ObjectEvidence::Possible || examination.needs_more) && extent != PrefixExtent::All;
+    let is_undecided = object_evidence == ObjectEvidence::Possible || examination.needs_more;
+    let must_wait = is_undecided && extent != PrefixExtent::All;
     match examination.verdict {
         OpeningVerdict::Plain if must_wait => Examination { verdict: OpeningVerdict::Unknown, ..examination },
         OpeningVerdict::Unknown if extent != PrefixExtent::Part && !must_wait => {
@@ -155,10 +159,10 @@ pub(super) fn examine(reply_start: &str, extent: PrefixExtent) -> Examination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Examination {
     pub(super) verdict: OpeningVerdict,
-    /// Set if the next non-blank character adds evidence: reasoning has closed, or a tag has opened that may
-    /// decide.
+    /// Set if the next non-blank character adds evidence: the text ends after closed reasoning, or after a
+    /// tag whose role is not known.
     pub(super) next_char_decides: bool,
-    /// Set if the role of a tag is known only beyond the window.
+    /// Set if the role of a tag depends on more text.
     pub(super) needs_more: bool,
 }
 

@@ -1,5 +1,6 @@
-//! JSON objects at the beginning of a reply, and the dialect that their keys identify: alone, or in a list under
-//! the only key of an object that is the whole reply, as services write lists that must be objects.
+//! JSON objects at the beginning of a reply, and the dialect that their keys identify: alone, or in a
+//! list under the only key of an object that is the whole reply, as services write lists that must be
+//! objects.
 
 use std::sync::LazyLock;
 
@@ -10,13 +11,13 @@ use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
 use crate::repair::json::{self, JsonEvent, JsonSink, ValueOrigin};
 
-/// Keys of all dialects.
+/// Keys by which dialects are recognized.
 static DIALECT_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let needed = DIALECTS.iter().flat_map(|entry| entry.opening.keys);
     needed.flat_map(|key| key.names).copied().collect()
 });
 
-/// Keys of a dialect that an object needs to be recognised when it extends beyond the window.
+/// Least number of a dialect's keys by which an object that extends beyond the window is recognized.
 const MIN_KEYS: usize = 2;
 
 /// Bracket depth of the keys of an object in a list under a key.
@@ -28,13 +29,15 @@ const MAX_NAME_BYTES: usize = 64;
 /// Evidence from the objects at the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectEvidence {
+    /// No object can be of a dialect.
     Absent,
-    /// An object has begun whose later keys may decide.
+    /// An object has begun whose later keys, or the text after it, may decide.
     Possible,
+    /// An object is of the dialect of this name.
     Dialect(&'static str),
 }
 
-/// Finds the dialect whose object begins in the text and stands alone on its lines or in its fence.
+/// Finds the dialect whose object begins in the text, alone on its lines or in its fence.
 pub(super) fn object_evidence(text: &str, extent: PrefixExtent) -> ObjectEvidence {
     let mut evidence = ObjectEvidence::Absent;
     for found in find_objects(text, extent) {
@@ -47,6 +50,7 @@ pub(super) fn object_evidence(text: &str, extent: PrefixExtent) -> ObjectEvidenc
     evidence
 }
 
+/// Returns the strength of evidence, as a number for comparisons.
 fn evidence_rank(evidence: &ObjectEvidence) -> u8 {
     match evidence {
         ObjectEvidence::Absent => 0,
@@ -61,9 +65,10 @@ pub(super) struct FoundObject {
     pub(super) keys: Vec<ObjectKey>,
     /// Set if only a fence precedes the object in the reply.
     pub(super) is_first: bool,
-    /// The list under its first key.
+    /// The list under the first key of the object.
     items: Option<WrappedItems>,
-    /// Set if only white space precedes the object on its line, or a fence surrounds it.
+    /// Set if only white space precedes the object on its line, or a JSON fence surrounds it, and it is not
+    /// in a document.
     is_alone: bool,
     /// Set if a fence surrounds the object.
     is_fenced: bool,
@@ -73,11 +78,13 @@ pub(super) struct FoundObject {
     pub(super) end: Option<usize>,
 }
 
+/// A key of a JSON object.
 #[derive(Debug)]
 pub(super) struct ObjectKey {
     pub(super) name: String,
+    /// Shape of the value, once it has begun.
     pub(super) value: Option<ValueShape>,
-    /// A text value that may be a name, once it is complete.
+    /// The value, once complete, if it is a text; only the beginning of a text too long for a name.
     pub(super) text: Option<String>,
 }
 
@@ -91,36 +98,37 @@ impl FoundObject {
         if let Some(evidence) = wrapped_evidence(self, entry, text, extent) {
             return evidence;
         }
-        let key = |needed_key: &NeededKey| self.keys.iter().find(|key| needed_key.matches_name(key));
+        let find_key = |needed_key: &NeededKey| self.keys.iter().find(|key| needed_key.matches_name(key));
         let is_compatible =
-            keys.iter().all(|needed_key| key(needed_key).is_none_or(|key| needed_key.accepts(key)));
-        let has_all =
-            keys.iter().all(|needed_key| key(needed_key).is_some_and(|key| needed_key.is_satisfied_by(key)));
-        let known_count = keys.iter().filter(|needed_key| key(needed_key).is_some()).count();
-        let has_foreign = self.keys.len() > known_count;
+            keys.iter().all(|needed_key| find_key(needed_key).is_none_or(|key| needed_key.accepts(key)));
+        let has_all = keys
+            .iter()
+            .all(|needed_key| find_key(needed_key).is_some_and(|key| needed_key.is_satisfied_by(key)));
+        let known_count = keys.iter().filter(|needed_key| find_key(needed_key).is_some()).count();
+        let has_foreign_keys = self.keys.len() > known_count;
         if !is_compatible {
             return ObjectEvidence::Absent;
         }
         let Some(end) = self.end else {
             // Keys in the usual order decide at once.
-            let first = self
+            let ordered_count = self
                 .keys
                 .iter()
                 .zip(keys)
                 .take_while(|(key, needed_key)| needed_key.matches_name(key))
                 .count();
-            let is_in_order = first >= MIN_KEYS && first == self.keys.len();
+            let is_in_order = ordered_count >= MIN_KEYS && ordered_count == self.keys.len();
             let evidence = match extent {
-                PrefixExtent::Part if has_all || !has_foreign => ObjectEvidence::Possible,
+                PrefixExtent::Part if has_all || !has_foreign_keys => ObjectEvidence::Possible,
                 PrefixExtent::Window | PrefixExtent::All if has_all || is_in_order => {
                     ObjectEvidence::Dialect(entry.name)
                 }
-                PrefixExtent::All if known_count >= MIN_KEYS && !has_foreign => {
+                PrefixExtent::All if known_count >= MIN_KEYS && !has_foreign_keys => {
                     ObjectEvidence::Dialect(entry.name)
                 }
                 // Other objects may have such keys too: the next keys decide.
                 PrefixExtent::Window
-                    if !has_foreign && (known_count >= MIN_KEYS || key(&keys[0]).is_some()) =>
+                    if !has_foreign_keys && (known_count >= MIN_KEYS || find_key(&keys[0]).is_some()) =>
                 {
                     ObjectEvidence::Possible
                 }
@@ -137,9 +145,10 @@ impl FoundObject {
         let after = text[end..].trim_start_matches([' ', '\t', '\r']);
         match after.chars().next() {
             _ if !has_all => ObjectEvidence::Absent,
-            // It may be an example in the text before it: the text after the fence decides.
+            // The object may be an example for the text before it: the text after the fence decides.
             _ if self.is_fenced && !self.is_first && extent != PrefixExtent::All => ObjectEvidence::Possible,
             _ if self.is_fenced && !self.is_first && !is_fence_last(&text[end..]) => ObjectEvidence::Absent,
+            // A comma may join the object to a sentence or to another object.
             Some(',') if extent == PrefixExtent::Part && after[1..].trim().is_empty() => {
                 ObjectEvidence::Possible
             }
@@ -154,7 +163,8 @@ impl FoundObject {
     }
 }
 
-/// Returns whether nothing follows the fence that is open at the beginning of a text.
+/// Returns whether nothing follows a fence that is open at the beginning of the text: it is not closed, or
+/// only blank lines follow.
 fn is_fence_last(text: &str) -> bool {
     let mut lines = text.split('\n');
     let is_closed =
@@ -187,18 +197,20 @@ impl NeededKey {
     }
 }
 
+/// Returns the objects of a text, outside of reasoning if there are any.
 fn find_objects(text: &str, extent: PrefixExtent) -> Vec<FoundObject> {
-    let (found, thinking) = read_objects(text, extent, false);
+    let reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
+    let (objects, ends_in_reasoning) = read_objects(text, extent, reader);
     // The object may be in reasoning that is never closed.
-    if thinking && extent != PrefixExtent::Part && !found.iter().any(|found| found.is_alone) {
-        return read_objects(text, extent, true).0;
+    if ends_in_reasoning && extent != PrefixExtent::Part && !objects.iter().any(|object| object.is_alone) {
+        let reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
+        return read_objects(text, extent, reader.without_thoughts()).0;
     }
-    found
+    objects
 }
 
-/// Reads the objects of a text, and returns whether it ends in reasoning; with `is_unmarked`, reasoning marks
-/// are text.
-fn read_objects(text: &str, extent: PrefixExtent, is_unmarked: bool) -> (Vec<FoundObject>, bool) {
+/// Reads the objects of a text, and returns whether it ends in reasoning.
+fn read_objects(text: &str, extent: PrefixExtent, mut reader: json::JsonReader) -> (Vec<FoundObject>, bool) {
     let mut objects = ObjectCollector {
         text,
         found: Vec::new(),
@@ -208,10 +220,6 @@ fn read_objects(text: &str, extent: PrefixExtent, is_unmarked: bool) -> (Vec<Fou
         key_depth: 1,
         name_text: None,
     };
-    let mut reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
-    if is_unmarked {
-        reader = reader.without_thoughts();
-    }
     reader.push(text, &mut objects);
     if extent != PrefixExtent::Part {
         reader.finish(&mut objects);
@@ -219,16 +227,19 @@ fn read_objects(text: &str, extent: PrefixExtent, is_unmarked: bool) -> (Vec<Fou
     (objects.found, objects.is_thinking)
 }
 
+/// Collects objects from the events of a JSON reader.
 struct ObjectCollector<'a> {
     text: &'a str,
     found: Vec<FoundObject>,
+    /// Set while the reader is in reasoning.
     is_thinking: bool,
     /// Offset after the last mark that ended reasoning.
     thought_end: usize,
-    /// Open brackets, and the number of them around the keys of the object.
+    /// Number of open brackets.
     depth: usize,
+    /// Depth of the object's own keys: 1, or 2 if it is an item of a list.
     key_depth: usize,
-    /// Current text that may be a name.
+    /// Current text value, up to [`MAX_NAME_BYTES`].
     name_text: Option<String>,
 }
 
@@ -338,7 +349,7 @@ impl ObjectCollector<'_> {
         }
     }
 
-    /// Records the shape of a value for the current key, if the value is its own.
+    /// Records the shape of a value: for the key it belongs to, and for the list it is an item of.
     fn record_value(&mut self, shape: ValueShape) {
         if let Some(key) = self.current_key() {
             key.value.get_or_insert(shape);
@@ -348,7 +359,7 @@ impl ObjectCollector<'_> {
         }
     }
 
-    /// Returns the current key if a value here belongs to it.
+    /// Returns the key that a value at the current depth belongs to.
     fn current_key(&mut self) -> Option<&mut ObjectKey> {
         if self.depth == self.key_depth {
             return self.found.last_mut().and_then(|found| found.keys.last_mut());
@@ -362,7 +373,7 @@ impl ObjectCollector<'_> {
         self.found.last_mut().and_then(|found| found.items.as_mut()).filter(|items| items.is_open)
     }
 
-    /// Changes that list, if the current value is an item of it.
+    /// Changes the list under the first key of the object, if the current value is an item of it.
     fn update_items(&mut self, change: impl FnOnce(&mut WrappedItems)) {
         if self.depth + 1 == ITEM_KEY_DEPTH
             && self.key_depth == 1
@@ -383,35 +394,35 @@ fn is_json_fence(before: &str) -> bool {
     })
 }
 
-/// The current list, or the finished one.
+/// The list under the first key of an object.
 #[derive(Debug, Default)]
 struct WrappedItems {
     /// Keys of each object in the list.
     keys: Vec<Vec<ObjectKey>>,
     /// Set while the list is open.
     is_open: bool,
-    /// Set while its last object is open.
+    /// Set while the last object in it is open.
     is_item_open: bool,
     /// Set if the list holds anything but objects.
     has_other_values: bool,
 }
 
 impl WrappedItems {
-    /// Starts a list.
+    /// Creates an open, empty list.
     fn begin() -> WrappedItems {
         WrappedItems { is_open: true, ..WrappedItems::default() }
     }
 
-    /// Returns the names of the complete objects, if all have one.
+    /// Returns the name of each complete object, the value of `needed_key`; `None` if one has no name.
     fn names(&self, needed_key: &NeededKey) -> Option<Vec<&str>> {
         let complete_count = self.keys.len() - usize::from(self.is_item_open);
-        let name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
-        self.keys[..complete_count].iter().map(|keys| keys[name(keys)?].text.as_deref()).collect()
+        let find_name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
+        self.keys[..complete_count].iter().map(|keys| keys[find_name(keys)?].text.as_deref()).collect()
     }
 }
 
-/// Returns the evidence of an object for a dialect whose objects may be listed under this key; `None` if it
-/// has no such key.
+/// Returns the evidence of an object that wraps a list of a dialect's objects; `None` if it is no wrapper for
+/// this dialect.
 fn wrapped_evidence(
     found: &FoundObject,
     entry: &DialectEntry,
@@ -435,7 +446,7 @@ fn wrapped_evidence(
         return Some(ObjectEvidence::Absent);
     };
     Some(match found.end {
-        // An incomplete object is no evidence.
+        // An incomplete wrapper is no evidence.
         None if extent == PrefixExtent::All => ObjectEvidence::Absent,
         None => ObjectEvidence::Possible,
         Some(end) if !reply_test(&item_names) || !is_reply_end(&text[end..]) => ObjectEvidence::Absent,

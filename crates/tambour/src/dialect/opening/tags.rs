@@ -9,27 +9,28 @@ use crate::lex::markup::{MarkupLexer, MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::lex::tag_sentence;
 
-/// Decides from the tags of a text.
+/// Decides the dialect from the tags and reasoning marks of a text.
 pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
-    let mut tags = TagScan { text, is_whole_reply: extent == PrefixExtent::All, ..TagScan::default() };
-    lexer.push(text, &mut |token, at| tags.push_token(token, at.resolve().offset));
+    let mut scan = TagScan { text, is_whole_reply: extent == PrefixExtent::All, ..TagScan::default() };
+    lexer.push(text, &mut |token, at| scan.push_token(token, at.resolve().offset));
     if extent != PrefixExtent::Part {
-        lexer.finish(&mut |token, at| tags.push_token(token, at.resolve().offset));
+        lexer.finish(&mut |token, at| scan.push_token(token, at.resolve().offset));
     }
-    let mut needs_more = tags.needs_more;
-    // Between prose it is a template in a text about it: the text after its end decides.
-    let is_below_prose = tags.thinking_lead >= ThinkingLead::Prose;
-    let is_quoted = is_below_prose && tags.answer == AnswerEnd::BeforeProse;
+    let mut needs_more = scan.needs_more;
+    // A `<thinking>` structure with prose before and after it is an example in a text about the format. With
+    // prose before it, only the text after its end decides.
+    let is_below_prose = scan.thinking_lead >= ThinkingLead::Prose;
+    let is_quoted = is_below_prose && scan.answer == AnswerEnd::BeforeProse;
     let is_doubtful = is_below_prose && extent != PrefixExtent::All;
-    if tags.verdict.is_none() {
-        for candidate in &tags.candidates {
+    if scan.verdict.is_none() {
+        for candidate in &scan.candidates {
             let is_thinking = thinking_dialect() == Some(candidate.dialect);
             match candidate.evidence(text, extent) {
                 TagEvidence::Structure if is_thinking && is_quoted => {}
                 TagEvidence::Structure if is_thinking && is_doubtful => needs_more = true,
                 TagEvidence::Structure => {
-                    tags.verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
+                    scan.verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
                     break;
                 }
                 TagEvidence::NeedsMore => needs_more = true,
@@ -38,26 +39,29 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
         }
     }
     needs_more |= is_doubtful && extent == PrefixExtent::Window;
-    if extent != PrefixExtent::Part && tags.verdict.is_none() && !needs_more && !is_quoted {
-        let has_answer = tags.open_reasoning.is_some() && tags.inline_final == InlineFinal::Closed;
-        if tags.thinking_lead < ThinkingLead::FenceBelowProse
-            && tags.has_thinking_text
-            && tags.reasoning == ReasoningStage::Absent
+    if extent != PrefixExtent::Part && scan.verdict.is_none() && !needs_more && !is_quoted {
+        // The thinking is not closed, but a `<final>` within it is (R-06).
+        let has_answer = scan.open_reasoning.is_some() && scan.inline_final == InlineFinal::Closed;
+        if scan.thinking_lead < ThinkingLead::FenceBelowProse
+            && scan.has_thinking_text
+            && scan.reasoning == ReasoningStage::Absent
             || has_answer
         {
-            tags.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
+            scan.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
         }
     }
-    if tags.verdict.is_none() && !needs_more && tags.is_plain {
-        tags.verdict = Some(OpeningVerdict::Plain);
+    if scan.verdict.is_none() && !needs_more && scan.is_plain {
+        scan.verdict = Some(OpeningVerdict::Plain);
     }
-    let verdict = tags.verdict.unwrap_or(OpeningVerdict::Unknown);
-    let is_close_last = matches!(tags.reasoning, ReasoningStage::ClosedLast | ReasoningStage::ClosedInline);
-    Examination { verdict, next_char_decides: is_close_last || needs_more, needs_more }
+    let verdict = scan.verdict.unwrap_or(OpeningVerdict::Unknown);
+    let is_reasoning_closed_last =
+        matches!(scan.reasoning, ReasoningStage::ClosedLast | ReasoningStage::ClosedInline);
+    Examination { verdict, next_char_decides: is_reasoning_closed_last || needs_more, needs_more }
 }
 
-/// Finds the dialect that a tag identifies, and the position it needs. Names are all lower case or, from
-/// models that shout, all upper case: `<Final>` is a component (R-91).
+/// Finds the dialect that a tag of this name may identify, and the entry of the tag in its table. Names are
+/// all lower case or, as some models write them, all upper case; in mixed case, `<Final>` is a component of
+/// another vocabulary (R-91).
 fn find_opening_tag(name: &str) -> Option<(&'static str, &'static OpeningTag)> {
     let has_uppercase = name.chars().any(char::is_uppercase);
     if has_uppercase && name.chars().any(char::is_lowercase) {
@@ -80,10 +84,10 @@ fn thinking_dialect() -> Option<&'static str> {
 /// Elements that need no closing tag.
 const VOID_ELEMENTS: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
 
-/// Most tags that are kept as candidates; a structure shows in one of the first.
+/// Most tags kept as candidates; one of the first begins the structure, if there is one.
 const MAX_CANDIDATES: usize = 64;
 
-/// Columns of indentation that make a line code.
+/// Columns of indentation that make a line code in Markdown; a tab counts as all of them.
 const CODE_INDENT: usize = 4;
 
 /// Beginnings of an XML document, in lower case.
@@ -95,24 +99,27 @@ struct TagScan<'a> {
     /// The text under examination, and whether it is all of the reply.
     text: &'a str,
     is_whole_reply: bool,
+    /// Verdict, once the tags have been evaluated.
     verdict: Option<OpeningVerdict>,
     /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
     is_plain: bool,
     /// The first bytes of the text so far, at most [`HEAD_BYTES`].
     head: String,
-    /// Tags that may decide the dialect, and whether one of them needs more text.
+    /// Tags that may decide the dialect.
     candidates: Vec<TagCandidate>,
+    /// Set if more text must show whether a tag is a word of a sentence.
     needs_more: bool,
     /// Set once prose was read: text that is neither reasoning, nor a role word, nor a fence line.
     has_prose: bool,
     /// Open reasoning.
     open_reasoning: Option<OpenReasoning>,
     reasoning: ReasoningStage,
+    /// The first `<thinking>` that may begin a structure.
     thinking: ThinkingTag,
     thinking_lead: ThinkingLead,
-    /// Set if only reasoning precedes the `<thinking>`.
+    /// Set if only reasoning precedes that `<thinking>`.
     is_thinking_leading: bool,
-    /// Set once text was read after the `<thinking>`.
+    /// Set once text was read after that `<thinking>`.
     has_thinking_text: bool,
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
@@ -122,7 +129,7 @@ struct TagScan<'a> {
     position: LinePosition,
     /// The open fence.
     fence: Option<OpenFence>,
-    /// Open elements of another vocabulary (R-91).
+    /// Names of open elements of other vocabularies (R-91).
     foreign_elements: Vec<String>,
 }
 
@@ -143,7 +150,7 @@ enum ReasoningStage {
     ClosedInline,
 }
 
-/// `<thinking>` that stands alone on its line and may begin a structure.
+/// State of a `<thinking>` at the start of a line, which may begin a structure.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ThinkingTag {
     #[default]
@@ -152,7 +159,7 @@ enum ThinkingTag {
     Closed,
 }
 
-/// Text before `<thinking>`.
+/// Text before a `<thinking>`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ThinkingLead {
     #[default]
@@ -162,7 +169,8 @@ enum ThinkingLead {
     FenceBelowProse,
 }
 
-/// `<final>` in a sentence of thinking: it is the answer if no other one follows (R-06).
+/// State of the first `<final>` after a `<thinking>`. Once closed, it is the answer even if the thinking is
+/// never closed (R-06).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum InlineFinal {
     #[default]
@@ -171,12 +179,13 @@ enum InlineFinal {
     Closed,
 }
 
-/// End of an answer.
+/// State of the end of an answer.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AnswerEnd {
-    /// None was read, or an element has begun after it.
+    /// None was read, or an element of a dialect has begun after it.
     #[default]
     Absent,
+    /// The closing tag of an answer was read.
     Read,
     /// Prose was read after it.
     BeforeProse,
@@ -198,12 +207,14 @@ enum LinePosition {
 #[derive(Clone, Copy)]
 struct OpenFence {
     fence: Fence,
-    /// Set if a structure may be in the fence, and if the fence is also used for another vocabulary.
+    /// Set if a structure may be in the fence.
     allows_structure: bool,
+    /// Set if the language of the fence has the same tags with another meaning.
     is_foreign: bool,
 }
 
 impl TagScan<'_> {
+    /// Reads the token at this offset.
     fn push_token(&mut self, token: MarkupToken<'_>, at: usize) {
         if self.verdict.is_none() {
             let raw = token.raw();
@@ -251,35 +262,37 @@ impl TagScan<'_> {
     /// Returns whether a tag at this offset is in indented code after prose, or in an XML document.
     fn is_code(&self, at: usize) -> bool {
         let before = &self.text[..at];
-        let line = before.rfind('\n').map_or(0, |line| line + 1);
-        let indent =
-            before[line..].bytes().map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum::<usize>();
-        let is_after_blank_line = before[..line].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line;
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let indentation = before[line_start..].bytes();
+        let indent = indentation.map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum::<usize>();
+        // A blank line leaves more than the one line break before the line.
+        let is_after_blank_line =
+            before[..line_start].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line_start;
         let head = self.text[..before.floor_char_boundary(HEAD_BYTES)].to_ascii_lowercase();
         self.has_prose && indent >= CODE_INDENT && is_after_blank_line
             || XML_STARTS.iter().any(|start| head.contains(start))
     }
 
-    /// Handles a tag that ends at offset `behind`.
+    /// Handles a tag that ends before the offset `end`.
     fn handle_tag(&mut self, tag: &MarkupTag<'_>, end: usize) {
         let name = tag.name.to_ascii_lowercase();
-        let opening = tag.kind == TagKind::Open;
+        let is_opening = tag.kind == TagKind::Open;
         let is_in_draft = self.open_reasoning.is_some_and(|open| !open.mark().is_thinking());
         let has_thinking_tag = self.thinking != ThinkingTag::Absent;
-        let opening_tag = find_opening_tag(tag.name);
-        if let Some((_, begin_tag)) = opening_tag {
-            if opening {
+        let dialect_tag = find_opening_tag(tag.name);
+        if let Some((_, opening_tag)) = dialect_tag {
+            if is_opening {
                 self.answer = AnswerEnd::Absent;
-            } else if begin_tag.position == TagPosition::EndsThinking && self.answer == AnswerEnd::Absent {
+            } else if opening_tag.position == TagPosition::EndsThinking && self.answer == AnswerEnd::Absent {
                 self.answer = AnswerEnd::Read;
             }
         }
-        if let Some((dialect, begin_tag)) = opening_tag
-            && opening
-            && tag.attributes().all(|attribute| begin_tag.attributes.contains(&attribute.name))
+        if let Some((dialect, opening_tag)) = dialect_tag
+            && is_opening
+            && tag.attributes().all(|attribute| opening_tag.attributes.contains(&attribute.name))
             && self.may_begin_structure()
         {
-            let is_evidence = match begin_tag.position {
+            let is_evidence = match opening_tag.position {
                 TagPosition::InThinking => has_thinking_tag || self.is_nested_thinking,
                 TagPosition::Alone | TagPosition::Before | TagPosition::First => {
                     self.open_reasoning.is_none() && self.is_line_start()
@@ -292,37 +305,37 @@ impl TagScan<'_> {
             {
                 self.candidates.push(TagCandidate {
                     dialect,
-                    name: begin_tag.name,
+                    name: opening_tag.name,
                     end,
                     is_leading: matches!(
-                        begin_tag.position,
+                        opening_tag.position,
                         TagPosition::Before | TagPosition::First | TagPosition::EndsThinking
                     ),
-                    is_block: matches!(begin_tag.position, TagPosition::Alone | TagPosition::Before),
+                    is_block: matches!(opening_tag.position, TagPosition::Alone | TagPosition::Before),
                     has_prose_before: self.has_prose,
-                    follows_structure: begin_tag.position == TagPosition::InThinking
+                    follows_structure: opening_tag.position == TagPosition::InThinking
                         || self.thinking == ThinkingTag::Closed
                         || has_thinking_tag && !self.has_prose,
                     fence: self.fence.map(|open_fence| (open_fence.fence, open_fence.is_foreign)),
                 });
             }
         }
-        if has_thinking_tag && !opening && name == "thinking" {
+        if has_thinking_tag && !is_opening && name == "thinking" {
             self.thinking = ThinkingTag::Closed;
         }
         let is_bare = tag.attributes().next().is_none();
-        match (name.as_str(), opening) {
-            _ if opening_tag
-                .is_some_and(|(_, begin_tag)| begin_tag.position == TagPosition::EndsThinking)
+        match (name.as_str(), is_opening) {
+            _ if dialect_tag
+                .is_some_and(|(_, opening_tag)| opening_tag.position == TagPosition::EndsThinking)
                 && !is_in_draft =>
             {
                 self.inline_final = match self.inline_final {
-                    InlineFinal::Absent if opening && has_thinking_tag => InlineFinal::Open,
-                    InlineFinal::Open if !opening => InlineFinal::Closed,
+                    InlineFinal::Absent if is_opening && has_thinking_tag => InlineFinal::Open,
+                    InlineFinal::Open if !is_opening => InlineFinal::Closed,
                     inline_final => inline_final,
                 };
             }
-            _ if opening && self.is_word(&name, end) => {}
+            _ if is_opening && self.detect_word(&name, end) => {}
             ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start() && is_bare => {
                 if self.has_prose && self.is_code(end - tag.raw.len()) {
                     return;
@@ -330,17 +343,17 @@ impl TagScan<'_> {
                 self.record_thinking();
                 self.is_thinking_leading |= self.reasoning != ReasoningStage::Absent;
             }
-            // It ends an unclosed draft, if a phase follows (T-016).
+            // This `<thinking>` ends an unclosed draft, if a phase follows (T-016).
             ("thinking", true) if is_in_draft && self.is_line_start() && is_bare => {
                 self.record_thinking();
                 self.is_thinking_leading = true;
                 self.handle_mark(marks::THINKING_MARK);
             }
             _ => {
-                self.is_nested_thinking = name == "thinking" && opening && is_in_draft;
-                match marks::parse_tag_mark(tag.name, !opening) {
+                self.is_nested_thinking = name == "thinking" && is_opening && is_in_draft;
+                match marks::parse_tag_mark(tag.name, !is_opening) {
                     Some(mark) => self.handle_mark(mark),
-                    None => self.handle_other_tag(name, opening),
+                    None => self.handle_other_tag(name, is_opening),
                 }
             }
         }
@@ -359,9 +372,10 @@ impl TagScan<'_> {
         self.thinking_lead = self.thinking_lead.max(lead);
     }
 
-    /// Returns whether a tag that opens reasoning is a word of a sentence, or of a text about it that
-    /// continues on the next line.
-    fn is_word(&mut self, name: &str, text_start: usize) -> bool {
+    /// Detects a tag of this name that would open reasoning but is a word of a sentence, or of a text about
+    /// the tag that continues on the next line. Records that the line has text then, or that more text must
+    /// decide. `text_start` is the offset after the tag.
+    fn detect_word(&mut self, name: &str, text_start: usize) -> bool {
         if self.open_reasoning.is_some() || marks::parse_tag_mark(name, false).is_none() {
             return false;
         }
@@ -369,16 +383,16 @@ impl TagScan<'_> {
         let is_sentence = tag_sentence::continues_sentence(text, self.is_whole_reply);
         self.needs_more |= is_sentence.is_none() && !self.is_whole_reply;
         let is_below_prose = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
-        let word = is_sentence == Some(true) || is_below_prose;
-        if word {
+        let is_word = is_sentence == Some(true) || is_below_prose;
+        if is_word {
             self.position = LinePosition::Text;
         }
-        word
+        is_word
     }
 
-    /// Handles a tag of no known vocabulary.
-    fn handle_other_tag(&mut self, name: String, opening: bool) {
-        if !opening {
+    /// Handles a tag that is neither of a dialect nor of reasoning.
+    fn handle_other_tag(&mut self, name: String, is_opening: bool) {
+        if !is_opening {
             if let Some(at) = self.foreign_elements.iter().rposition(|open| *open == name) {
                 self.foreign_elements.truncate(at);
             }
@@ -410,6 +424,7 @@ impl TagScan<'_> {
         }
     }
 
+    /// Handles text that is not blank.
     fn handle_text(&mut self, text: &str) {
         let is_in_reasoning = self.open_reasoning.is_some()
             || self.is_thinking_leading && self.reasoning == ReasoningStage::Unclosed;
@@ -453,10 +468,11 @@ impl TagScan<'_> {
 
     /// Tracks fences that open and close in a text, and whether it contains prose.
     fn track_fences(&mut self, text: &str, is_in_reasoning: bool) {
-        let start = usize::from(!self.is_line_start());
-        for (at, line) in text.split('\n').enumerate() {
+        // A text that continues a line opens and closes no fence on that line.
+        let first_whole_line = usize::from(!self.is_line_start());
+        for (index, line) in text.split('\n').enumerate() {
             let line = line.trim();
-            if at >= start {
+            if index >= first_whole_line {
                 match self.fence {
                     Some(OpenFence { fence, .. }) if fence.is_closed_by_line(line) => {
                         self.fence = None;
@@ -478,9 +494,9 @@ impl TagScan<'_> {
                     }
                 }
             }
-            let prose = !line.is_empty() && !plain::is_role_word(line);
-            self.has_prose |= !is_in_reasoning && prose;
-            if prose && self.answer == AnswerEnd::Read {
+            let is_prose = !line.is_empty() && !plain::is_role_word(line);
+            self.has_prose |= !is_in_reasoning && is_prose;
+            if is_prose && self.answer == AnswerEnd::Read {
                 self.answer = AnswerEnd::BeforeProse;
             }
         }
@@ -491,7 +507,8 @@ impl TagScan<'_> {
 const STRUCTURE_LANGUAGES: &[&str] =
     &["", "xml", "html", "text", "txt", "plaintext", "markdown", "md", "thinkingml", "filament"];
 
-/// Those of them for vocabularies with the same tags: a structure alone in such a fence is an example.
+/// Languages among [`STRUCTURE_LANGUAGES`] that have the same tags with another meaning: a structure in such
+/// a fence is an example.
 const FOREIGN_LANGUAGES: &[&str] = &["html"];
 
 /// Returns whether text after the reasoning may begin a fence or JSON.

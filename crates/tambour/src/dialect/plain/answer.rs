@@ -1,9 +1,9 @@
-//! Emission of the answer: code stays text, and reasoning marks elsewhere are removed.
+//! Writer of the answer: marks in code stay text, and reasoning marks elsewhere are removed.
 //!
-//! A mark after an open backtick is held until the span ends, together with the text after it. If it turns
-//! out not to be code, the text is read again from the mark on: text after reasoning is Markdown of the
-//! answer as if the reasoning were not there. Neighbours of removed text form no new markup, so that the
-//! answer, written and read again, stays the same.
+//! A mark after an open backtick is held until the code span ends, together with the text after it. If the
+//! mark turns out not to be in code, it is removed, and the text after it is read again as if the mark had
+//! not been there. The texts before and after removed text form no new markup, so that the answer, written
+//! and read again, stays the same.
 
 mod marker_prefix;
 
@@ -26,20 +26,25 @@ use marker_prefix::MarkerPrefix;
 
 /// Emits the answer.
 pub(super) struct AnswerWriter {
+    /// Code structure of the text so far.
     code: CodeTracker,
     comment: CommentTracker,
     late_watch: LateStructureWatch,
     /// Beginning of the answer, as long as it may be the failure marker.
     marker_prefix: Option<MarkerPrefix>,
-    /// Unfinished markup right before the current place, and its start.
+    /// Held unfinished markup right before the current place.
     unfinished_text: String,
+    /// Place of the unfinished markup.
     unfinished_at: Place,
+    /// A mark that is held because it may be in code.
     held_mark: Option<HeldMark>,
     /// Set if marks after an open backtick are known not to be code.
     ignores_backticks: bool,
-    /// Last emitted byte, and whether something was removed after it.
+    /// Last emitted byte.
     last_byte: u8,
-    has_cut: bool,
+    /// Set if something was removed or skipped after the last emitted byte.
+    follows_removal: bool,
+    /// Set once non-blank text was emitted.
     has_text: bool,
     /// Set if only white space precedes the current place on its line.
     is_line_start: bool,
@@ -51,8 +56,9 @@ pub(super) struct AnswerWriter {
     is_call_form: bool,
     /// HTML elements that quote.
     quoting: QuotingElements,
-    /// Longest unfinished markup, and longest line with a mark in an open code span, in bytes.
+    /// Most bytes of unfinished markup.
     tag_limit: usize,
+    /// Most bytes held of a line from a mark in an open code span on.
     line_limit: usize,
 }
 
@@ -61,9 +67,9 @@ pub(super) struct RemovedMark {
     pub(super) candidate: MarkCandidate,
     pub(super) raw: String,
     pub(super) start: Place,
-    /// Text after it, to be read again.
+    /// Held text after the mark, which must be read again.
     pub(super) text_after: String,
-    /// Set if marks after open backticks in that text are not code.
+    /// Set if marks after open backticks in that text are known not to be code.
     pub(super) ignores_backticks: bool,
 }
 
@@ -79,7 +85,7 @@ impl AnswerWriter {
             held_mark: None,
             ignores_backticks: false,
             last_byte: b'\n',
-            has_cut: false,
+            follows_removal: false,
             has_text: false,
             is_line_start: true,
             prose: None,
@@ -96,7 +102,7 @@ impl AnswerWriter {
         self.has_text
     }
 
-    /// Returns whether a blank on the same line directly precedes the current place.
+    /// Returns whether a blank directly precedes the current place, with text before it.
     pub(super) fn follows_blank(&self) -> bool {
         self.last_byte == b' '
             && self.has_text
@@ -106,11 +112,10 @@ impl AnswerWriter {
 
     /// Returns whether the current place begins a line of the answer, or directly follows removed text.
     pub(super) fn is_line_start(&self) -> bool {
-        let has_blank_end = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
+        let has_blank_last_line = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
         let prefix = self.marker_prefix.as_ref().map_or("", MarkerPrefix::text);
-        let is_blank_line =
-            self.is_line_start && has_blank_end(prefix) || prefix.contains('\n') && has_blank_end(prefix);
-        self.held_mark.is_none() && self.unfinished_text.is_empty() && (is_blank_line || self.has_cut)
+        let is_blank_line = (self.is_line_start || prefix.contains('\n')) && has_blank_last_line(prefix);
+        self.held_mark.is_none() && self.unfinished_text.is_empty() && (is_blank_line || self.follows_removal)
     }
 
     /// Returns whether the text so far ends with a line break.
@@ -125,11 +130,11 @@ impl AnswerWriter {
 
     pub(super) fn held_bytes(&self) -> usize {
         let prefix_bytes = self.marker_prefix.as_ref().map_or(0, MarkerPrefix::held_bytes);
-        prefix_bytes + self.unfinished_text.len() + self.held_mark.as_ref().map_or(0, |mark| mark.text.len())
+        prefix_bytes + self.unfinished_text.len() + self.held_mark.as_ref().map_or(0, |held| held.text.len())
     }
 
-    /// Returns whether the current place is in text: not in code, and not after a backtick that is open on
-    /// its line.
+    /// Returns whether a mark counts at the current place: it is not in code, a comment or a quotation, nor
+    /// after a backtick that is open on its line.
     pub(super) fn admits_mark(&self) -> bool {
         if self.held_mark.is_some() || self.comment.is_open() || self.quoting.is_open() {
             return false;
@@ -170,7 +175,7 @@ impl AnswerWriter {
         }
         self.emit_unfinished(out);
         self.code.end_line_start();
-        self.has_cut = self.has_text;
+        self.follows_removal = self.has_text;
     }
 
     /// Sets whether marks after open backticks are not code; returns the previous value.
@@ -178,16 +183,17 @@ impl AnswerWriter {
         std::mem::replace(&mut self.ignores_backticks, ignores_backticks)
     }
 
-    /// Returns whether text can be emitted at once.
+    /// Returns whether this text token can be emitted at once.
     #[inline]
     pub(super) fn can_pass(&self, text: &str) -> bool {
+        // 0xE2 is the first byte of `◁`.
         !matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2)) && self.can_continue()
     }
 
     /// Returns whether text without any markup can be emitted at once.
     #[inline]
     pub(super) fn can_continue(&self) -> bool {
-        !self.has_cut
+        !self.follows_removal
             && self.marker_prefix.is_none()
             && self.held_mark.is_none()
             && self.unfinished_text.is_empty()
@@ -199,7 +205,7 @@ impl AnswerWriter {
         self.push_with_signs(text, None, at, out);
     }
 
-    /// Like [`text`](AnswerWriter::push_text), with the signs of the text if they are known.
+    /// Like [`Self::push_text`]; `masks` are those of the text, if they were computed.
     #[inline]
     pub(super) fn push_with_signs(
         &mut self,
@@ -210,6 +216,7 @@ impl AnswerWriter {
     ) {
         let markdown = self.markdown_part(text);
         match masks {
+            // The masks are those of the whole text.
             _ if markdown.len() < text.len() => {
                 self.code.end_line_start();
                 self.code.skim(markdown, false);
@@ -220,8 +227,8 @@ impl AnswerWriter {
         self.emit_with_signs(text, markdown, masks, at, out);
     }
 
-    /// Returns the part of a text that is Markdown: the part after an open comment, and nothing of a call's
-    /// form.
+    /// Returns the end of `text` that is Markdown: all of it, or the text after the end of an open comment,
+    /// or nothing in the written form of a call.
     #[inline]
     fn markdown_part<'t>(&mut self, text: &'t str) -> &'t str {
         if self.is_call_form {
@@ -233,10 +240,12 @@ impl AnswerWriter {
         }
     }
 
+    /// Emits text, of which `markdown` is the end that is Markdown.
     fn emit(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
         self.emit_with_signs(text, markdown, None, at, out);
     }
 
+    /// Like [`Self::emit`]; `masks` are those of the text, if they were computed.
     #[inline]
     fn emit_with_signs(
         &mut self,
@@ -253,12 +262,12 @@ impl AnswerWriter {
             prose.push_text(markdown);
         }
         self.late_watch.push_text(text, at, out);
-        let line = match masks {
+        let last_line = match masks {
             Some(SignMasks { line_feeds: 0, .. }) => None,
-            _ => memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1),
+            _ => memchr::memrchr(b'\n', text.as_bytes()).map(|line_feed| line_feed + 1),
         };
-        if self.is_line_start || line.is_some() {
-            self.is_line_start = is_blank(&text[line.unwrap_or(0)..]);
+        if self.is_line_start || last_line.is_some() {
+            self.is_line_start = is_blank(&text[last_line.unwrap_or(0)..]);
         }
         self.last_byte = text.as_bytes().last().copied().unwrap_or(self.last_byte);
         self.has_text = self.has_text || !text.trim().is_empty();
@@ -266,39 +275,40 @@ impl AnswerWriter {
     }
 
     /// Sets whether the following text is the written form of a call, which is not Markdown.
-    pub(super) fn set_call_form(&mut self, is_form: bool, out: &mut dyn IntentSink) {
-        if is_form {
+    pub(super) fn set_call_form(&mut self, is_call_form: bool, out: &mut dyn IntentSink) {
+        if is_call_form {
             self.end_prefix(out);
         }
         self.emit_unfinished(out);
         self.code.end_line_start();
-        self.is_call_form = is_form;
+        self.is_call_form = is_call_form;
     }
 
-    /// Handles the next token of the answer. Returns a mark that is removed.
+    /// Handles the next token of the answer; `candidate` is the mark that it is. Returns a mark that is
+    /// removed.
     pub(super) fn push_token(
         &mut self,
         token: &MarkupToken<'_>,
-        found: Option<MarkCandidate>,
+        candidate: Option<MarkCandidate>,
         at: Place,
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
-        let found = found.filter(|found| self.is_countable(*found));
-        if self.marker_prefix.is_some() && self.push_prefix(token, found.is_some(), at, out) {
+        let candidate = candidate.filter(|candidate| self.is_countable(*candidate));
+        if self.marker_prefix.is_some() && self.push_prefix(token, candidate.is_some(), at, out) {
             return None;
         }
-        // Runs of fence characters must not join.
-        if std::mem::take(&mut self.has_cut)
+        // Runs of fence characters before and after removed text must not join.
+        if std::mem::take(&mut self.follows_removal)
             && fence::is_mark(self.last_byte)
             && token.raw().as_bytes().first() == Some(&self.last_byte)
         {
             self.push_text(" ", || at, out);
         }
         if self.held_mark.is_some() {
-            return self.push_held(token, found, at, out);
+            return self.push_held(token, candidate, at, out);
         }
-        match (token, found) {
-            (_, Some(found)) => self.push_mark(found, token.raw(), at, out),
+        match (token, candidate) {
+            (_, Some(candidate)) => self.push_mark(candidate, token.raw(), at, out),
             (MarkupToken::Text(text), None) if is_unfinished_markup(text) || self.continues_mark(text) => {
                 if self.unfinished_text.len() + text.len() > self.tag_limit {
                     self.emit_unfinished(out);
@@ -333,9 +343,9 @@ impl AnswerWriter {
         is_short && marks::match_mark([&self.unfinished_text, text].concat().as_bytes()) == MarkMatch::Prefix
     }
 
-    /// Returns whether a mark counts at its place, apart from code.
-    fn is_countable(&self, found: MarkCandidate) -> bool {
-        let MarkCandidate { mark, .. } = found;
+    /// Returns whether a mark counts if it is not in code.
+    fn is_countable(&self, candidate: MarkCandidate) -> bool {
+        let MarkCandidate { mark, .. } = candidate;
         let closes_structure = self.has_structure && mark.is_thinking() && mark.kind == MarkKind::Close;
         !self.comment.is_open() && mark.kind != MarkKind::CloseOwn && !closes_structure
     }
@@ -345,7 +355,7 @@ impl AnswerWriter {
         if self.code.context() == CodeContext::Fence
             && matches!(token, MarkupToken::Tag(_) | MarkupToken::CommentOpen)
         {
-            // Its line may be outside the fence now.
+            // The start of the line is over now, so the line may turn out to be outside the fence.
             self.code.end_line_start();
         }
         let is_outside_code = self.code.context() == CodeContext::Text;
@@ -364,10 +374,10 @@ impl AnswerWriter {
         }
     }
 
-    /// Emits a `<thinking>` that begins a structure unchanged.
+    /// Emits, as text, a `<thinking>` that begins the structure of ThinkingML.
     pub(super) fn keep_thinking(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
         self.has_structure = true;
-        self.has_cut = false;
+        self.follows_removal = false;
         self.end_prefix(out);
         self.emit_unfinished(out);
         self.late_watch.push_tag("thinking", raw, at, out);
@@ -383,48 +393,48 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
         if self.unfinished_text.contains(['`', '\n']) {
-            // Only in quoted attributes: too rare to be worth splitting.
+            // Only quoted attributes contain these: too rare to decide on the mark, so it stays text.
             self.emit_unfinished(out);
             self.emit_mark(raw, at, out);
             return None;
         }
-        let before = self.code.clone();
+        let code_before = self.code.clone();
         if !self.unfinished_text.is_empty() {
             self.code.read_to_stop(&self.unfinished_text, false);
         }
         self.code.end_line_start();
         match self.code.context() {
             CodeContext::Fence => {
-                self.code = before;
+                self.code = code_before;
                 self.emit_unfinished(out);
                 self.emit_mark(raw, at, out);
                 None
             }
             CodeContext::Undecided(open_runs) if open_runs > 0 && !self.ignores_backticks => {
                 let text = std::mem::take(&mut self.unfinished_text);
-                let (before_len, code) = (text.len(), before);
-                let mark_end = before_len + raw.len();
-                let start = if before_len > 0 { self.unfinished_at } else { at };
+                let mark_start = text.len();
+                let mark_end = mark_start + raw.len();
+                let start = if mark_start > 0 { self.unfinished_at } else { at };
                 self.track_line_break(raw);
                 self.held_mark = Some(HeldMark {
                     candidate,
                     start,
                     text: text + raw,
-                    before_len,
+                    mark_start,
                     mark_end,
                     open_runs,
-                    code,
+                    code_before,
                 });
                 None
             }
             CodeContext::Text | CodeContext::Undecided(_) => {
-                self.code = before;
+                self.code = code_before;
                 Some(self.remove_mark(candidate, raw, at, String::new(), out))
             }
         }
     }
 
-    /// Emits a mark that is code.
+    /// Emits a mark that stays text.
     fn emit_mark(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
         self.code.end_line_start();
         self.track_line_break(raw);
@@ -438,7 +448,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Removes a mark from the answer.
+    /// Removes a mark from the answer. Unfinished markup before it is escaped, so that it cannot continue
+    /// after the removed text.
     fn remove_mark(
         &mut self,
         candidate: MarkCandidate,
@@ -448,15 +459,15 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> RemovedMark {
         if !self.unfinished_text.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
+            let (text, at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
             let message = "reasoning is inside unfinished markup";
-            let end = tail_at.offset + tail.len();
-            let report = FindingReport::new(rules::THINK_IN_MARKUP, tail_at, end, message);
+            let end = at.offset + text.len();
+            let report = FindingReport::new(rules::THINK_IN_MARKUP, at, end, message);
             out.report(report.with_repair("escaped"));
-            let escaped = tail.replace('<', "&lt;").replace('[', "&#91;").replace('◁', "&#9665;");
-            self.push_text(&escaped, || tail_at, out);
+            let escaped = text.replace('<', "&lt;").replace('[', "&#91;").replace('◁', "&#9665;");
+            self.push_text(&escaped, || at, out);
         }
-        self.has_cut = true;
+        self.follows_removal = true;
         RemovedMark {
             candidate,
             raw: raw.to_owned(),
@@ -466,7 +477,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Ends the reply and decides on held text. Returns a mark that is removed after all.
+    /// Ends the reply and decides on held text. Returns a mark that is removed; after its text was read
+    /// again, this must be called once more.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> Option<RemovedMark> {
         if let Some(held_mark) = &self.held_mark {
             let open_runs = held_mark.open_runs;
@@ -485,8 +497,8 @@ impl AnswerWriter {
     /// Emits unfinished markup as text.
     fn emit_unfinished(&mut self, out: &mut dyn IntentSink) {
         if !self.unfinished_text.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
-            self.push_text(&tail, || tail_at, out);
+            let (text, at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
+            self.push_text(&text, || at, out);
         }
     }
 }
@@ -494,32 +506,36 @@ impl AnswerWriter {
 /// A mark after an open backtick, and the text after it.
 struct HeldMark {
     candidate: MarkCandidate,
+    /// Place of the text.
     start: Place,
+    /// Unfinished markup before the mark, the mark, and all text after it.
     text: String,
-    /// Length of the unfinished markup before the mark, and of both together.
-    before_len: usize,
+    /// Offset of the mark in the text.
+    mark_start: usize,
+    /// Offset after the mark in the text.
     mark_end: usize,
-    /// Number of open backtick runs, and the code state before the mark.
+    /// Number of backtick runs that were open before the mark: if one of them closes, the mark is code.
     open_runs: usize,
-    code: CodeTracker,
+    /// Code structure before the held text.
+    code_before: CodeTracker,
 }
 
 impl AnswerWriter {
-    /// Handles a token while a mark is held.
+    /// Handles a token while a mark is held. Returns a mark that is removed.
     fn push_held(
         &mut self,
         token: &MarkupToken<'_>,
-        found: Option<MarkCandidate>,
+        candidate: Option<MarkCandidate>,
         at: Place,
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
         let raw = token.raw();
         let held_mark = self.held_mark.as_mut()?;
-        if let Some(found) = found {
+        if let Some(candidate) = candidate {
             if held_mark.text.len() + raw.len() > self.line_limit {
                 return Some(self.remove_held_mark(true, raw, out));
             }
-            if let Some(removed_mark) = self.push_second_mark(found, raw, at, out) {
+            if let Some(removed_mark) = self.push_second_mark(candidate, raw, at, out) {
                 return removed_mark;
             }
             return None;
@@ -547,21 +563,22 @@ impl AnswerWriter {
         None
     }
 
-    /// Handles another mark while one is held. Returns `None` if it is held too.
+    /// Handles another mark while one is held. Returns `None` if it is held too, otherwise the mark that is
+    /// removed, if any.
     fn push_second_mark(
         &mut self,
-        found: MarkCandidate,
+        candidate: MarkCandidate,
         raw: &str,
         at: Place,
         out: &mut dyn IntentSink,
     ) -> Option<Option<RemovedMark>> {
-        let before = self.code.clone();
+        let code_before = self.code.clone();
         let stop = self.code.end_line_start();
         let held_mark = self.held_mark.as_mut()?;
         if matches!(stop, Some(CodeStop::Closed(run)) if run < held_mark.open_runs) {
-            self.code = before;
+            self.code = code_before;
             self.emit_as_code(out);
-            return Some(self.push_mark(found, raw, at, out));
+            return Some(self.push_mark(candidate, raw, at, out));
         }
         held_mark.text.push_str(raw);
         self.track_line_break(raw);
@@ -578,8 +595,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Removes the held mark, which is not code; `rest` follows the held text. With `ignores_backticks`, later marks in
-    /// it are not code either.
+    /// Removes the held mark, which is not code; `rest` follows the held text. With `ignores_backticks`,
+    /// later marks in the held text are not code either.
     fn remove_held_mark(
         &mut self,
         ignores_backticks: bool,
@@ -587,15 +604,15 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> RemovedMark {
         let held_mark = self.held_mark.take().expect("a mark waits");
-        let HeldMark { candidate, start, text, before_len, mark_end, code, .. } = held_mark;
-        self.code = code;
-        text[..before_len].clone_into(&mut self.unfinished_text);
+        let HeldMark { candidate, start, text, mark_start, mark_end, code_before, .. } = held_mark;
+        self.code = code_before;
+        text[..mark_start].clone_into(&mut self.unfinished_text);
         self.unfinished_at = start;
         let text_after = [&text[mark_end..], rest].concat();
         let mut removed_mark = self.remove_mark(
             candidate,
-            &text[before_len..mark_end],
-            start.end_of(&text[..before_len]),
+            &text[mark_start..mark_end],
+            start.end_of(&text[..mark_start]),
             text_after,
             out,
         );
@@ -606,14 +623,16 @@ impl AnswerWriter {
 
 /// Returns whether a text token is unfinished markup that could continue after removed text.
 fn is_unfinished_markup(text: &str) -> bool {
-    // Any other character after a `<` makes it a plain sign.
-    let begins_markup = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
-    // The token may contain text after a tag that failed.
-    let open = || {
+    // Before any other character `<` is plain text.
+    let begins_markup = |byte: &u8| matches!(byte, b'/' | b'!' | b'<' | b'|') || byte.is_ascii_alphabetic();
+    // The token may also contain text after a failed tag: then it is not unfinished to its end.
+    let is_unfinished_to_end = || {
         let mut lexer = MarkupLexer::new("", usize::MAX);
         lexer.push(text, &mut |_, _| {});
         lexer.carry().len() == text.len()
     };
-    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins_markup) && (text.len() < 2 || open())
+    text.starts_with('<')
+        && text.as_bytes().get(1).is_none_or(begins_markup)
+        && (text.len() < 2 || is_unfinished_to_end())
         || text.starts_with(['[', '◁']) && marks::match_mark(text.as_bytes()) == MarkMatch::Prefix
 }

@@ -1,5 +1,6 @@
-//! Reasoning that counts only once its end has arrived: a mark after the beginning of the answer, and
-//! the text after the first end of reasoning that contains another one.
+//! Reasoning that is held until it is decided: reasoning after the beginning of the answer, which
+//! counts only once its closing mark has arrived, and leading reasoning with a nested opening mark, which may
+//! continue after the first closing mark.
 
 use super::answer::AnswerWriter;
 use super::new_lexer;
@@ -16,24 +17,26 @@ use crate::span::Place;
 
 /// Reasoning held until its end.
 pub(super) struct HeldReasoning {
-    /// The opening mark and its place; `None` for leading reasoning, whose text up to its first end was
-    /// emitted.
+    /// The opening mark, its source text and its place; `None` for leading reasoning, whose text before its
+    /// first closing mark has been emitted.
     opening: Option<(MarkCandidate, String, Place)>,
-    open: OpenReasoning,
-    /// Text after the mark, or from the first end on, and its start.
+    open_reasoning: OpenReasoning,
+    /// Held text after the opening mark; for leading reasoning, from its first closing mark on.
     text: String,
+    /// Place of the held text.
     text_start: Place,
     /// Openings of the same mark inside the reasoning.
     pub(super) nested: NestedReasoning,
-    /// Index and length of the last end so far.
+    /// Start in `text` and length of the last closing mark that may be the end.
     last_close: Option<(usize, usize)>,
-    /// Set once an end was read in a sentence about the mark.
+    /// Set once a closing mark was read in a sentence about the opening mark.
     is_about_mark: bool,
 }
 
 /// Reasoning nested in reasoning of the same mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NestedReasoning {
+    /// Number of nested openings that are not closed.
     depth: usize,
     /// Set once a nested opening was at the start of a line.
     has_line_start: bool,
@@ -48,8 +51,9 @@ impl NestedReasoning {
         if self.is_mid_line && !may_break {
             return;
         }
-        let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
-        self.is_mid_line = line.is_none() && self.is_mid_line || !is_blank(&text[line.unwrap_or(0)..]);
+        let last_line = memchr::memrchr(b'\n', text.as_bytes()).map(|line_feed| line_feed + 1);
+        self.is_mid_line =
+            last_line.is_none() && self.is_mid_line || !is_blank(&text[last_line.unwrap_or(0)..]);
     }
 
     /// Records another opening of the same mark.
@@ -60,9 +64,9 @@ impl NestedReasoning {
 
     /// Records the end of a nested opening; returns `false` if none is open.
     fn close_nested(&mut self) -> bool {
-        let open = self.depth > 0;
-        self.depth -= usize::from(open);
-        open
+        let is_open = self.depth > 0;
+        self.depth -= usize::from(is_open);
+        is_open
     }
 
     /// Returns whether no nested opening is open.
@@ -73,10 +77,11 @@ impl NestedReasoning {
 
 /// A reasoning mark that was read as text.
 pub(super) struct MarkMention {
-    pub(super) open: OpenReasoning,
-    /// Number of places watched before it, if places are watched.
+    /// Tracks the mark as if it had opened reasoning, to find its closing mark.
+    pub(super) open_reasoning: OpenReasoning,
+    /// Number of places that were watched before the mark ([`AnswerWriter::prose`]).
     pub(super) watched_count: usize,
-    /// Set if it is an element around others: marks in it are text too.
+    /// Set if the mark is an XML element around others: marks in it are text too.
     pub(super) is_element: bool,
 }
 
@@ -84,7 +89,7 @@ impl MarkMention {
     /// Creates the mention of a mark that was just read as text.
     pub(super) fn new(mark: ReasoningMark, is_element: bool, answer: &mut AnswerWriter) -> MarkMention {
         MarkMention {
-            open: OpenReasoning::new(mark),
+            open_reasoning: OpenReasoning::new(mark),
             watched_count: answer.prose().map_or(0, |prose| prose.watch_count()),
             is_element,
         }
@@ -93,10 +98,10 @@ impl MarkMention {
 
 impl HeldReasoning {
     /// Holds reasoning that a mark opens after the beginning of the answer.
-    pub(super) fn new(found: MarkCandidate, raw: &str, at: Place) -> HeldReasoning {
+    pub(super) fn new(candidate: MarkCandidate, raw: &str, at: Place) -> HeldReasoning {
         HeldReasoning {
-            opening: Some((found, raw.to_owned(), at)),
-            open: OpenReasoning::new(found.mark),
+            opening: Some((candidate, raw.to_owned(), at)),
+            open_reasoning: OpenReasoning::new(candidate.mark),
             text: String::new(),
             text_start: at.end_of(raw),
             nested: NestedReasoning::default(),
@@ -105,9 +110,9 @@ impl HeldReasoning {
         }
     }
 
-    /// Holds the text after the first end of leading reasoning that contains another one.
-    pub(super) fn from_first_end(
-        open: OpenReasoning,
+    /// Holds leading reasoning with nested openings from its first closing mark on: `raw`, at `text_start`.
+    pub(super) fn from_first_close(
+        open_reasoning: OpenReasoning,
         nested: NestedReasoning,
         raw: &str,
         text_start: Place,
@@ -116,7 +121,7 @@ impl HeldReasoning {
         nested.close_nested();
         HeldReasoning {
             opening: None,
-            open,
+            open_reasoning,
             text: raw.to_owned(),
             text_start,
             nested,
@@ -129,18 +134,19 @@ impl HeldReasoning {
         self.text.len() + self.opening.as_ref().map_or(0, |(_, raw, _)| raw.len())
     }
 
-    /// Returns whether the mark is a word of a sentence that continues after the end; `None` if there is no
-    /// such sentence, or it is not known yet.
+    /// Returns whether the opening mark is a word of a sentence that continues after the last closing mark;
+    /// `None` if there is no such sentence, or more text must arrive first.
     fn is_mention(&self) -> Option<bool> {
-        let (at, len) = self.last_close.filter(|_| self.is_about_mark)?;
-        tag_sentence::closes_sentence(&self.text[..at], &self.text[at + len..], false)
+        let (close_start, close_len) = self.last_close.filter(|_| self.is_about_mark)?;
+        tag_sentence::closes_sentence(&self.text[..close_start], &self.text[close_start + close_len..], false)
     }
 
-    /// Returns whether the text after the last end shows that the reasoning was over there: a line ends, and
-    /// no nested mark began one.
+    /// Returns whether the reasoning ended at the last closing mark, as far as the text after it shows: the
+    /// line ends there, and no nested mark was at the start of a line.
     fn is_over(&self) -> bool {
-        let text_after =
-            self.last_close.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
+        let text_after = self.last_close.map(|(close_start, close_len)| {
+            self.text[close_start + close_len..].trim_start_matches([' ', '\t'])
+        });
         !self.nested.has_line_start
             && text_after.is_some_and(|text_after| text_after.starts_with(['\n', '\r']))
     }
@@ -149,11 +155,12 @@ impl HeldReasoning {
 impl PlainParser {
     /// Handles a token while reasoning is held; returns whether the token is consumed.
     pub(super) fn push_held(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) -> bool {
-        let found = self.find_candidate(token).filter(|found| !found.is_self_closing);
+        let candidate = self.find_candidate(token).filter(|candidate| !candidate.is_self_closing);
         let Some(reasoning) = self.held_reasoning.as_mut() else { return false };
         let raw = token.raw();
         if reasoning.text.len() + raw.len() > self.hold_limit {
-            // Cut at the limit itself: the first part of the text may decide on the mark.
+            // Cut at the limit itself, so that the result does not depend on the chunks: the text within the
+            // limit may decide on the mark.
             if let (MarkupToken::Text(text), true) = (token, reasoning.is_about_mark)
                 && let fitting_len =
                     text.floor_char_boundary(self.hold_limit.saturating_sub(reasoning.text.len()))
@@ -174,7 +181,7 @@ impl PlainParser {
             self.read_as_element(token, out);
             return false;
         }
-        let Some(found) = found else {
+        let Some(candidate) = candidate else {
             reasoning.text.push_str(raw);
             reasoning.nested.track_text(raw, true);
             match reasoning.is_mention() {
@@ -185,12 +192,12 @@ impl PlainParser {
             }
             return true;
         };
-        let mark = found.mark;
-        let is_own_family = mark.is_same_family(reasoning.open.mark());
+        let mark = candidate.mark;
+        let is_own_family = mark.is_same_family(reasoning.open_reasoning.mark());
         if mark.kind == MarkKind::Open && is_own_family && !is_blank(&reasoning.text) {
             reasoning.nested.open_nested();
         }
-        let effect = reasoning.open.apply(mark);
+        let effect = reasoning.open_reasoning.apply(mark);
         if effect == MarkEffect::Text || effect == MarkEffect::Close && reasoning.nested.close_nested() {
             if effect == MarkEffect::Close {
                 reasoning.last_close = Some((reasoning.text.len(), raw.len()));
@@ -202,37 +209,38 @@ impl PlainParser {
         if reasoning.opening.is_some()
             && tag_sentence::continues_sentence(&reasoning.text, true) == Some(true)
         {
-            // The text after it decides.
-            (reasoning.is_about_mark, reasoning.last_close) = (true, Some((reasoning.text.len(), raw.len())));
+            // A sentence about the mark: the text after the closing mark decides.
+            reasoning.is_about_mark = true;
+            reasoning.last_close = Some((reasoning.text.len(), raw.len()));
             reasoning.text.push_str(raw);
             return true;
         }
-        self.end_held_reasoning(raw, found, effect, at, out);
+        self.end_held_reasoning(raw, candidate, effect, at, out);
         true
     }
 
-    /// Reads the mark as a word of the sentence after it.
+    /// Reads the opening mark as a word of the sentence that follows it.
     fn read_as_mention(&mut self, out: &mut dyn IntentSink) {
-        let Some(HeldReasoning { opening: Some((_, mark, place)), text, .. }) = self.held_reasoning.take()
+        let Some(HeldReasoning { opening: Some((_, raw, place)), text, .. }) = self.held_reasoning.take()
         else {
             return;
         };
-        self.replay(&(mark + &text), place, true, out);
+        self.replay(&(raw + &text), place, true, out);
     }
 
-    /// Ends held reasoning.
+    /// Ends held reasoning at a closing mark, whose source text is `raw`.
     fn end_held_reasoning(
         &mut self,
         raw: &str,
-        found: MarkCandidate,
+        candidate: MarkCandidate,
         effect: MarkEffect,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
         let Some(HeldReasoning { opening, text, .. }) = self.held_reasoning.take() else { return };
         let is_leading = opening.is_none();
-        if let Some((opening_mark, mark, place)) = opening {
-            self.remove_opening(opening_mark, &mark, place, out);
+        if let Some((opening_candidate, opening_raw, place)) = opening {
+            self.remove_opening(opening_candidate, &opening_raw, place, out);
         }
         if is_leading && !text.is_empty() {
             self.emit_reasoning(&text, out);
@@ -244,35 +252,35 @@ impl PlainParser {
         }
         report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
         if is_leading {
-            self.end_reasoning(found.mark, out);
+            self.end_reasoning(candidate.mark, out);
         }
     }
 
     /// Removes the opening mark from the answer; no other mark is held before it.
-    fn remove_opening(&mut self, found: MarkCandidate, raw: &str, at: Place, out: &mut dyn IntentSink) {
-        let before = self.answer.set_ignores_backticks(true);
-        let mark = MarkupToken::Reasoning(raw, found.mark);
-        let removed_mark = self.answer.push_token(&mark, Some(found), at, out);
+    fn remove_opening(&mut self, candidate: MarkCandidate, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        let previous = self.answer.set_ignores_backticks(true);
+        let mark = MarkupToken::Reasoning(raw, candidate.mark);
+        let removed_mark = self.answer.push_token(&mark, Some(candidate), at, out);
         debug_assert!(removed_mark.is_some(), "no code is open at the start of a line");
-        self.answer.set_ignores_backticks(before);
+        self.answer.set_ignores_backticks(previous);
         report_in_answer(raw, at, out);
     }
 
-    /// Gives up waiting for an end: the held text ended before, or is text.
+    /// Gives up waiting for a closing mark: the reasoning ended at the last one, or all of it is text.
     pub(super) fn give_up_held(&mut self, out: &mut dyn IntentSink) {
         let Some(reasoning) = self.held_reasoning.as_mut() else { return };
-        let Some((end, len)) = reasoning.last_close else {
-            let Some(HeldReasoning { opening: Some((found, mark, place)), text, .. }) =
+        let Some((close_start, close_len)) = reasoning.last_close else {
+            let Some(HeldReasoning { opening: Some((candidate, raw, place)), text, .. }) =
                 self.held_reasoning.take()
             else {
                 return;
             };
-            return self.read_as_text(found, &(mark + &text), place, false, out);
+            return self.read_as_text(candidate, &(raw + &text), place, false, out);
         };
-        let text_after = reasoning.text.split_off(end + len);
-        let raw = reasoning.text.split_off(end);
+        let text_after = reasoning.text.split_off(close_start + close_len);
+        let raw = reasoning.text.split_off(close_start);
         let at = reasoning.text_start.end_of(&reasoning.text);
-        let mark = reasoning.open.mark().as_closing();
+        let mark = reasoning.open_reasoning.mark().as_closing();
         self.end_held_reasoning(
             &raw,
             MarkCandidate { mark, is_self_closing: false },
@@ -283,45 +291,46 @@ impl PlainParser {
         self.replay(&text_after, at.end_of(&raw), true, out);
     }
 
-    /// Reads the held reasoning as an XML element.
+    /// Reads the held reasoning as an XML element, because the element `child` follows the opening mark.
     fn read_as_element(&mut self, child: &MarkupToken<'_>, out: &mut dyn IntentSink) {
-        let Some(HeldReasoning { opening: Some((found, mark, place)), text, .. }) =
+        let Some(HeldReasoning { opening: Some((candidate, raw, place)), text, .. }) =
             self.held_reasoning.take()
         else {
             return;
         };
-        let phase = matches!(child, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
-        if found.mark.is_thinking() && phase {
-            self.answer.keep_thinking(&mark, place, out);
-            return self.replay(&text, place.end_of(&mark), true, out);
+        // A `<thinking>` around phases begins the structure of ThinkingML.
+        let is_phase = matches!(child, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
+        if candidate.mark.is_thinking() && is_phase {
+            self.answer.keep_thinking(&raw, place, out);
+            return self.replay(&text, place.end_of(&raw), true, out);
         }
-        self.read_as_text(found, &(mark + &text), place, true, out);
+        self.read_as_text(candidate, &(raw + &text), place, true, out);
     }
 
-    /// Reads a mark as text, with the text after it.
+    /// Reads `text` as text of the answer: the source of an opening mark and the text after it.
     fn read_as_text(
         &mut self,
-        found: MarkCandidate,
+        candidate: MarkCandidate,
         text: &str,
         at: Place,
         is_element: bool,
         out: &mut dyn IntentSink,
     ) {
         self.replay(text, at, true, out);
-        self.mention = Some(MarkMention::new(found.mark, is_element, &mut self.answer));
+        self.mention = Some(MarkMention::new(candidate.mark, is_element, &mut self.answer));
     }
 
     /// Reads text again; with `ignores_marks`, no mark in it opens reasoning.
     pub(super) fn replay(&mut self, text: &str, at: Place, ignores_marks: bool, out: &mut dyn IntentSink) {
-        let before = std::mem::replace(&mut self.ignores_opening_marks, ignores_marks);
+        let previous = std::mem::replace(&mut self.ignores_opening_marks, ignores_marks);
         let mut lexer = new_lexer(at, self.tag_limit, true);
         lexer.push(text, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
-        self.ignores_opening_marks = before;
+        self.ignores_opening_marks = previous;
     }
 }
 
-/// Tags of calls, which are not an XML vocabulary: reasoning may begin with one.
+/// Tags of calls. Reasoning may begin with one, so a mark before it is not an XML element.
 const CALL_TAGS: &[&str] =
     &["tool_call", "tool_calls", "function_call", "function_calls", "invoke", "function"];
 
@@ -329,5 +338,5 @@ const CALL_TAGS: &[&str] =
 pub(super) fn is_child_element(token: &MarkupToken<'_>) -> bool {
     matches!(token, MarkupToken::Tag(tag) if tag.kind != TagKind::Close
         && crate::lex::marks::parse_tag_mark(tag.name, false).is_none()
-        && !CALL_TAGS.iter().any(|call| call.eq_ignore_ascii_case(tag.name)))
+        && !CALL_TAGS.iter().any(|name| name.eq_ignore_ascii_case(tag.name)))
 }

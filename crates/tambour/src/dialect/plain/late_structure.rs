@@ -1,4 +1,4 @@
-//! A structure that begins after a reply was taken for plain text (X-013).
+//! Detection of a structure that begins after a reply was taken for plain text (X-013).
 
 use super::rules;
 use crate::dialect::IntentSink;
@@ -6,27 +6,27 @@ use crate::event::{EventKind, parse_kind};
 use crate::finding::FindingReport;
 use crate::span::Place;
 
-/// Watch for such a structure, until one was reported.
+/// Reports the first such structure in the answer.
 #[derive(Clone, Debug)]
 pub(super) struct LateStructureWatch {
-    /// `None` if the caller chose the plain dialect.
+    /// `None` if the caller chose the plain dialect, or a structure has been reported.
     event_finder: Option<EventLineFinder>,
 }
 
-/// Finder of a line that begins with an object naming an event of the contract.
+/// Finds a line that begins with the object of a contract event, such as `{"event":"final_delta"`.
 #[derive(Clone, Debug)]
 struct EventLineFinder {
-    /// Bytes of `EVENT_PATTERN` that the line has matched; `None` if it can no longer match.
+    /// Bytes of [`EVENT_PATTERN`] that the current line has matched; `None` if it can no longer match.
     matched_len: Option<usize>,
-    /// The event name after the pattern, so far.
+    /// Part of the event name that has been read after the pattern.
     name: String,
 }
 
 /// Beginning of an event object. White space between the characters does not count.
 const EVENT_PATTERN: &[u8] = b"{\"event\":\"";
 
-/// Longest event name, in bytes.
-const MAX_EVENT_NAME: usize = 32;
+/// Most bytes of an event name.
+const MAX_EVENT_NAME_BYTES: usize = 32;
 
 impl LateStructureWatch {
     pub(super) fn new(is_detected: bool) -> LateStructureWatch {
@@ -36,16 +36,17 @@ impl LateStructureWatch {
         }
     }
 
-    /// Examines text of the answer.
+    /// Examines text of the answer that starts at the place `at`.
     #[inline]
     pub(super) fn push_text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
-        if let Some(lines) = &mut self.event_finder
-            && let Some(found) = lines.find(text)
+        if let Some(event_finder) = &mut self.event_finder
+            && let Some(name_end) = event_finder.find(text)
         {
-            self.report_events(at().end_of(&text[..found]), out);
+            self.report_events(at().end_of(&text[..name_end]), out);
         }
     }
 
+    /// Reports events of JSONSeq at the end of the first event name.
     #[cold]
     fn report_events(&mut self, at: Place, out: &mut dyn IntentSink) {
         self.event_finder = None;
@@ -85,14 +86,14 @@ impl EventLineFinder {
                     }
                     self.matched_len = None;
                 }
-                b if matched_len == EVENT_PATTERN.len() => {
-                    match b.is_ascii_graphic() && self.name.len() < MAX_EVENT_NAME {
-                        true => self.name.push(char::from(b)),
+                byte if matched_len == EVENT_PATTERN.len() => {
+                    match byte.is_ascii_graphic() && self.name.len() < MAX_EVENT_NAME_BYTES {
+                        true => self.name.push(char::from(byte)),
                         false => self.matched_len = None,
                     }
                 }
-                b if b.is_ascii_whitespace() => {}
-                b if b == EVENT_PATTERN[matched_len] => {
+                byte if byte.is_ascii_whitespace() => {}
+                byte if byte == EVENT_PATTERN[matched_len] => {
                     self.name.clear();
                     self.matched_len = Some(matched_len + 1);
                 }

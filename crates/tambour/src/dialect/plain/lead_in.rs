@@ -7,19 +7,20 @@ use crate::lex::fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
-/// Longest such text, in bytes.
+/// Longest lead-in, in bytes.
 const MAX_LEAD_IN_BYTES: usize = 255;
 
 /// Role words that templates leave before replies.
 const ROLE_WORDS: &[&str] = &["assistant", "model", "ai"];
 
-/// Languages of fences around whole replies.
+/// Languages of fences around whole replies; the empty one is a fence without a language.
 const REPLY_LANGUAGES: &[&str] = &["", "text", "txt", "plaintext", "markdown", "md", "xml", "html"];
 
 /// Text at the start of a reply, as long as it may be a lead-in. Leading white space is dropped.
 #[derive(Debug, Default)]
 pub(super) struct LeadIn {
     text: String,
+    /// Place of the text.
     start: Place,
 }
 
@@ -36,11 +37,13 @@ impl LeadIn {
         self.start
     }
 
+    /// Returns whether the text begins with a fence character.
     pub(super) fn is_fence(&self) -> bool {
         self.text.bytes().next().is_some_and(fence::is_mark)
     }
 
-    /// Reads text of the reply. Returns the start of the held text once it cannot be a lead-in.
+    /// Reads text of the reply. Returns the start of the held text if it can no longer be a lead-in, `None`
+    /// while it may be one.
     pub(super) fn push(&mut self, text: &str, at: Place) -> Option<Place> {
         let mut body = text;
         if self.text.is_empty() {
@@ -56,7 +59,7 @@ impl LeadIn {
         std::mem::take(&mut self.text)
     }
 
-    /// Leaves out a role word, because reasoning begins. A fence is kept: it precedes the answer.
+    /// Drops a role word, because reasoning begins after it. A fence is kept, since it precedes the answer.
     pub(super) fn drop_role_word(&mut self, out: &mut dyn IntentSink) {
         if !self.text.is_empty() && !self.is_fence() {
             let text = self.take_text();
@@ -80,28 +83,31 @@ fn may_be_lead_in(text: &str) -> bool {
     if text.len() > MAX_LEAD_IN_BYTES {
         return false;
     }
-    let mark = text.as_bytes()[0];
-    if fence::is_mark(mark) {
-        let run = text.bytes().take_while(|&byte| byte == mark).count();
-        let (info, after) = text[run..].split_once('\n').unwrap_or((&text[run..], ""));
+    let first_byte = text.as_bytes()[0];
+    if fence::is_mark(first_byte) {
+        let run_len = text.bytes().take_while(|&byte| byte == first_byte).count();
+        let (info, text_after) = text[run_len..].split_once('\n').unwrap_or((&text[run_len..], ""));
         let is_language = |language: &&str| language.eq_ignore_ascii_case(info.trim_end());
-        let is_beginning = |language: &&str| {
+        let begins_language = |language: &&str| {
             language.get(..info.len()).is_some_and(|start| start.eq_ignore_ascii_case(info))
         };
-        return match text.len() > run {
-            true if run < 3 => false,
-            true if text[run..].contains('\n') => {
-                REPLY_LANGUAGES.iter().any(&is_language) && after.trim_start_matches(is_space).is_empty()
+        let is_run_over = text.len() > run_len;
+        return match is_run_over {
+            // A fence has at least three marks.
+            true if run_len < 3 => false,
+            // The line is complete: only white space may follow it.
+            true if text[run_len..].contains('\n') => {
+                REPLY_LANGUAGES.iter().any(&is_language) && text_after.trim_start_matches(is_space).is_empty()
             }
-            _ => REPLY_LANGUAGES.iter().any(|language| is_beginning(language) || is_language(language)),
+            _ => REPLY_LANGUAGES.iter().any(|language| begins_language(language) || is_language(language)),
         };
     }
     ROLE_WORDS.iter().any(|role| {
         let shared_len = text.len().min(role.len());
-        let Some((start, after)) = text.split_at_checked(shared_len) else { return false };
-        let after = after.trim_start_matches([' ', '\t']);
-        let after = after.strip_prefix([':', '：']).unwrap_or(after);
-        role.get(..shared_len).is_some_and(|role| role.eq_ignore_ascii_case(start))
-            && after.trim_start_matches(is_space).is_empty()
+        let Some((word, text_after)) = text.split_at_checked(shared_len) else { return false };
+        let text_after = text_after.trim_start_matches([' ', '\t']);
+        let text_after = text_after.strip_prefix([':', '：']).unwrap_or(text_after);
+        role.get(..shared_len).is_some_and(|role| role.eq_ignore_ascii_case(word))
+            && text_after.trim_start_matches(is_space).is_empty()
     })
 }

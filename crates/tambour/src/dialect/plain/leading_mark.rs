@@ -1,5 +1,5 @@
-//! Leading reasoning: the marks that begin it, elements and sentences after them, and the transition to the
-//! answer.
+//! Leading reasoning: the mark that begins it, which an element or a sentence after it makes text, and the
+//! transition to the answer.
 
 use super::held_reasoning::{MarkMention, NestedReasoning, is_child_element};
 use super::parse::{MarkCandidate, PlainParser, PlainPart, report_unopened};
@@ -16,26 +16,31 @@ use crate::span::Place;
 /// Most bytes held until a leading mark is decided.
 const MAX_PENDING_BYTES: usize = 1023;
 
-/// A leading mark and the text after it. An element after the mark makes it text, and so does a sentence
-/// about it.
+/// An undecided leading mark and the text after it. An element after the mark, or a sentence about it, makes
+/// the mark text.
 pub(super) struct LeadingMark {
     mark: ReasoningMark,
+    /// Source text of the mark, and the text after it.
     pub(super) raw: String,
-    /// Length of the tag.
+    /// Length of the mark in `raw`.
     tag_len: usize,
     start: Place,
-    /// Set in a sentence about the mark: the start and end of a closing mark in it, if any.
+    /// `Some` in a sentence about the mark: the start and end in `raw` of a closing mark in that sentence, if
+    /// any.
     sentence_close: Option<Option<(usize, usize)>>,
 }
 
 /// Mark that begins a text in some templates.
 pub(super) const BEGIN_TAG: &str = "<s>";
 
-/// Mark that begins a message in other templates, if the word of the model follows it.
+/// Mark that begins a message of the model in other templates, if [`MODEL_WORD`] follows it.
 pub(super) const TURN_TAG: &str = "<start_of_turn>";
+
+/// Role of the model after [`TURN_TAG`].
 const MODEL_WORD: &str = "model";
 
-/// Returns whether a message of the model begins with this text; `None` if more text must arrive first.
+/// Returns whether the text after [`TURN_TAG`] names the model; `None` if more text must arrive first.
+/// `is_end` is set at the end of the reply.
 fn is_model_turn(text_after: &str, is_end: bool) -> Option<bool> {
     match text_after.strip_prefix(MODEL_WORD) {
         Some("") => is_end.then_some(true),
@@ -46,39 +51,46 @@ fn is_model_turn(text_after: &str, is_end: bool) -> Option<bool> {
 
 impl LeadingMark {
     /// Returns whether the mark is a word of the sentence after it; `None` if more text must arrive first.
+    /// `is_end` is set if no more text belongs to the sentence.
     fn is_mention(&self, is_end: bool) -> Option<bool> {
-        let (mark, text_after) = self.raw.split_at(self.tag_len);
+        let (tag, text_after) = self.raw.split_at(self.tag_len);
         if self.mark.kind != MarkKind::Open {
-            if mark == TURN_TAG {
+            if tag == TURN_TAG {
                 return is_model_turn(text_after, is_end).map(|is_turn| !is_turn);
             }
-            // As an HTML tag it precedes text directly.
-            let tag = mark == BEGIN_TAG && text_after.starts_with(|c: char| !c.is_whitespace());
-            return if tag { Some(true) } else { tag_sentence::continues_sentence(text_after, is_end) };
+            // As the HTML tag of struck-out text it directly precedes text.
+            let is_html_tag = tag == BEGIN_TAG && text_after.starts_with(|c: char| !c.is_whitespace());
+            return match is_html_tag {
+                true => Some(true),
+                false => tag_sentence::continues_sentence(text_after, is_end),
+            };
         }
         match self.sentence_close {
+            // A sentence is decided only at its end, since a closing mark may follow in it.
             None => tag_sentence::continues_sentence(text_after, is_end)
                 .filter(|is_sentence| !is_sentence || is_end),
             Some(None) => is_end.then_some(true),
-            Some(Some((start, close))) => {
-                tag_sentence::closes_sentence(&self.raw[self.tag_len..start], &self.raw[close..], is_end)
+            Some(Some((close_start, close_end))) => {
+                let (content, text_after_close) =
+                    (&self.raw[self.tag_len..close_start], &self.raw[close_end..]);
+                tag_sentence::closes_sentence(content, text_after_close, is_end)
             }
         }
     }
 }
 
 impl PlainParser {
-    /// Handles a mark with only white space, a role word or a fence before it.
+    /// Handles a mark that only white space, a role word or a fence precedes.
     pub(super) fn handle_leading_mark(
         &mut self,
-        found: MarkCandidate,
+        candidate: MarkCandidate,
         token: &MarkupToken<'_>,
         start: Place,
         out: &mut dyn IntentSink,
     ) {
         let raw = token.raw();
         if self.lead_in.is_empty() {
-            if found.is_self_closing {
+            if candidate.is_self_closing {
                 let report = FindingReport::new(
                     rules::THINK_SELF_CLOSING,
                     start,
@@ -86,10 +98,10 @@ impl PlainParser {
                     "reasoning without text",
                 );
                 return out.report(report.with_repair("left out"));
-            } else if found.mark.kind != MarkKind::Open {
+            } else if candidate.mark.kind != MarkKind::Open {
                 let raw = raw.to_owned();
                 self.leading_mark = Some(LeadingMark {
-                    mark: found.mark,
+                    mark: candidate.mark,
                     tag_len: raw.len(),
                     raw,
                     start,
@@ -98,26 +110,35 @@ impl PlainParser {
                 return;
             }
         }
-        let tag = matches!(token, MarkupToken::Tag(_));
-        if found.is_self_closing || found.mark.kind != MarkKind::Open || tag && marks::has_attributes(raw) {
+        let is_tag = matches!(token, MarkupToken::Tag(_));
+        if candidate.is_self_closing
+            || candidate.mark.kind != MarkKind::Open
+            || is_tag && marks::has_attributes(raw)
+        {
             return self.begin_answer(Some((*token, start)), out);
         }
-        if tag || !raw.starts_with("<|") {
+        // Marks such as `<|begin_of_thought|>` are never words of a sentence: they are decided at once.
+        if is_tag || !raw.starts_with("<|") {
             let raw = raw.to_owned();
-            self.leading_mark =
-                Some(LeadingMark { mark: found.mark, tag_len: raw.len(), raw, start, sentence_close: None });
+            self.leading_mark = Some(LeadingMark {
+                mark: candidate.mark,
+                tag_len: raw.len(),
+                raw,
+                start,
+                sentence_close: None,
+            });
         } else {
-            self.begin_reasoning(found.mark, start, out);
+            self.begin_reasoning(candidate.mark, start, out);
         }
     }
 
-    /// Begins the answer, first with the lead-in of reasoning that did not follow.
+    /// Begins the answer with the lead-in, if there is one, and then with `token`.
     pub(super) fn begin_answer(&mut self, token: Option<(MarkupToken<'_>, Place)>, out: &mut dyn IntentSink) {
-        self.part = PlainPart::Answer;
-        let lead_in = self.lead_in.place();
+        self.current_part = PlainPart::Answer;
+        let lead_in_place = self.lead_in.place();
         let text = self.lead_in.take_text();
         if !text.is_empty() {
-            self.push_token(MarkupToken::Text(&text), lead_in, out);
+            self.push_token(MarkupToken::Text(&text), lead_in_place, out);
         }
         if let Some((token, at)) = token {
             self.push_token(token, at, out);
@@ -131,9 +152,11 @@ impl PlainParser {
         self.begin_answer(None, out);
     }
 
+    /// Begins leading reasoning at this mark.
     pub(super) fn begin_reasoning(&mut self, mark: ReasoningMark, at: Place, out: &mut dyn IntentSink) {
-        (self.part, self.open_reasoning, self.reasoning_start) =
-            (PlainPart::Reasoning, Some(OpenReasoning::new(mark)), at);
+        self.current_part = PlainPart::Reasoning;
+        self.open_reasoning = Some(OpenReasoning::new(mark));
+        self.reasoning_start = at;
         self.nested = NestedReasoning::default();
         self.lead_in.drop_role_word(out);
     }
@@ -165,14 +188,15 @@ impl PlainParser {
             {
                 return self.push_sentence_token(leading_mark, token, out);
             }
-            // The mark is an element around others.
+            // The mark is an XML element around another element.
             _ if leading_mark.raw.starts_with('<') && is_child_element(token) => {
                 let LeadingMark { mark, raw, tag_len, start, .. } = leading_mark;
-                let thinking =
+                let is_phase =
                     matches!(token, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
                 let (tag, blank_text) = raw.split_at(tag_len);
                 self.begin_answer(None, out);
-                if thinking && mark.is_thinking() {
+                // A `<thinking>` around phases begins the structure of ThinkingML.
+                if is_phase && mark.is_thinking() {
                     self.answer.keep_thinking(tag, start, out);
                 } else {
                     self.push_answer_text(tag, start, out);
@@ -202,7 +226,7 @@ impl PlainParser {
         };
         leading_mark.raw.push_str(text);
         match leading_mark.is_mention(false) {
-            Some(word) => self.resolve_leading(&leading_mark, word, out),
+            Some(is_word) => self.resolve_leading(&leading_mark, is_word, out),
             None => {
                 self.leading_mark = Some(leading_mark);
                 true
@@ -221,7 +245,7 @@ impl PlainParser {
         let mut leading_mark = leading_mark;
         let is_closing = self
             .find_candidate(token)
-            .is_some_and(|found| found.mark.kind != MarkKind::Open && !found.is_self_closing);
+            .is_some_and(|candidate| candidate.mark.kind != MarkKind::Open && !candidate.is_self_closing);
         let start = leading_mark.raw.len();
         leading_mark.raw.push_str(token.raw());
         if leading_mark.sentence_close.is_none() {
@@ -238,7 +262,7 @@ impl PlainParser {
             leading_mark.sentence_close = Some(Some((start, leading_mark.raw.len())));
         }
         match leading_mark.is_mention(false) {
-            Some(word) => self.resolve_leading(&leading_mark, word, out),
+            Some(is_word) => self.resolve_leading(&leading_mark, is_word, out),
             // Without a closing mark it is not reasoning.
             None if leading_mark.raw.len() > self.hold_limit => {
                 self.resolve_leading(&leading_mark, true, out)
@@ -250,19 +274,21 @@ impl PlainParser {
         }
     }
 
-    /// Decides a leading mark and reads the text after it again: as text that mentions the mark, or as
-    /// reasoning.
+    /// Decides a leading mark and reads the text after it again. As a word of a sentence the mark is text;
+    /// otherwise it begins reasoning, or is dropped if it does not open any. Always returns true: the last
+    /// token is consumed.
     fn resolve_leading(
         &mut self,
         leading_mark: &LeadingMark,
         is_word: bool,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let turn = !is_word && leading_mark.raw[..leading_mark.tag_len] == *TURN_TAG;
-        let tag = leading_mark.tag_len + if turn { MODEL_WORD.len() } else { 0 };
-        let (tag, text_after) = leading_mark.raw.split_at(tag);
-        let control = leading_mark.mark.kind != MarkKind::Open;
-        if control && !is_word {
+        // The word of the model belongs to the mark of a turn.
+        let is_turn = !is_word && leading_mark.raw[..leading_mark.tag_len] == *TURN_TAG;
+        let tag_len = leading_mark.tag_len + if is_turn { MODEL_WORD.len() } else { 0 };
+        let (tag, text_after) = leading_mark.raw.split_at(tag_len);
+        let opens_reasoning = leading_mark.mark.kind == MarkKind::Open;
+        if !opens_reasoning && !is_word {
             if leading_mark.mark.is_control() {
                 report_template_mark(tag, leading_mark.start, out);
             } else {
@@ -270,7 +296,7 @@ impl PlainParser {
                 report_unopened(tag, leading_mark.start, out);
             }
             self.replay(text_after, leading_mark.start.end_of(tag), false, out);
-        } else if control {
+        } else if !opens_reasoning {
             self.has_strike_tag |= tag == BEGIN_TAG;
             self.begin_answer(None, out);
             self.push_answer_text(tag, leading_mark.start, out);
@@ -287,6 +313,7 @@ impl PlainParser {
         true
     }
 
+    /// Begins reasoning at a leading mark, with the text after it.
     pub(super) fn begin_leading_reasoning(&mut self, leading_mark: &LeadingMark, out: &mut dyn IntentSink) {
         let LeadingMark { mark, raw, tag_len, start, .. } = leading_mark;
         self.begin_reasoning(*mark, *start, out);
@@ -295,11 +322,11 @@ impl PlainParser {
         }
     }
 
-    /// Ends the reply after a leading mark.
+    /// Decides a leading mark at the end of the reply.
     pub(super) fn finish_leading(&mut self, out: &mut dyn IntentSink) {
         if let Some(leading_mark) = self.leading_mark.take() {
-            let word = leading_mark.is_mention(true) == Some(true);
-            self.resolve_leading(&leading_mark, word, out);
+            let is_word = leading_mark.is_mention(true) == Some(true);
+            self.resolve_leading(&leading_mark, is_word, out);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Plain replies: leading reasoning, in marks or in a field of its own, then the answer.
 //!
-//! `parse` separates reasoning from the answer, `answer` emits the answer, `late_structure` reports
-//! structures that begin too late.
+//! `parse` separates reasoning from the answer, with `lead_in`, `leading_mark` and `held_reasoning` for marks
+//! that are not decided at once. `answer` emits the answer, `template_marks` drops marks between messages,
+//! and `late_structure` reports structures that begin too late.
 
 mod answer;
 mod held_reasoning;
@@ -43,6 +44,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 struct PlainOptions {
     /// Set if the reply gets no thinking block.
     skip_thinking: bool,
+    /// Location of the reasoning.
     reasoning: ReasoningMode,
 }
 
@@ -89,11 +91,13 @@ pub(super) struct PlainReader {
     parser: parse::PlainParser,
     /// Set if replies start inside reasoning.
     starts_in_reasoning: bool,
-    /// Set if the stream gets no thinking block, until the intent that says so has been emitted.
+    /// Set if the stream gets no thinking block, until [`Intent::SkipThinking`] has been emitted.
     skip_thinking: bool,
 }
 
 impl PlainReader {
+    /// Creates a reader. `is_detected` is set if `auto` took the reply for plain: a structure that begins
+    /// later is then reported.
     pub(super) fn new(options: &Options, is_detected: bool) -> PlainReader {
         let section: PlainOptions = options.section();
         let reads_marks = section.reasoning != ReasoningMode::None;
@@ -108,8 +112,8 @@ impl PlainReader {
 
 /// Methods for dialects that read their own parts of a reply, and pass the surrounding text here.
 impl PlainReader {
-    /// Returns whether a mark of another dialect would count here: not in reasoning, and not in code as far
-    /// as known.
+    /// Returns whether a mark of another dialect counts at the current place: not in reasoning, nor in code
+    /// as far as it is known.
     pub(super) fn admits_mark(&self) -> bool {
         self.parser.admits_mark()
     }
@@ -124,7 +128,7 @@ impl PlainReader {
         self.parser.has_answer()
     }
 
-    /// Skips a part of the reply that is not its text. The text before and after it forms no joint markup.
+    /// Skips a part of the reply that the other dialect reads. No markup spans it.
     pub(super) fn skip(&mut self, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
         let parser = &mut self.parser;
@@ -136,13 +140,13 @@ impl PlainReader {
         self.lexer.skip_text(raw);
     }
 
-    /// Skips marks that begin the next message of the answer, which is a paragraph of its own.
+    /// Skips marks that begin the next message of the answer. The message begins a new paragraph.
     pub(super) fn begin_message(&mut self, raw: &str, out: &mut dyn IntentSink) {
         self.skip(raw, out);
         self.parser.begin_message(self.lexer.place(), out);
     }
 
-    /// Handles a reasoning mark in another notation.
+    /// Handles a reasoning mark that the other dialect writes in its own notation.
     pub(super) fn push_mark(&mut self, raw: &str, mark: ReasoningMark, out: &mut dyn IntentSink) {
         self.insert_token(MarkupToken::Reasoning(raw, mark), raw, out);
     }
@@ -163,6 +167,7 @@ impl PlainReader {
         self.lexer.skip_text(raw);
     }
 
+    /// Handles `token` in place of its source text `raw`, which the lexer skips.
     fn insert_token(&mut self, token: MarkupToken<'_>, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
         let parser = &mut self.parser;
@@ -182,7 +187,7 @@ impl PlainReader {
         self.parser.answer().current_line()
     }
 
-    /// Watches the part skipped last. Returns the `watch_id` for [`PlainReader::is_text`].
+    /// Watches the part that was skipped last. Returns the `watch_id` for [`PlainReader::is_text`].
     pub(super) fn watch_skipped(&mut self) -> usize {
         self.parser.answer().prose().map_or(0, ProseTracker::watch)
     }
@@ -193,12 +198,13 @@ impl PlainReader {
         is_skipped_text(&mut self.parser, offset, watch_id)
     }
 
-    /// Ends the reply. `acting` has the arguments of [`PlainReader::is_text`] for each part that acts unless
-    /// it is text; with a part that acts, the reply needs no answer.
+    /// Ends the reply. `acting_parts` has, for each skipped part that acts unless it is text, the arguments
+    /// of [`PlainReader::is_text`]: its offset and `watch_id`. With a part that acts, the reply needs no
+    /// answer.
     pub(super) fn finish_with(
         &mut self,
         ending: ReplyEnding,
-        acting: &[(usize, usize)],
+        acting_parts: &[(usize, usize)],
         out: &mut dyn IntentSink,
     ) {
         self.emit_skip_thinking(out);
@@ -210,7 +216,7 @@ impl PlainReader {
         self.lexer.finish(&mut |token, place| parser.push_token(token, place, out));
         let mut needs_no_answer = |parser: &mut parse::PlainParser| {
             ending.is_truncated
-                || acting.iter().any(|(offset, watch_id)| !is_skipped_text(parser, *offset, *watch_id))
+                || acting_parts.iter().any(|(offset, watch_id)| !is_skipped_text(parser, *offset, *watch_id))
         };
         parser.finish(self.lexer.place(), &mut needs_no_answer, out);
     }
@@ -230,13 +236,15 @@ impl PlainReader {
     }
 }
 
+/// Returns whether a skipped part is text, as [`PlainReader::is_text`].
 fn is_skipped_text(parser: &mut parse::PlainParser, offset: usize, watch_id: usize) -> bool {
     parser.is_before_unopened(offset) || parser.answer().prose().is_some_and(|prose| prose.is_text(watch_id))
 }
 
-/// Creates a lexer for plain replies. Comments are tracked where the answer is emitted.
-fn new_lexer(place: Place, limit: usize, reads_marks: bool) -> MarkupLexer {
-    let lexer = MarkupLexer::from_place(place, FAILURE_MARKER, limit).without_comments();
+/// Creates a lexer for plain replies that starts at `place`. Comments are tracked where the answer is
+/// emitted.
+fn new_lexer(place: Place, tag_limit: usize, reads_marks: bool) -> MarkupLexer {
+    let lexer = MarkupLexer::from_place(place, FAILURE_MARKER, tag_limit).without_comments();
     if reads_marks { lexer.with_reasoning() } else { lexer }
 }
 
@@ -245,8 +253,8 @@ impl Dialect for PlainReader {
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
         let parser = &mut self.parser;
-        // Fast path past the lexer, for text in which no tag, mark or code begins. The masks of a short text
-        // find that out in one pass.
+        // Fast path past the lexer, for text in which no tag, mark or code begins. For a short text the masks
+        // tell so in one pass.
         if parser.can_continue() {
             match SignMasks::scan(text) {
                 Some(masks) if self.lexer.is_plain_with_signs(text, masks) => {

@@ -1,4 +1,4 @@
-//! Tokens to reasoning and answer.
+//! Parser of plain replies: separates the tokens into reasoning and answer.
 
 use super::answer::{AnswerWriter, RemovedMark};
 use super::held_reasoning::{HeldReasoning, MarkMention, NestedReasoning};
@@ -20,38 +20,41 @@ use crate::span::{LazyPlace, Place};
 
 /// Separates reasoning from the answer.
 pub(super) struct PlainParser {
-    pub(super) part: PlainPart,
+    /// Part of the reply at the current place.
+    pub(super) current_part: PlainPart,
     mode: ReasoningMode,
-    /// Open mark of the current reasoning (none if the reply starts inside), its start, and whether it has
-    /// text.
+    /// The current reasoning, as its marks open and close it; `None` if the reply starts inside reasoning.
     pub(super) open_reasoning: Option<OpenReasoning>,
+    /// Place of the mark that opened the reasoning.
     pub(super) reasoning_start: Place,
+    /// Set once the reasoning has text other than white space.
     has_reasoning_text: bool,
-    /// The mark that ended the last reasoning, as long as no text follows it.
+    /// The mark that ended the last reasoning, until a second closing mark follows it.
     pub(super) last_close: Option<ReasoningMark>,
     /// An undecided leading mark.
     pub(super) leading_mark: Option<LeadingMark>,
-    /// Text before it, such as a role word.
+    /// Text before the leading mark, such as a role word.
     pub(super) lead_in: LeadIn,
-    /// Reasoning held until its end, and marks that end a message.
+    /// Reasoning that is held until its end.
     pub(super) held_reasoning: Option<HeldReasoning>,
+    /// Held marks that end a message, unless text follows.
     pub(super) end_marks: Option<EndMarks>,
-    /// A mark that closes nothing and may be a word of a sentence.
+    /// A held mark that closes nothing and may be a word of a sentence.
     pending_close: Option<PendingClose>,
     /// Openings of the same mark inside the current reasoning.
     pub(super) nested: NestedReasoning,
     /// A mark that was read as text and has not been closed.
     pub(super) mention: Option<MarkMention>,
-    /// Set once an HTML tag was read that is also the begin mark of a template: its closing tag is no mark
-    /// either.
+    /// Set once `<s>` was read as the HTML tag of struck-out text: `</s>` is then no template mark.
     pub(super) has_strike_tag: bool,
-    /// Set if no mark opens reasoning, because none is ever closed.
+    /// Set while text is read again in which no mark opens reasoning, because none is ever closed.
     pub(super) ignores_opening_marks: bool,
     /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
     pub(super) last_unopened: Option<usize>,
     pub(super) answer: AnswerWriter,
-    /// Longest tag, and longest held reasoning, in bytes.
+    /// Most bytes of a tag.
     pub(super) tag_limit: usize,
+    /// Most bytes of held reasoning.
     pub(super) hold_limit: usize,
 }
 
@@ -66,7 +69,7 @@ pub(super) enum PlainPart {
     Answer,
 }
 
-/// A reasoning mark that may count.
+/// A token that is a reasoning mark, if it counts at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MarkCandidate {
     pub(super) mark: ReasoningMark,
@@ -74,16 +77,18 @@ pub(super) struct MarkCandidate {
     pub(super) is_self_closing: bool,
 }
 
-/// End mark of some templates that is an HTML tag too, and end marks that are not.
+/// End mark of some templates that is also the closing tag of struck-out text in HTML.
 const STRIKE_END: &str = "</s>";
+
+/// End marks of templates that are tags, but not of HTML.
 const TEMPLATE_ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
 
 impl PlainParser {
     pub(super) fn new(options: &Options, is_detected: bool) -> PlainParser {
         let mode = options.section::<PlainOptions>().reasoning;
-        let part = if mode == ReasoningMode::Open { PlainPart::Reasoning } else { PlainPart::Start };
+        let starts_in_reasoning = mode == ReasoningMode::Open;
         PlainParser {
-            part,
+            current_part: if starts_in_reasoning { PlainPart::Reasoning } else { PlainPart::Start },
             mode,
             open_reasoning: None,
             reasoning_start: Place::START,
@@ -116,15 +121,16 @@ impl PlainParser {
     /// Returns whether text without tokens continues the current part.
     #[inline]
     pub(super) fn can_continue(&self) -> bool {
-        let open = if self.part == PlainPart::Answer {
+        let accepts_text = if self.current_part == PlainPart::Answer {
             self.answer.can_continue()
         } else {
-            self.part != PlainPart::Start
+            self.current_part != PlainPart::Start
         };
-        open && !self.has_pending()
+        accepts_text && !self.has_pending()
     }
 
-    /// Emits such text, with its signs if they are known.
+    /// Emits text without tokens, where [`Self::can_continue`] allows it. `masks` are those of the text, if
+    /// they were computed.
     #[inline]
     pub(super) fn push_with_signs(
         &mut self,
@@ -133,7 +139,7 @@ impl PlainParser {
         at: impl FnOnce() -> Place,
         out: &mut dyn IntentSink,
     ) {
-        match self.part {
+        match self.current_part {
             PlainPart::Answer => self.answer.push_with_signs(text, masks, at, out),
             _ => self.emit_reasoning_with(text, masks.is_none_or(|masks| masks.line_feeds != 0), out),
         }
@@ -141,23 +147,23 @@ impl PlainParser {
 
     /// Returns whether a mark of another dialect counts here.
     pub(super) fn admits_mark(&self) -> bool {
-        let text = match self.part {
+        let is_in_text = match self.current_part {
             PlainPart::Start => !self.lead_in.is_fence(),
             PlainPart::Answer => self.answer.admits_mark(),
             PlainPart::Reasoning => false,
         };
-        text && !self.has_pending()
+        is_in_text && !self.has_pending()
     }
 
-    /// Returns whether the answer has not begun, but could begin here.
+    /// Returns whether neither text nor unfinished reasoning was read: the answer can begin here.
     pub(super) fn is_blank(&self) -> bool {
-        self.part == PlainPart::Start && self.lead_in.is_empty()
-            || self.part == PlainPart::Answer && self.answer.is_blank()
+        self.current_part == PlainPart::Start && self.lead_in.is_empty()
+            || self.current_part == PlainPart::Answer && self.answer.is_blank()
     }
 
     /// Returns whether the answer has begun.
     pub(super) fn has_answer(&self) -> bool {
-        self.part == PlainPart::Answer && !self.answer.is_blank()
+        self.current_part == PlainPart::Answer && !self.answer.is_blank()
     }
 
     /// Returns whether an offset precedes a mark that closed reasoning without a beginning.
@@ -186,17 +192,20 @@ impl PlainParser {
         match token {
             // Most text continues the current part, so that its place is never computed.
             MarkupToken::Text(text)
-                if !self.has_pending() && self.part == PlainPart::Answer && self.answer.can_pass(text) =>
+                if !self.has_pending()
+                    && self.current_part == PlainPart::Answer
+                    && self.answer.can_pass(text) =>
             {
                 self.answer.push_text(text, || at.into().resolve(), out);
             }
-            MarkupToken::Text(text) if !self.has_pending() && self.part == PlainPart::Reasoning => {
+            MarkupToken::Text(text) if !self.has_pending() && self.current_part == PlainPart::Reasoning => {
                 self.emit_reasoning(text, out)
             }
             _ => self.push_placed_token(token, at.into().resolve(), out),
         }
     }
 
+    /// Handles a token whose place is known.
     fn push_placed_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         if self.leading_mark.is_some() && self.push_after_leading(&token, out)
             || self.held_reasoning.is_some() && self.push_held(&token, at, out)
@@ -205,7 +214,7 @@ impl PlainParser {
         {
             return;
         }
-        match (self.part, token) {
+        match (self.current_part, token) {
             (PlainPart::Answer, MarkupToken::Text(text)) if self.answer.can_pass(text) => {
                 self.answer.push_text(text, || at, out)
             }
@@ -217,15 +226,15 @@ impl PlainParser {
                 }
             }
             (part, token) => match (part, self.find_candidate(&token)) {
-                (PlainPart::Start, Some(found)) if found.mark.kind != MarkKind::CloseOwn => {
-                    self.handle_leading_mark(found, &token, at, out);
+                (PlainPart::Start, Some(candidate)) if candidate.mark.kind != MarkKind::CloseOwn => {
+                    self.handle_leading_mark(candidate, &token, at, out);
                 }
                 (PlainPart::Start, _) => self.begin_answer(Some((token, at)), out),
-                (PlainPart::Reasoning, Some(found)) if !found.is_self_closing => {
-                    self.handle_inner_mark(found.mark, token.raw(), at, out);
+                (PlainPart::Reasoning, Some(candidate)) if !candidate.is_self_closing => {
+                    self.handle_inner_mark(candidate.mark, token.raw(), at, out);
                 }
                 (PlainPart::Reasoning, _) => self.emit_reasoning(token.raw(), out),
-                (PlainPart::Answer, found) => self.push_answer_token(&token, found, at, out),
+                (PlainPart::Answer, candidate) => self.push_answer_token(&token, candidate, at, out),
             },
         }
     }
@@ -234,25 +243,25 @@ impl PlainParser {
     /// all text before it reasoning.
     pub(super) fn track_marks(&mut self, raw: &str, at: Place) {
         let mut is_open = false;
-        let mut last = None;
+        let mut last_unopened = None;
         let mut lexer = new_lexer(at, self.tag_limit, true);
         let mut visit = |token: MarkupToken<'_>, place: Place| match self
             .find_candidate(&token)
-            .filter(|found| !found.is_self_closing)
-            .map(|found| found.mark.kind)
+            .filter(|candidate| !candidate.is_self_closing)
+            .map(|candidate| candidate.mark.kind)
         {
             Some(MarkKind::Open) => is_open = true,
-            Some(MarkKind::Close) if !std::mem::take(&mut is_open) => last = Some(place.offset),
+            Some(MarkKind::Close) if !std::mem::take(&mut is_open) => last_unopened = Some(place.offset),
             _ => {}
         };
         lexer.push(raw, &mut |token, place| visit(token, place.resolve()));
         lexer.finish(&mut |token, place| visit(token, place.resolve()));
-        self.last_unopened = last.or(self.last_unopened);
+        self.last_unopened = last_unopened.or(self.last_unopened);
     }
 
     /// Reads the written form of a displayed call.
     pub(super) fn push_call_form(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
-        if self.part == PlainPart::Start {
+        if self.current_part == PlainPart::Start {
             self.begin_answer(None, out);
         }
         self.answer.set_call_form(true, out);
@@ -266,8 +275,10 @@ impl PlainParser {
         self.finish_removal(removed_mark, out);
     }
 
+    /// Returns the reasoning or template mark that a token is; `None` for other tokens, and if marks are
+    /// text.
     pub(super) fn find_candidate(&self, token: &MarkupToken<'_>) -> Option<MarkCandidate> {
-        let found = match token {
+        let candidate = match token {
             MarkupToken::Tag(tag)
                 if TEMPLATE_ENDS.contains(&tag.raw) || tag.raw == STRIKE_END && !self.has_strike_tag =>
             {
@@ -275,7 +286,7 @@ impl PlainParser {
             }
             MarkupToken::Tag(tag)
                 if matches!(tag.raw, BEGIN_TAG | TURN_TAG)
-                    && self.part == PlainPart::Start
+                    && self.current_part == PlainPart::Start
                     && self.lead_in.is_empty() =>
             {
                 MarkCandidate { mark: marks::TEMPLATE_MARKS.0, is_self_closing: false }
@@ -287,7 +298,7 @@ impl PlainParser {
             MarkupToken::Reasoning(_, mark) => MarkCandidate { mark: *mark, is_self_closing: false },
             _ => return None,
         };
-        (self.mode != ReasoningMode::None).then_some(found)
+        (self.mode != ReasoningMode::None).then_some(candidate)
     }
 
     /// Handles a mark inside reasoning.
@@ -301,7 +312,7 @@ impl PlainParser {
                 open.apply(mark)
             }
             None if mark.kind == MarkKind::Close => MarkEffect::Close,
-            // A model whose template swallows the mark may write it all the same.
+            // The template has written the opening mark already, but the model may write it again.
             None if mark.kind == MarkKind::Open && !self.has_reasoning_text => {
                 report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
                 return self.begin_reasoning(mark, at, out);
@@ -312,7 +323,7 @@ impl PlainParser {
             (MarkEffect::Text, _) => return self.emit_reasoning(raw, out),
             (MarkEffect::Close, Some(open)) if !self.nested.is_empty() => {
                 self.held_reasoning =
-                    Some(HeldReasoning::from_first_end(open, std::mem::take(&mut self.nested), raw, at));
+                    Some(HeldReasoning::from_first_close(open, std::mem::take(&mut self.nested), raw, at));
                 return;
             }
             (MarkEffect::Close, _) => {}
@@ -322,11 +333,12 @@ impl PlainParser {
         self.end_reasoning(mark, out);
     }
 
+    /// Emits text of the reasoning.
     pub(super) fn emit_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.emit_reasoning_with(text, true, out);
     }
 
-    /// Like [`emit_reasoning`](PlainParser::emit_reasoning); `may_break` is `false` if the text has no line break.
+    /// Like [`Self::emit_reasoning`]; `may_break` is `false` if the text has no line break.
     #[inline]
     fn emit_reasoning_with(&mut self, text: &str, may_break: bool, out: &mut dyn IntentSink) {
         self.has_reasoning_text = self.has_reasoning_text || !is_blank(text);
@@ -334,47 +346,47 @@ impl PlainParser {
         out.emit_intent(Intent::PhaseText(text));
     }
 
-    /// Handles a token of the answer that is not only text.
+    /// Handles a token of the answer that may be a mark, or text that cannot be emitted at once.
     fn push_answer_token(
         &mut self,
         token: &MarkupToken<'_>,
-        found: Option<MarkCandidate>,
+        candidate: Option<MarkCandidate>,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
         self.has_strike_tag |=
             matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
-        if let (Some(found), Some(last_close)) = (found, self.last_close)
-            && found.mark.kind != MarkKind::Open
-            && found.mark.is_same_family(last_close)
+        if let (Some(candidate), Some(last_close)) = (candidate, self.last_close)
+            && candidate.mark.kind != MarkKind::Open
+            && candidate.mark.is_same_family(last_close)
             && self.answer.is_blank()
         {
-            // Some reasoning ends with two closing marks; a call between them is inside it.
+            // Some reasoning ends with two closing marks: what is between them belongs to the reasoning.
             self.last_close = None;
             self.last_unopened = Some(at.offset);
             report_attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
             return;
         }
-        let found = match found {
-            Some(found) if self.handle_template_mark(found, token.raw(), at, out) => return,
-            Some(found) if !found.mark.is_control() => self.filter_mark(found, token.raw()),
+        let candidate = match candidate {
+            Some(candidate) if self.handle_template_mark(candidate, token.raw(), at, out) => return,
+            Some(candidate) if !candidate.mark.is_control() => self.filter_mark(candidate, token.raw()),
             _ => None,
         };
-        match found {
-            Some(found)
-                if found.mark.kind == MarkKind::Close
+        match candidate {
+            Some(candidate)
+                if candidate.mark.kind == MarkKind::Close
                     && self.answer.admits_mark()
                     && self.answer.follows_blank() =>
             {
-                self.pending_close = Some(PendingClose::new(found, token.raw(), at));
+                self.pending_close = Some(PendingClose::new(candidate, token.raw(), at));
             }
-            Some(found) if found.mark.kind == MarkKind::Open && !found.is_self_closing => {
+            Some(candidate) if candidate.mark.kind == MarkKind::Open && !candidate.is_self_closing => {
                 // Before the held mark no possible failure marker may be held.
                 self.answer.resolve_prefix(out);
-                self.held_reasoning = Some(HeldReasoning::new(found, token.raw(), at));
+                self.held_reasoning = Some(HeldReasoning::new(candidate, token.raw(), at));
             }
-            found => {
-                let removed_mark = self.answer.push_token(token, found, at, out);
+            candidate => {
+                let removed_mark = self.answer.push_token(token, candidate, at, out);
                 self.finish_removal(removed_mark, out);
             }
         }
@@ -382,26 +394,28 @@ impl PlainParser {
 
     /// Returns the mark if it counts at its place: an opening mark at the start of a line, a closing
     /// mark unless an opening one was read as text.
-    fn filter_mark(&mut self, found: MarkCandidate, raw: &str) -> Option<MarkCandidate> {
-        let mark = found.mark;
-        let text = self.answer.admits_mark();
+    fn filter_mark(&mut self, candidate: MarkCandidate, raw: &str) -> Option<MarkCandidate> {
+        let mark = candidate.mark;
+        let is_in_text = self.answer.admits_mark();
         if mark.kind == MarkKind::Open {
-            let element = self.mention.as_ref().is_some_and(|mention| mention.is_element);
-            let may_begin = !self.ignores_opening_marks && !element && text && self.answer.is_line_start();
+            let is_in_element = self.mention.as_ref().is_some_and(|mention| mention.is_element);
+            let may_begin =
+                !self.ignores_opening_marks && !is_in_element && is_in_text && self.answer.is_line_start();
             if may_begin && (raw.starts_with("<|") || !marks::has_attributes(raw)) {
                 self.mention = None;
-                return Some(found);
+                return Some(candidate);
             }
+            // The mark is text. Its closing mark is text too, so it is tracked.
             match &mut self.mention {
-                _ if found.is_self_closing || !text => {}
-                Some(mention) => _ = mention.open.apply(mark),
+                _ if candidate.is_self_closing || !is_in_text => {}
+                Some(mention) => _ = mention.open_reasoning.apply(mark),
                 mention => *mention = Some(MarkMention::new(mark, false, &mut self.answer)),
             }
             return None;
         }
-        let Some(mention) = self.mention.as_mut().filter(|_| text) else { return Some(found) };
-        if mention.open.apply(mark) != MarkEffect::Text {
-            // Actions between the two are inside reasoning that is shown as text.
+        let Some(mention) = self.mention.as_mut().filter(|_| is_in_text) else { return Some(candidate) };
+        if mention.open_reasoning.apply(mark) != MarkEffect::Text {
+            // Actions between the two marks are in reasoning that is shown as text.
             if let Some(prose) = self.answer.prose() {
                 prose.mark_as_text(mention.watched_count);
             }
@@ -424,14 +438,14 @@ impl PlainParser {
         if text_after.is_empty() {
             return;
         }
-        let before = self.answer.set_ignores_backticks(ignores_backticks);
+        let previous = self.answer.set_ignores_backticks(ignores_backticks);
         let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, true);
         lexer.push(&text_after, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
-        self.answer.set_ignores_backticks(before);
+        self.answer.set_ignores_backticks(previous);
     }
 
-    /// Reads reasoning from a field of its own.
+    /// Reads reasoning that the upstream sent in a field of its own; after text of the answer it is an aside.
     pub(super) fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         if self.answer.has_text() {
             out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
@@ -449,12 +463,16 @@ impl PlainParser {
             + self.pending_close.as_ref().map_or(0, PendingClose::len)
     }
 
-    /// Returns whether an unfinished token at the very end begins a closing mark.
+    /// Returns whether the reply ends in reasoning with the beginning of a closing mark: `carry` is the
+    /// unfinished token at its end.
     pub(super) fn is_partial_close(&self, carry: &str) -> bool {
-        self.part == PlainPart::Reasoning && self.held_reasoning.is_none() && marks::is_half_close(carry)
+        self.current_part == PlainPart::Reasoning
+            && self.held_reasoning.is_none()
+            && marks::is_half_close(carry)
     }
 
-    /// Ends the reply. `needs_no_answer` tells, once all of it is known, whether it may lack an answer.
+    /// Ends the reply at `end`. If it has no answer, `needs_no_answer` is asked, after all text was read,
+    /// whether it may lack one.
     pub(super) fn finish(
         &mut self,
         end: Place,
@@ -472,7 +490,7 @@ impl PlainParser {
             let Some(removed_mark) = self.answer.finish(out) else { break };
             self.finish_removal(Some(removed_mark), out);
         }
-        if self.part == PlainPart::Reasoning {
+        if self.current_part == PlainPart::Reasoning {
             let at = self.reasoning_start;
             let report = FindingReport::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
             out.report(report.with_repair("closed at the end"));
@@ -499,6 +517,7 @@ pub(super) fn report_in_answer(raw: &str, at: Place, out: &mut dyn IntentSink) {
     out.report(report.with_repair("taken out of the answer"));
 }
 
+/// Reports a closing mark without an opening one.
 pub(super) fn report_unopened(raw: &str, at: Place, out: &mut dyn IntentSink) {
     let message = format!("`{raw}` closes nothing");
     out.report(
@@ -506,12 +525,13 @@ pub(super) fn report_unopened(raw: &str, at: Place, out: &mut dyn IntentSink) {
     );
 }
 
-/// A mark that closes nothing, after a blank in the answer, as when a model writes `</think>` twice: the text after
-/// it tells whether it is a word of a sentence that continues.
+/// A closing mark without an opening one, after a blank in the answer. The text after it decides whether it
+/// is a word of a sentence.
 struct PendingClose {
     candidate: MarkCandidate,
     raw: String,
     start: Place,
+    /// Text after the mark so far.
     text_after: String,
 }
 
@@ -526,29 +546,29 @@ impl PendingClose {
 }
 
 impl PlainParser {
-    /// Handles a token after such a mark; returns whether the token is consumed.
+    /// Handles a token after a pending closing mark; returns whether the token is consumed.
     fn push_after_close(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
-        let Some(mut closing) = self.pending_close.take() else { return false };
+        let Some(mut pending) = self.pending_close.take() else { return false };
         let MarkupToken::Text(text) = token else {
-            self.resolve_close(closing, false, out);
+            self.resolve_close(pending, false, out);
             return false;
         };
-        closing.text_after.push_str(text);
-        let is_blank_text = closing.text_after.trim_start_matches([' ', '\t']).is_empty();
-        if is_blank_text && closing.text_after.len() < tag_sentence::MAX_BLANK {
-            self.pending_close = Some(closing);
+        pending.text_after.push_str(text);
+        let is_blank_text = pending.text_after.trim_start_matches([' ', '\t']).is_empty();
+        if is_blank_text && pending.text_after.len() < tag_sentence::MAX_BLANK {
+            self.pending_close = Some(pending);
         } else {
-            let word = tag_sentence::is_within_sentence(&closing.text_after);
-            self.resolve_close(closing, word, out);
+            let is_word = tag_sentence::is_within_sentence(&pending.text_after);
+            self.resolve_close(pending, is_word, out);
         }
         true
     }
 
-    /// Decides such a mark: a `is_word` is text.
-    fn resolve_close(&mut self, closing: PendingClose, is_word: bool, out: &mut dyn IntentSink) {
-        let PendingClose { candidate, raw, start, text_after } = closing;
+    /// Decides a pending closing mark: as a word of a sentence it is text, otherwise it is removed.
+    fn resolve_close(&mut self, pending: PendingClose, is_word: bool, out: &mut dyn IntentSink) {
+        let PendingClose { candidate, raw, start, text_after } = pending;
         if is_word {
-            // Even so, actions before it are not carried out.
+            // Nevertheless actions before it do not run.
             self.last_unopened = Some(start.offset);
             self.push_answer_text(&raw, start, out);
         } else {
@@ -561,10 +581,10 @@ impl PlainParser {
         }
     }
 
-    /// Ends the reply after such a mark.
+    /// Decides a pending closing mark at the end of the reply.
     fn finish_close(&mut self, out: &mut dyn IntentSink) {
-        if let Some(closing) = self.pending_close.take() {
-            self.resolve_close(closing, false, out);
+        if let Some(pending) = self.pending_close.take() {
+            self.resolve_close(pending, false, out);
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Template marks that end a message, or begin one that is not reasoning: between messages and at the end of
-//! the reply they are not text of the answer.
+//! Template marks that end a message, or begin a message that is not reasoning. Between messages and at the
+//! end of the reply they are not text of the answer. Harmony is the chat template of OpenAI's open
+//! models.
 
 use super::parse::{MarkCandidate, PlainParser, PlainPart};
 use super::rules;
@@ -10,14 +11,15 @@ use crate::lex::markup::MarkupToken;
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Most bytes of such marks, with the white space around them.
+/// Most bytes of held marks that end a message, with the white space after them.
 const MAX_END_MARKS_BYTES: usize = 1023;
 
-/// Marks that end a message, unless text follows them.
+/// Held marks that end a message, unless text follows them.
 pub(super) struct EndMarks {
+    /// Source text of the marks and of the white space after each.
     raw: String,
     start: Place,
-    /// Length up to the end of the last mark.
+    /// Length of `raw` up to the end of the last mark.
     marks_len: usize,
 }
 
@@ -31,21 +33,22 @@ impl PlainParser {
     /// Handles a template mark in the answer; returns whether it is consumed.
     pub(super) fn handle_template_mark(
         &mut self,
-        found: MarkCandidate,
+        candidate: MarkCandidate,
         raw: &str,
         start: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
         // The mark that ends any message of Harmony ends the last one too.
-        let is_stop = found.mark.kind == MarkKind::Stop || found.mark == HARMONY_MARK.as_own_closing();
-        let header = is_header_mark(found.mark);
-        if !(is_stop || header)
+        let is_stop =
+            candidate.mark.kind == MarkKind::Stop || candidate.mark == HARMONY_MARK.as_own_closing();
+        let is_header = is_header_mark(candidate.mark);
+        if !(is_stop || is_header)
             || !self.answer.admits_mark()
             || self.mention.as_ref().is_some_and(|mention| mention.is_element)
         {
             return false;
         }
-        if header {
+        if is_header {
             let is_line_start = self.answer.is_line_start();
             if is_line_start {
                 report_template_mark(raw, start, out);
@@ -66,9 +69,9 @@ impl PlainParser {
     ) -> bool {
         let Some(mut end_marks) = self.end_marks.take() else { return false };
         let raw = token.raw();
-        let found = self.find_candidate(token).map(|found| found.mark);
+        let mark = self.find_candidate(token).map(|candidate| candidate.mark);
         let is_within_limit = end_marks.raw.len() + raw.len() <= MAX_END_MARKS_BYTES;
-        match found {
+        match mark {
             Some(mark)
                 if is_within_limit
                     && (mark.kind == MarkKind::Stop || mark == HARMONY_MARK.as_own_closing()) =>
@@ -81,6 +84,7 @@ impl PlainParser {
                 report_template_mark(&(end_marks.raw + raw), end_marks.start, out);
                 self.begin_message(at, out);
             }
+            // Reasoning follows in a message of its own: the token is handled as its opening mark.
             Some(mark) if mark.kind == MarkKind::Open && mark.is_same_family(HARMONY_MARK) => {
                 report_template_mark(&end_marks.raw[..end_marks.marks_len], end_marks.start, out);
                 self.answer.interrupt(out);
@@ -90,6 +94,7 @@ impl PlainParser {
                 end_marks.raw.push_str(raw);
                 self.end_marks = Some(end_marks);
             }
+            // Text follows, or too much white space: the marks are text too.
             _ => {
                 self.push_answer_text(&end_marks.raw, end_marks.start, out);
                 return false;
@@ -98,15 +103,18 @@ impl PlainParser {
         true
     }
 
-    /// Begins the next message of the answer, as a paragraph of its own.
+    /// Begins the next message of the answer at `at`, in a new paragraph.
     pub(super) fn begin_message(&mut self, at: Place, out: &mut dyn IntentSink) {
         self.answer.interrupt(out);
-        if self.part == PlainPart::Answer && self.answer.has_text() && !self.answer.ends_with_newline() {
+        if self.current_part == PlainPart::Answer
+            && self.answer.has_text()
+            && !self.answer.ends_with_newline()
+        {
             self.push_token(MarkupToken::Text("\n\n"), at, out);
         }
     }
 
-    /// Ends the reply after such marks.
+    /// Drops held marks at the end of the reply.
     pub(super) fn finish_end_marks(&mut self, out: &mut dyn IntentSink) {
         if let Some(end_marks) = self.end_marks.take() {
             report_template_mark(&end_marks.raw[..end_marks.marks_len], end_marks.start, out);

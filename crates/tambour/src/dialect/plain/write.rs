@@ -9,10 +9,10 @@ use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as plain text; with `is_open`, replies start inside reasoning, which must then
-/// be closed.
+/// Writes the events of one reply as plain text. With `starts_in_reasoning`, the reader takes the start of
+/// the text for reasoning, so a closing mark is written even without reasoning.
 #[must_use]
-pub(super) fn write(events: &[Event<'_>], is_open: bool) -> String {
+pub(super) fn write(events: &[Event<'_>], starts_in_reasoning: bool) -> String {
     let (mut reasoning, mut answer) = (String::new(), String::new());
     for event in events {
         match event {
@@ -21,11 +21,11 @@ pub(super) fn write(events: &[Event<'_>], is_open: bool) -> String {
             _ => {}
         }
     }
-    // A byte order mark at the very start is no text.
-    if reasoning.is_empty() && !is_open && !answer.starts_with('\u{FEFF}') {
+    // A byte order mark at the very start is no text to the reader: empty reasoning keeps it.
+    if reasoning.is_empty() && !starts_in_reasoning && !answer.starts_with('\u{FEFF}') {
         return answer;
     }
-    // The first mark that the reasoning does not close itself.
+    // The first pair of marks that the reasoning does not contain.
     let (pair, reasoning) = match marks::MARK_PAIRS.iter().find(|pair| can_enclose(pair, &reasoning)) {
         Some(pair) => (pair, reasoning),
         None => (&marks::MARK_PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),
@@ -33,15 +33,16 @@ pub(super) fn write(events: &[Event<'_>], is_open: bool) -> String {
     [pair.open, &reasoning, pair.close, "\n", &answer].concat()
 }
 
-/// Returns whether reasoning between these marks ends only at the closing one.
+/// Returns whether reasoning between these marks ends only at the closing mark.
 fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
-    let (mut open, mut is_enclosable) = (OpenReasoning::new(pair.mark), true);
-    let (mut first, tag) = (true, pair.open.starts_with('<') && !pair.open.starts_with("<|"));
-    let mut token = |token: MarkupToken<'_>| {
+    let (mut open_reasoning, mut is_enclosable) = (OpenReasoning::new(pair.mark), true);
+    let is_tag = pair.open.starts_with('<') && !pair.open.starts_with("<|");
+    let mut is_first_token = true;
+    let mut check_token = |token: MarkupToken<'_>| {
         let is_blank_text = matches!(token, MarkupToken::Text(text) if is_blank(text));
-        // Around another element the mark would be an element itself.
-        is_enclosable &= !(tag && first && is_child_element(&token));
-        first &= is_blank_text;
+        // A tag right before another element is read as an element, not as a mark.
+        is_enclosable &= !(is_tag && is_first_token && is_child_element(&token));
+        is_first_token &= is_blank_text;
         let mark = match token {
             MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,
             MarkupToken::Tag(tag) => marks::parse_tag_mark(tag.name, tag.kind == TagKind::Close),
@@ -50,12 +51,12 @@ fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
         };
         // A nested opening would need two closing marks.
         is_enclosable &= mark.is_none_or(|mark| {
-            open.apply(mark) == MarkEffect::Text
+            open_reasoning.apply(mark) == MarkEffect::Text
                 && !(mark.kind == MarkKind::Open && mark.is_same_family(pair.mark))
         });
     };
     let mut lexer = new_lexer(Place::START, Limits::default().tag, true);
-    lexer.push(reasoning, &mut |found, _| token(found));
-    lexer.finish(&mut |found, _| token(found));
+    lexer.push(reasoning, &mut |token, _| check_token(token));
+    lexer.finish(&mut |token, _| check_token(token));
     is_enclosable
 }

@@ -1,4 +1,5 @@
-//! The content of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
+//! The answer, which is the content of `<final>`: Markdown whose tags are escaped outside code (T-020,
+//! T-029).
 
 use super::block::{FinishedBlock, NO_QUERIES_MESSAGE};
 use super::context::{self, ReaderContext};
@@ -20,29 +21,35 @@ pub(super) enum FinalOutcome {
     Ended,
     /// The tag closes an element that the answer interrupted.
     ClosesInterrupted(ThinkingMlElement),
-    /// The tag begins a queries block; `opening` is the text before the tag that belongs to it.
-    Block { opening: String, at: Place, line_start: bool },
+    /// The tag begins a queries block; `opening` is the text before the tag that belongs to the block, and
+    /// begins at `at`.
+    Block { opening: String, at: Place, is_line_start: bool },
 }
 
 /// State of `<final>`.
 pub(super) struct FinalReader {
+    /// Place of the tag.
     start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
-    in_comment: bool,
+    is_in_comment: bool,
     /// Escapes the text of the answer.
     escape: AnswerEscape,
     /// `<!--` and the white space after it, held until it is known whether a queries block begins.
     comment: Option<HeldCommentOpen>,
     /// Set once there is text besides the queries block.
     has_text: bool,
-    /// Number of blocks, the extent of the block that should end `<final>`, and whether it does.
+    /// Number of queries blocks.
     block_count: u32,
+    /// Extent (start and end offset) of the block that should end `<final>`.
     block_extent: (Place, usize),
+    /// Set if only white space follows that block.
     is_block_last: bool,
-    /// Extents of the last block and of the last one used, and the number of queries of the latter.
+    /// Extent of the last block.
     last_block: Option<(Place, usize)>,
+    /// Extent of the last block whose queries are used.
     used_block: Option<(Place, usize)>,
-    queries: usize,
+    /// Number of queries in `used_block`.
+    query_count: usize,
     /// End of a `<final>` without a block.
     blockless_end: Option<Place>,
     /// Set if the answer is text without `<final>`.
@@ -57,14 +64,14 @@ pub(super) struct FinalReader {
 struct HeldCommentOpen {
     raw: String,
     at: Place,
-    line_start: bool,
+    is_line_start: bool,
 }
 
 impl FinalReader {
     pub(super) fn new(options: &Options) -> FinalReader {
         FinalReader {
             start: Place::START,
-            in_comment: false,
+            is_in_comment: false,
             escape: AnswerEscape::new(options),
             comment: None,
             has_text: false,
@@ -73,7 +80,7 @@ impl FinalReader {
             is_block_last: true,
             last_block: None,
             used_block: None,
-            queries: 0,
+            query_count: 0,
             blockless_end: None,
             is_implied: false,
             is_interrupting: false,
@@ -92,7 +99,7 @@ impl FinalReader {
         self.is_implied = true;
     }
 
-    /// Announces text whose faults up to an offset were reported already.
+    /// Announces text that is read a second time: faults before this offset were reported already.
     pub(super) fn begin_reported(&mut self, reported_end: usize) {
         self.reported_end = reported_end;
     }
@@ -107,9 +114,9 @@ impl FinalReader {
         self.is_interrupting
     }
 
-    /// Ends an open comment, because it began in text that was read a second time.
+    /// Ends an open comment: it began in text that was read a second time, and must not continue after it.
     pub(super) fn leave_comment(&mut self) {
-        self.in_comment = false;
+        self.is_in_comment = false;
     }
 
     /// Returns whether the answer has no text.
@@ -140,6 +147,7 @@ impl FinalReader {
         self.escape.pass(text, out);
     }
 
+    /// Records that text follows what was read so far.
     fn track_text(&mut self, text: &str) {
         if !self.has_text {
             self.has_text = !text.trim().is_empty();
@@ -174,19 +182,20 @@ impl FinalReader {
     ) {
         let FinishedBlock { extent, query_count, is_exact } = *block;
         self.block_count += 1;
-        let last = self.last_block.replace(extent);
-        let before = self.used_block;
+        let previous = self.last_block.replace(extent);
+        let previous_used = self.used_block;
         if query_count.is_some() {
             self.used_block = Some(extent);
-            self.queries = query_count.unwrap_or_default();
+            self.query_count = query_count.unwrap_or_default();
         }
         let report =
             |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn IntentSink| {
                 out.report(FindingReport::new(rule, at, end, message).with_repair(repair));
             };
-        if let Some(last) = last {
+        if let Some(previous) = previous {
             // The finding is placed at the block that is not used.
-            let unused_extent = if query_count.is_some() { before.unwrap_or(last) } else { extent };
+            let unused_extent =
+                if query_count.is_some() { previous_used.unwrap_or(previous) } else { extent };
             let message = "one of several queries blocks";
             report(
                 rules::SERP_BLOCK_DUPLICATE,
@@ -215,11 +224,12 @@ impl FinalReader {
         }
     }
 
+    /// Reports that something follows the queries block.
     fn report_block_not_last(&self, out: &mut dyn IntentSink) {
         let (at, end) = self.block_extent;
         let message = "the queries block is not at the end of `<final>`";
         let report = FindingReport::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
-        let has_queries = self.queries > 0;
+        let has_queries = self.query_count > 0;
         out.report(report.with_repair(if has_queries {
             "removed from the text, queries kept"
         } else {
@@ -255,12 +265,12 @@ impl FinalReader {
         match token {
             MarkupToken::Text(text) | MarkupToken::Reasoning(text, _) => self.push_text(text, at, out),
             MarkupToken::CommentOpen => {
-                self.in_comment = true;
-                let line_start = context.is_line_blank();
-                self.comment = Some(HeldCommentOpen { raw: token.raw().to_owned(), at, line_start });
+                self.is_in_comment = true;
+                let is_line_start = context.is_line_blank();
+                self.comment = Some(HeldCommentOpen { raw: token.raw().to_owned(), at, is_line_start });
             }
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
-                self.in_comment = false;
+                self.is_in_comment = false;
                 self.push_text(token.raw(), at, out);
             }
             MarkupToken::Mark(raw) => self.keep_markup(raw, at, MarkupKind::Marker, out),
@@ -269,6 +279,7 @@ impl FinalReader {
         FinalOutcome::Open
     }
 
+    /// Handles a tag: one that ends the answer, begins a queries block, or is text of the answer.
     fn handle_tag(
         &mut self,
         tag: &MarkupTag<'_>,
@@ -276,36 +287,40 @@ impl FinalReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> FinalOutcome {
-        let found = structure::find_element(tag.name);
-        let close = tag.kind == TagKind::Close;
-        match found {
-            Some((ThinkingMlElement::Final, is_exact)) if close && !self.is_implied => {
+        let element = structure::find_element(tag.name);
+        let is_closing = tag.kind == TagKind::Close;
+        match element {
+            Some((ThinkingMlElement::Final, is_exact)) if is_closing && !self.is_implied => {
                 context::check_tag(ThinkingMlElement::Final, is_exact, tag, at, out);
                 self.finish(at, out);
                 return FinalOutcome::Ended;
             }
             // These tags close an element that the answer interrupted.
             Some((name @ (ThinkingMlElement::Phase | ThinkingMlElement::Thinking), _))
-                if close && self.is_interrupting =>
+                if is_closing && self.is_interrupting =>
             {
                 return FinalOutcome::ClosesInterrupted(name);
             }
             _ => {}
         }
         let is_queries_open = tag.name == "serp_queries" && tag.kind == TagKind::Open;
-        if is_queries_open && context.is_line_blank() && !self.in_comment && !context.forbids_blocks {
-            self.in_comment = false;
-            return FinalOutcome::Block { opening: String::new(), at, line_start: true };
+        if is_queries_open && context.is_line_blank() && !self.is_in_comment && !context.forbids_blocks {
+            self.is_in_comment = false;
+            return FinalOutcome::Block { opening: String::new(), at, is_line_start: true };
         }
-        let (rule, message) = match found {
-            Some((ThinkingMlElement::Final, true)) if !close => {
+        let (rule, message) = match element {
+            Some((ThinkingMlElement::Final, true)) if !is_closing => {
                 (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
             }
             Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` is not allowed in `<final>`", tag.raw)),
             _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
         };
-        let end = close && matches!(found, Some((ThinkingMlElement::Final, _)));
-        let kind = if end { MarkupKind::FinalClose(rule, message) } else { MarkupKind::Tag(rule, message) };
+        let is_final_close = is_closing && matches!(element, Some((ThinkingMlElement::Final, _)));
+        let kind = if is_final_close {
+            MarkupKind::FinalClose(rule, message)
+        } else {
+            MarkupKind::Tag(rule, message)
+        };
         self.keep_markup(tag.raw, at, kind, out);
         FinalOutcome::Open
     }
@@ -330,9 +345,9 @@ impl FinalReader {
             MarkupToken::Tag(tag)
                 if tag.name == "serp_queries" && tag.kind == TagKind::Open && !context.forbids_blocks =>
             {
-                self.in_comment = false;
-                let HeldCommentOpen { raw: opening, at, line_start } = comment;
-                Some(FinalOutcome::Block { opening, at, line_start })
+                self.is_in_comment = false;
+                let HeldCommentOpen { raw: opening, at, is_line_start } = comment;
+                Some(FinalOutcome::Block { opening, at, is_line_start })
             }
             _ => {
                 self.keep_markup(&comment.raw, comment.at, MarkupKind::CommentOpen, out);
@@ -343,8 +358,8 @@ impl FinalReader {
 
     /// Emits markup that is escaped or reported unless it is in code.
     fn keep_markup(&mut self, raw: &str, at: Place, kind: MarkupKind, out: &mut dyn IntentSink) {
-        // Inside a comment no fault was looked for before.
-        let is_commented = self.in_comment && matches!(kind, MarkupKind::FinalClose(..));
+        // The first reading looked for no faults inside comments.
+        let is_commented = self.is_in_comment && matches!(kind, MarkupKind::FinalClose(..));
         let is_reported = at.offset < self.reported_end && !is_commented;
         self.has_text = true;
         self.is_block_last = self.block_count == 0;
@@ -359,7 +374,7 @@ impl FinalReader {
             context::report_at(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
         self.escape.flush(out);
-        self.in_comment = false;
+        self.is_in_comment = false;
         if self.is_implied {
             return;
         }

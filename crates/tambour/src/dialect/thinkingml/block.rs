@@ -14,8 +14,8 @@ use crate::span::Place;
 pub(super) enum QueriesBlockOutcome<'a> {
     /// The block continues.
     Open,
-    /// The block ended at `end`; `is_marked` tells whether by its own end marker. `rest` is unread.
-    Ended { end: Place, is_marked: bool, rest: Option<(MarkupToken<'a>, Place)> },
+    /// The block ended at `end`, with or without its end marker. `rest` is unread.
+    Ended { end: Place, has_end_marker: bool, rest: Option<(MarkupToken<'a>, Place)> },
     /// The block was left open at `end`; the token that shows it is unread.
     LeftOpen { end: Place, rest: (MarkupToken<'a>, Place) },
     /// The block was left open where another one begins.
@@ -37,17 +37,19 @@ pub(super) struct FinishedBlock {
 /// Message for a block that is only markup.
 pub(super) const NO_QUERIES_MESSAGE: &str = "`<serp_queries>` is not closed and holds no queries";
 
-/// An open queries block. No `-->` or `<` inside a query ends it (T-052): its own end marker does, or else a
-/// token that shows that the marker is missing.
+/// An open queries block. No `-->` or `<` inside a query ends it (T-052): its end marker `</serp_queries>
+/// -->` does, or else a token that shows that the marker is missing.
 pub(super) struct QueriesBlock {
     start: Place,
     /// Text before the tag that belongs to the block: `<!-- `, or nothing.
     opening: String,
     /// Opening tag.
     tag: String,
+    /// Set if the block begins a line.
     is_line_start: bool,
     /// Text between the tags.
     body: String,
+    /// Place of the first token after the opening tag.
     body_start: Option<Place>,
     /// Closing tag, and the text after it until `-->` is complete.
     closing: Option<(String, String)>,
@@ -57,9 +59,12 @@ pub(super) struct QueriesBlock {
 /// Progress of the search for the end of the JSON value in the body. Each byte is read once.
 #[derive(Default)]
 struct QueriesScan {
+    /// Bytes of the body read so far.
     read_len: usize,
+    /// Number of open brackets.
     depth: usize,
-    in_string: bool,
+    is_in_string: bool,
+    /// Set after a backslash in a string.
     is_escaped: bool,
     /// End of the first value that began with a bracket.
     value_end: Option<usize>,
@@ -79,11 +84,11 @@ impl QueriesScan {
             self.has_line_text |= !byte.is_ascii_whitespace();
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
-                b'\\' if self.in_string => self.is_escaped = true,
+                b'\\' if self.is_in_string => self.is_escaped = true,
                 // No string contains a line break.
-                b'\n' => (self.in_string, self.has_line_end, self.has_line_text) = (false, true, false),
-                b'"' => self.in_string = !self.in_string,
-                _ if self.in_string => {}
+                b'\n' => (self.is_in_string, self.has_line_end, self.has_line_text) = (false, true, false),
+                b'"' => self.is_in_string = !self.is_in_string,
+                _ if self.is_in_string => {}
                 b'[' | b'{' => self.depth += 1,
                 b']' | b'}' => {
                     self.depth = self.depth.saturating_sub(1);
@@ -101,7 +106,8 @@ impl QueriesScan {
 }
 
 impl QueriesBlock {
-    /// Creates a block after its `<serp_queries>`; `opening` is the text before the tag.
+    /// Creates a block after its `<serp_queries>`; `opening` is the text before the tag that belongs to the
+    /// block, and begins at `start`.
     pub(super) fn begin(opening: &str, tag: &str, start: Place, is_line_start: bool) -> QueriesBlock {
         QueriesBlock {
             start,
@@ -121,21 +127,21 @@ impl QueriesBlock {
     }
 
     /// Returns whether the block has exactly the three lines of the specification (T-041).
-    fn is_exact(&self, is_marked: bool) -> bool {
+    fn is_exact(&self, has_end_marker: bool) -> bool {
         let body = self.body.replace("\r\n", "\n");
-        let line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
-        is_marked
+        let body_line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
+        has_end_marker
             && self.is_line_start
             && self.opening == "<!-- "
             && self.tag == "<serp_queries>"
             && self.closing.as_ref().is_some_and(|(tag, tail)| tag == "</serp_queries>" && tail == " -->")
-            && line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
+            && body_line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
 
     /// Returns whether the body is a complete array or object.
     fn is_complete(&mut self) -> bool {
         let is_closed = self.scan.read(&self.body);
-        if !is_closed || self.scan.depth > 0 || self.scan.in_string || self.scan.is_broken {
+        if !is_closed || self.scan.depth > 0 || self.scan.is_in_string || self.scan.is_broken {
             return false;
         }
         let is_json = serde_json::from_str::<Value>(&self.body).is_ok();
@@ -147,11 +153,13 @@ impl QueriesBlock {
     /// block was left open then.
     fn find_next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
-        if self.scan.in_string {
+        if self.scan.is_in_string {
             return None;
         }
-        let comment = self.body.trim_end_matches(is_space).strip_suffix("<!--").map(str::len);
-        comment.or_else(|| (self.scan.has_line_end && !self.scan.has_line_text).then_some(self.body.len()))
+        let comment_start = self.body.trim_end_matches(is_space).strip_suffix("<!--").map(str::len);
+        // Without a comment the tag must begin a line.
+        let is_at_line_start = self.scan.has_line_end && !self.scan.has_line_text;
+        comment_start.or_else(|| is_at_line_start.then_some(self.body.len()))
     }
 
     /// Returns the length of the queries at the start of an unclosed body; the rest is text. Queries are a
@@ -163,8 +171,10 @@ impl QueriesBlock {
             return if is_blank(&self.body) { self.body.len() } else { 0 };
         }
         if let Some(end) = self.value_end() {
-            let rest = self.body[end..].trim_start();
-            return self.body.len() - rest.strip_prefix("-->").map_or(self.body.len() - end, str::len);
+            // A `-->` after the value belongs to the block.
+            let after_value = self.body[end..].trim_start();
+            let text_len = after_value.strip_prefix("-->").map_or(self.body.len() - end, str::len);
+            return self.body.len() - text_len;
         }
         let mut len = start;
         for line in self.body[start..].split_inclusive('\n') {
@@ -184,7 +194,7 @@ impl QueriesBlock {
         self.scan.value_end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
     }
 
-    /// Handles a token inside the block, or after its closing tag.
+    /// Handles a token inside the block, or after its closing tag. `is_in_answer`: the block is in `<final>`.
     pub(super) fn push_token<'a>(
         &mut self,
         token: MarkupToken<'a>,
@@ -217,7 +227,7 @@ impl QueriesBlock {
             MarkupToken::CommentClose if !self.opening.is_empty() && self.is_complete() => {
                 return QueriesBlockOutcome::Ended {
                     end: at.end_of(token.raw()),
-                    is_marked: false,
+                    has_end_marker: false,
                     rest: None,
                 };
             }
@@ -253,13 +263,14 @@ impl QueriesBlock {
         let Some((tag, tail)) = &mut self.closing else { return QueriesBlockOutcome::Open };
         let raw = token.raw();
         for (index, c) in raw.char_indices() {
+            // The tail is white space, then up to two dashes, then `>`.
             let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
             if dashes == 2 && c == '>' {
                 tail.push(c);
                 let rest = &raw[index + 1..];
                 let end = at.end_of(&raw[..=index]);
                 let rest = (!rest.is_empty()).then_some((MarkupToken::Text(rest), end));
-                return QueriesBlockOutcome::Ended { end, is_marked: true, rest };
+                return QueriesBlockOutcome::Ended { end, has_end_marker: true, rest };
             }
             let is_accepted = match c {
                 '-' => dashes < 2,
@@ -269,7 +280,7 @@ impl QueriesBlock {
                 tail.push(c);
                 continue;
             }
-            let text = std::mem::take(tag) + tail;
+            let closing_text = std::mem::take(tag) + tail;
             let end = at.end_of(&raw[..index]);
             let rest = match token {
                 MarkupToken::Text(_) => MarkupToken::Text(&raw[index..]),
@@ -277,9 +288,10 @@ impl QueriesBlock {
             };
             if self.opening.is_empty() || self.is_complete() {
                 // The end marker is missing: the block ends here, and the token is text.
-                return QueriesBlockOutcome::Ended { end, is_marked: false, rest: Some((rest, end)) };
+                return QueriesBlockOutcome::Ended { end, has_end_marker: false, rest: Some((rest, end)) };
             }
-            self.body.push_str(&text);
+            // The body is not complete: the closing tag belongs to it.
+            self.body.push_str(&closing_text);
             self.closing = None;
             return self.push_token(rest, end, is_in_answer, context, out);
         }
@@ -289,11 +301,11 @@ impl QueriesBlock {
     /// Ends this unclosed block where the tag of another one begins; the body from `from` on opens that one.
     fn begin_next<'a>(&mut self, from: usize, tag: &str, at: Place) -> QueriesBlockOutcome<'a> {
         let opening = self.body.split_off(from);
-        let line_start = self.body.ends_with('\n');
-        // Counted back from the tag if possible, because text may have been removed from the body.
+        let is_line_start = self.body.ends_with('\n');
+        // Counted back from the tag if possible, since the body may lack text of the reply.
         let end = at.start_of(&opening).unwrap_or_else(|| self.body_start.unwrap_or(at).end_of(&self.body));
         self.scan = QueriesScan::default();
-        QueriesBlockOutcome::Next { end, next: QueriesBlock::begin(&opening, tag, end, line_start) }
+        QueriesBlockOutcome::Next { end, next: QueriesBlock::begin(&opening, tag, end, is_line_start) }
     }
 
     /// Handles a block that exceeds the limit.
@@ -305,14 +317,18 @@ impl QueriesBlock {
     ) -> QueriesBlockOutcome<'a> {
         let end = rest.1;
         let message = "the queries block is longer than `limits.hold`";
-        let found = self.value_end().is_some();
-        let repair = match found {
+        let has_value = self.value_end().is_some();
+        let repair = match has_value {
             true => "it ends after its first value",
             false if is_in_answer => "kept as text",
             false => "left out",
         };
         context::report_at(rules::LIMIT_EXCEEDED, end, 0, message, repair, out);
-        if found { QueriesBlockOutcome::LeftOpen { end, rest } } else { QueriesBlockOutcome::Text { rest } }
+        if has_value {
+            QueriesBlockOutcome::LeftOpen { end, rest }
+        } else {
+            QueriesBlockOutcome::Text { rest }
+        }
     }
 
     /// Converts the block to text, with its place.
@@ -320,19 +336,19 @@ impl QueriesBlock {
         (format!("{}{}{}", self.opening, self.tag, self.body), self.start)
     }
 
-    /// Removes the part that is not queries from a block left open at `end`: that part is text, and the block
-    /// ends before it. Returns `None` if the whole body is queries.
-    pub(super) fn take_rest(&mut self, end: Place) -> Option<(String, Place)> {
+    /// Removes the part that is not queries from a block left open at `end`, and returns it with its place:
+    /// it is text, and the block ends before it. Returns `None` if the whole body is queries.
+    pub(super) fn split_off_text(&mut self, end: Place) -> Option<(String, Place)> {
         if self.closing.is_some() {
             return None;
         }
         let len = self.queries_len();
-        let rest = self.body.split_off(len);
+        let text = self.body.split_off(len);
         let at = self.body_start.unwrap_or(end).end_of(&self.body);
-        (len == 0 || !is_blank(&rest)).then_some((rest, at))
+        (len == 0 || !is_blank(&text)).then_some((text, at))
     }
 
-    /// Returns whether nothing but markup is left of the block.
+    /// Returns whether the block has only markup, without queries.
     pub(super) fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
@@ -348,8 +364,8 @@ impl QueriesBlock {
         None
     }
 
-    /// Ends the block at `end`; `is_marked` tells whether by its own end marker.
-    pub(super) fn finish(self, end: Place, is_marked: bool, out: &mut dyn IntentSink) -> FinishedBlock {
+    /// Ends the block at `end`, with or without its end marker, and emits its queries.
+    pub(super) fn finish(self, end: Place, has_end_marker: bool, out: &mut dyn IntentSink) -> FinishedBlock {
         // Findings about the queries are placed at the queries, not at the opening line.
         let body = self.body.trim();
         let query_count = match self.body_start.filter(|_| !body.is_empty()) {
@@ -359,7 +375,8 @@ impl QueriesBlock {
             }
             None => out.emit_queries(RawQueries::Text(body), self.start, end.offset),
         };
-        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact: self.is_exact(is_marked) }
+        let is_exact = self.is_exact(has_end_marker);
+        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact }
     }
 }
 

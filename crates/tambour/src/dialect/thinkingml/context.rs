@@ -12,13 +12,14 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
-/// State given to every part. Only the frame changes it.
+/// State that every part reads. Only the frame changes it.
 pub(super) struct ReaderContext {
     pub(super) options: Arc<Options>,
+    /// Section of ThinkingML in `options`.
     pub(super) dialect_options: ThinkingMlOptions,
     /// Content of the current line so far.
     pub(super) line: LineContent,
-    /// Set while text is read a second time in which no queries block begins.
+    /// Set while text is read a second time as text, so that no queries block begins in it.
     pub(super) forbids_blocks: bool,
 }
 
@@ -33,9 +34,11 @@ pub(super) enum LineContent {
     Text,
 }
 
-/// A `<final>` in text that is not the answer so far, with the text after it, both as written.
+/// A `<final>` in other text. It is not the answer so far, but may become it.
 pub(super) struct QuotedFinal {
+    /// The tag and the text after it, as written.
     pub(super) raw: String,
+    /// Bytes of the tag.
     pub(super) tag_len: usize,
     pub(super) start: Place,
 }
@@ -59,7 +62,7 @@ impl ReaderContext {
     #[inline]
     pub(super) fn track_text(&mut self, text: &str) {
         self.line = match text.as_bytes().last() {
-            // Most chunks end in a word.
+            // Only after white space the text must be searched: most chunks end in a word.
             Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) if is_blank(&text[last + 1..]) => LineContent::Blank,
                 None if is_blank(text) => self.line,
@@ -70,7 +73,7 @@ impl ReaderContext {
     }
 }
 
-/// Reports a rule at a tag or other short token of `len` bytes.
+/// Reports that a tag or other short token of `len` bytes breaks a rule; the repair is in words.
 pub(super) fn report_at(
     rule: &'static Rule,
     at: Place,
@@ -82,7 +85,8 @@ pub(super) fn report_at(
     out.report(FindingReport::new(rule, at, at.offset + len, message).with_repair(repair));
 }
 
-/// Reports attributes and case of a tag.
+/// Reports the faults of a tag of this element: letter case, attributes, and a slash that closes it at once.
+/// `is_exact`: the name is in lower case.
 pub(super) fn check_tag(
     name: ThinkingMlElement,
     is_exact: bool,
@@ -113,7 +117,7 @@ pub(super) fn report_unclosed(name: ThinkingMlElement, start: Place, end: usize,
     out.report(report.with_repair("closed here"));
 }
 
-/// Reports a tag in the text of a draft (T-003) or a summary (T-006).
+/// Reports a tag in the text of a draft (T-003) or a summary (T-006); `row` is that row of the specification.
 pub(super) fn report_tag_in_text(
     row: &'static str,
     name: &str,

@@ -25,25 +25,28 @@ pub(super) enum DraftOutcome<'a> {
 pub(super) struct DraftReader {
     /// The opening mark, and the marks nested in it.
     marks: OpenReasoning,
+    /// Place of the opening mark.
     start: Place,
     /// A `<thinking>` in the draft, until the next token decides what it is.
     pending_thinking: Option<(String, Place)>,
     /// The mark that closed the last draft, as long as no text follows it.
     last_close: Option<ReasoningMark>,
-    /// Quoted `<final>`: the answer, if the draft is never closed and no other answer follows.
+    /// `<final>` elements in the draft: one is the answer, if the draft is never closed and no other answer
+    /// follows.
     quoted_finals: QuotedFinals,
     /// Set while an HTML comment is open; its content is text (T-027).
-    in_comment: bool,
+    is_in_comment: bool,
     entities: EntityDecoder,
 }
 
 /// `<final>` elements in the middle of a line of a draft.
 #[derive(Default)]
 struct QuotedFinals {
-    /// The last open one, and the last closed one.
+    /// The one that is open.
     open: Option<QuotedFinal>,
-    closed: Option<QuotedFinal>,
-    /// Set if text follows the closed one.
+    /// The last closed one.
+    last_closed: Option<QuotedFinal>,
+    /// Set if text follows the last closed one.
     has_text_after: bool,
 }
 
@@ -62,7 +65,7 @@ impl QuotedFinals {
                 && let Some(mut quote) = self.open.take()
             {
                 quote.raw.push_str(raw);
-                (self.closed, self.has_text_after) = (Some(quote), false);
+                (self.last_closed, self.has_text_after) = (Some(quote), false);
                 return;
             }
         }
@@ -83,16 +86,16 @@ impl DraftReader {
             pending_thinking: None,
             last_close: None,
             quoted_finals: QuotedFinals::default(),
-            in_comment: false,
+            is_in_comment: false,
             entities: EntityDecoder::default(),
         }
     }
 
-    /// Takes the answer that the draft holds. Unless the draft is `is_alone` in the reply, the answer must be
-    /// closed and last.
+    /// Takes the answer that the draft holds. Unless the draft is alone in the reply, the answer must be
+    /// closed and at the end of the draft.
     pub(super) fn take_quoted_final(&mut self, is_alone: bool) -> Option<QuotedFinal> {
-        let QuotedFinals { open, closed, has_text_after } = std::mem::take(&mut self.quoted_finals);
-        if is_alone { closed.or(open) } else { closed.filter(|_| !has_text_after) }
+        let QuotedFinals { open, last_closed, has_text_after } = std::mem::take(&mut self.quoted_finals);
+        if is_alone { last_closed.or(open) } else { last_closed.filter(|_| !has_text_after) }
     }
 
     /// Begins `<think>`.
@@ -110,16 +113,16 @@ impl DraftReader {
         self.last_close.take()
     }
 
-    /// Ends an open comment, because it began in text that was read a second time.
+    /// Ends an open comment: it began in text that was read a second time, and must not continue after it.
     pub(super) fn leave_comment(&mut self) {
-        self.in_comment = false;
+        self.is_in_comment = false;
     }
 
     pub(super) fn held_bytes(&self) -> usize {
         self.entities.held_bytes()
     }
 
-    /// Ends a run of text.
+    /// Ends a run of text: emits held bytes.
     pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
         self.entities.flush(&mut |text| out.emit_intent(Intent::Draft(text)));
     }
@@ -145,7 +148,7 @@ impl DraftReader {
             self.flush(out);
         }
         let limits = &context.options.limits;
-        self.quoted_finals.push_token(&token, at, self.in_comment, limits.hold);
+        self.quoted_finals.push_token(&token, at, self.is_in_comment, limits.hold);
         if let Some((raw, place)) = self.pending_thinking.take() {
             match token {
                 MarkupToken::Text(text) if is_blank(text) && raw.len() + text.len() <= limits.tag => {
@@ -175,11 +178,11 @@ impl DraftReader {
                 self.entities.push(text, &mut |text| out.emit_intent(Intent::Draft(text)));
                 return DraftOutcome::Open;
             }
-            MarkupToken::Tag(tag) if !self.in_comment || tag.kind == TagKind::Close => {
+            MarkupToken::Tag(tag) if !self.is_in_comment || tag.kind == TagKind::Close => {
                 return self.handle_tag(&tag, at, context, out);
             }
-            MarkupToken::CommentOpen => self.in_comment = true,
-            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            MarkupToken::CommentOpen => self.is_in_comment = true,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.is_in_comment = false,
             MarkupToken::Mark(_) => context::report_embedded_marker(at, "kept as text", out),
             MarkupToken::Tag(_) | MarkupToken::Reasoning(..) => {}
         }
@@ -201,6 +204,7 @@ impl DraftReader {
             && name != ThinkingMlElement::Think
             && tag.kind == TagKind::Open
         {
+            // At the start of a line the element begins; elsewhere the draft only mentions it.
             if context.is_line_blank() {
                 self.finish_unclosed(at.offset, out);
                 context::check_tag(name, is_exact, tag, at, out);
@@ -211,7 +215,7 @@ impl DraftReader {
                 return DraftOutcome::Open;
             }
         }
-        if !self.in_comment {
+        if !self.is_in_comment {
             context::report_tag_in_text("T-003", tag.name, at, len, "kept as text", out);
         }
         out.emit_intent(Intent::Draft(tag.raw));
@@ -221,7 +225,7 @@ impl DraftReader {
     /// Handles a mark inside the draft; returns whether it closes the draft.
     fn try_close(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) -> bool {
         let Some(mark) = mark_of(token) else { return false };
-        if self.in_comment && mark.kind == MarkKind::Open {
+        if self.is_in_comment && mark.kind == MarkKind::Open {
             return false;
         }
         match self.marks.apply(mark) {
@@ -236,7 +240,7 @@ impl DraftReader {
         {
             context::check_tag(name, is_exact, tag, at, out);
         }
-        self.in_comment = false;
+        self.is_in_comment = false;
         self.last_close = Some(mark).filter(|mark| !mark.is_same_family(marks::THINK_MARK));
         true
     }
@@ -255,13 +259,13 @@ impl Default for DraftReader {
     }
 }
 
-/// Returns the reasoning mark of a token that is not a tag of ThinkingML.
+/// Returns the reasoning mark that a token is, unless the token is a tag of ThinkingML.
 pub(super) fn foreign_mark(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     let is_own_tag = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
     mark_of(token).filter(|_| !is_own_tag)
 }
 
-/// Returns the reasoning mark of a token. A self-closing tag is not one.
+/// Returns the reasoning mark that a token is. A self-closing tag is not one.
 fn mark_of(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     match token {
         MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,

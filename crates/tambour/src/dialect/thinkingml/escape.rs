@@ -1,5 +1,5 @@
-//! Escaping: tags, marks and comments in the text of the answer (T-020, T-029), and the two literals in the thinking
-//! of a raw reply (T-014, R-90).
+//! Escaping: tags, marks and comments in the text of the answer (T-020, T-029), and the two literals in the
+//! thinking of a raw reply (T-014, R-90).
 
 use std::borrow::Cow;
 
@@ -12,9 +12,11 @@ use crate::lex::seam::{SeamPiece, SeamReader};
 use crate::options::Options;
 use crate::span::Place;
 
-/// Text of the answer, held until it is known whether it is code.
+/// Escapes markup in the text of the answer. Markup is held until it is known whether it is code.
 pub(super) struct AnswerEscape {
+    /// Finds tags that arise where markup is removed.
     seam: SeamReader,
+    /// Finds out what is code.
     filter: CodeFilter<HeldMarkup>,
     /// Open comment in the emitted text.
     comment: CommentTracker,
@@ -24,13 +26,14 @@ pub(super) struct AnswerEscape {
 #[derive(Clone, Debug)]
 struct HeldMarkup {
     start: Place,
+    /// Offset of its end in the reply.
     end: usize,
     kind: MarkupKind,
     /// Set if it was reported before.
     is_reported: bool,
 }
 
-/// Kind of held markup.
+/// Kind of held markup, with the rule that it breaks and the message of its finding.
 #[derive(Clone, Debug)]
 pub(super) enum MarkupKind {
     /// A tag; inside a comment it is text.
@@ -42,6 +45,7 @@ pub(super) enum MarkupKind {
     Marker,
     /// An unfinished tag before another tag.
     UnfinishedTag,
+    /// `<!--`.
     CommentOpen,
 }
 
@@ -52,7 +56,7 @@ impl AnswerEscape {
         AnswerEscape { seam, filter, comment: CommentTracker::default() }
     }
 
-    /// Decodes entities in code, for text of a model that follows the rules: it escapes in code too.
+    /// Decodes entities in code from here on: a model that follows the rules escapes in code too.
     pub(super) fn decode_entities(&mut self) {
         self.filter.set_entity_policy(CodeEntityPolicy::Decode);
     }
@@ -67,7 +71,7 @@ impl AnswerEscape {
         self.seam.passes_unchanged(text)
     }
 
-    /// Emits text for which [`passes`](AnswerEscape::can_pass) holds.
+    /// Emits text for which [`can_pass`](AnswerEscape::can_pass) holds.
     #[inline]
     pub(super) fn pass(&mut self, text: &str, out: &mut dyn IntentSink) {
         push_joined(SeamPiece::Text(text), &mut self.filter, &mut self.comment, out);
@@ -79,7 +83,8 @@ impl AnswerEscape {
         seam.push_text(text, at, &mut |seam_piece| push_joined(seam_piece, filter, comment, out));
     }
 
-    /// Reads markup that is escaped or reported unless it is in code; `quiet` if it was reported before.
+    /// Reads markup that is escaped or reported unless it is in code. `is_reported`: it was reported before,
+    /// and is only escaped.
     pub(super) fn push_markup(
         &mut self,
         raw: &str,
@@ -140,10 +145,11 @@ fn emit_piece(piece: FilteredPiece<'_, HeldMarkup>, comment: &mut CommentTracker
 }
 
 impl HeldMarkup {
+    /// Emits the markup, escaped if necessary, and reports it.
     fn emit(self, raw: &str, is_in_code: bool, comment: &mut CommentTracker, out: &mut dyn IntentSink) {
         let HeldMarkup { start, end, kind, is_reported } = self;
         let is_in_comment = comment.is_open();
-        let (escape, found) = match kind {
+        let (is_escaped, fault) = match kind {
             // In a comment a tag is text (T-027).
             MarkupKind::Tag(..) | MarkupKind::UnfinishedTag if is_in_comment => (false, None),
             MarkupKind::Tag(rule, message) | MarkupKind::FinalClose(rule, message) => {
@@ -164,23 +170,27 @@ impl HeldMarkup {
                 (false, Some((rules::COMMENT_IN_FINAL, message.to_owned())))
             }
         };
-        if let Some((rule, message)) = found.filter(|_| !is_reported) {
+        if let Some((rule, message)) = fault.filter(|_| !is_reported) {
             let report = FindingReport::new(rule, start, end, message);
             let report =
                 if is_in_code && rule.rows.contains(&"T-029") { report.with_row("T-029") } else { report };
-            out.report(report.with_repair(if escape { "escaped" } else { "kept as it is" }));
+            out.report(report.with_repair(if is_escaped { "escaped" } else { "kept as it is" }));
         }
-        let text =
-            if escape { raw.replace('<', "&lt;").replace('>', "&gt;").into() } else { Cow::Borrowed(raw) };
+        let text = if is_escaped {
+            raw.replace('<', "&lt;").replace('>', "&gt;").into()
+        } else {
+            Cow::Borrowed(raw)
+        };
         comment.push_text(&text);
         out.emit_intent(Intent::FinalText(&text));
     }
 }
 
+/// Opening and closing tag of the thinking.
 const THINKING_TAGS: (&str, &str) = ("<thinking>", "</thinking>");
 
-/// Escapes `<final>` and `</final>` in the thinking of a raw reply, so that it passes the structure check. Nothing
-/// else changes; a reply whose answer begins inside `<thinking>` is returned as it is.
+/// Escapes `<final>` and `</final>` in the thinking of a raw reply, so that the reply passes the structure
+/// check. Nothing else changes; a reply whose answer begins inside `<thinking>` is returned unchanged.
 #[must_use]
 pub fn escape_literals(reply: &str) -> Cow<'_, str> {
     let Some(start) = reply.find(THINKING_TAGS.0).map(|at| at + THINKING_TAGS.0.len()) else {
@@ -188,9 +198,9 @@ pub fn escape_literals(reply: &str) -> Cow<'_, str> {
     };
     let end_offsets = || reply[start..].match_indices(THINKING_TAGS.1).map(|(at, _)| start + at);
     // A closing tag followed by the answer is the real one; thinking may mention others.
-    let true_end =
+    let end_before_answer =
         end_offsets().find(|end| reply[end + THINKING_TAGS.1.len()..].trim_start().starts_with("<final>"));
-    let Some(end) = true_end.or_else(|| end_offsets().next()) else { return reply.into() };
+    let Some(end) = end_before_answer.or_else(|| end_offsets().next()) else { return reply.into() };
     let (thinking, rest) = reply[start..].split_at(end - start);
     if !thinking.contains("<final>") && !thinking.contains("</final>") || !rest.contains("<final>") {
         return reply.into();

@@ -1,4 +1,5 @@
-//! Elements that come too late: left out, or read as late thoughts. One finding covers the whole element.
+//! Elements that come too late: left out, or read as thoughts after the answer. One finding covers the whole
+//! element.
 
 use super::context;
 use super::rules;
@@ -24,7 +25,9 @@ pub(super) enum LateOutcome {
 /// An element that comes too late.
 pub(super) struct LateElement {
     name: ThinkingMlElement,
+    /// Rule that it breaks.
     rule: &'static Rule,
+    /// Message of its finding.
     message: String,
     start: Place,
     /// Offset after the opening tag.
@@ -32,12 +35,14 @@ pub(super) struct LateElement {
     /// Set if the element is in an open `<thinking>`, which continues after it.
     is_in_thinking: bool,
     entities: EntityDecoder,
-    /// Set once text of it was emitted, and if markup followed that text.
+    /// Set once text was emitted.
     has_text: bool,
+    /// Set if markup followed that text, so that the next text begins a new paragraph.
     has_gap: bool,
 }
 
 impl LateElement {
+    /// Creates an element whose opening tag starts at `start` and has `len` bytes.
     pub(super) fn new(
         name: ThinkingMlElement,
         rule: &'static Rule,
@@ -60,13 +65,13 @@ impl LateElement {
         }
     }
 
-    /// Marks the element as part of an open `<thinking>`, which continues after it.
-    pub(super) fn inside_thinking(self) -> LateElement {
+    /// The same element inside an open `<thinking>`, which continues after it.
+    pub(super) fn as_part_of_thinking(self) -> LateElement {
         LateElement { is_in_thinking: true, ..self }
     }
 
-    /// Marks the element as a further late thought, which begins a new paragraph.
-    pub(super) fn further(self) -> LateElement {
+    /// The same element after another late thought, so that its text begins a new paragraph.
+    pub(super) fn as_further_thought(self) -> LateElement {
         LateElement { has_text: true, has_gap: true, ..self }
     }
 
@@ -74,14 +79,15 @@ impl LateElement {
         self.entities.held_bytes()
     }
 
-    /// Returns whether the text is a thought after the answer.
+    /// Returns whether the element is read as a thought after the answer.
     pub(super) fn is_thought(&self) -> bool {
         matches!(self.name, ThinkingMlElement::Thinking | ThinkingMlElement::Phase)
     }
 
     /// Emits text of a late thought: its phases and titles are paragraphs.
     fn emit_thought(&mut self, text: &str, out: &mut dyn IntentSink) {
-        let inner = if self.has_text && !self.has_gap { text } else { text.trim_start_matches(is_space) };
+        let continues_paragraph = self.has_text && !self.has_gap;
+        let inner = if continues_paragraph { text } else { text.trim_start_matches(is_space) };
         if inner.is_empty() {
             return;
         }
@@ -92,14 +98,14 @@ impl LateElement {
         out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: inner });
     }
 
-    /// Returns whether a tag other than its own closing tag ends the element.
+    /// Returns whether `tag`, a tag of the element `name` that does not close this element, ends it.
     fn is_ended_by(&self, tag: &MarkupTag<'_>, name: ThinkingMlElement) -> bool {
-        let open = tag.kind == TagKind::Open;
+        let is_opening = tag.kind == TagKind::Open;
         match (self.is_in_thinking, name) {
             (true, ThinkingMlElement::Thinking | ThinkingMlElement::Phase) => true,
             // A late phase may be the first of several.
             (_, ThinkingMlElement::Thinking) if self.name == ThinkingMlElement::Phase => true,
-            _ => open && name.is_top() && name != self.name,
+            _ => is_opening && name.is_top() && name != self.name,
         }
     }
 
@@ -139,6 +145,7 @@ impl LateElement {
         LateOutcome::Open
     }
 
+    /// Reads text of a late thought.
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let mut entities = std::mem::take(&mut self.entities);
         entities.push(text, &mut |text| self.emit_thought(text, out));
@@ -168,15 +175,15 @@ pub(super) fn report_lost_attributes(
     at: Place,
     out: &mut dyn IntentSink,
 ) {
-    let number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_plain = tag.attribute_text().trim().is_empty()
+    let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+    let has_only_id = tag.attribute_text().trim().is_empty()
         || tag
             .attribute_text()
             .trim()
             .strip_prefix("id=\"")
             .and_then(|rest| rest.strip_suffix('"'))
-            .is_some_and(number);
-    if name == ThinkingMlElement::Phase && tag.kind != TagKind::Close && !is_plain {
+            .is_some_and(is_number);
+    if name == ThinkingMlElement::Phase && tag.kind != TagKind::Close && !has_only_id {
         let message = "a phase must be written exactly `<phase id=\"N\">`";
         context::report_at(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
     }

@@ -1,8 +1,9 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
-//! Only `frame` knows the parts of a reply: `draft`, `serp`, `thinking`, `answer`, `block` and `late_element`. Each
-//! part takes a token, its place and the output, keeps its own state, and returns an `TrialOutcome` that tells the
-//! frame how to continue. No part knows the frame or calls another.
+//! Only `frame` knows the parts of a reply: `draft`, `serp`, `thinking`, `answer`, `block` and
+//! `late_element`. Each part takes a token, its place and the output, keeps its own state, and returns an
+//! outcome, such as `ThinkingOutcome`, that tells the frame how to continue. No part knows the frame or calls
+//! another.
 
 mod answer;
 mod block;
@@ -70,20 +71,21 @@ const SETTINGS: &[Setting] = &[
         name: "thinkingml.serp_block",
         description: "whether the queries block is required (T-040)",
         default: "required",
-        accepts: SettingValues::Choice(&["required", "optional"], |options, at| {
-            options.update_section(|own: &mut ThinkingMlOptions| own.is_block_optional = at == 1);
+        accepts: SettingValues::Choice(&["required", "optional"], |options, choice| {
+            options.update_section(|own: &mut ThinkingMlOptions| own.is_block_optional = choice == 1);
         }),
     },
     Setting {
         name: "thinkingml.lone_final",
         description: "`<final>` alone on its line in an unclosed phase is text, or ends it (R-06)",
         default: "literal",
-        accepts: SettingValues::Choice(&["literal", "close"], |options, at| {
-            options.update_section(|own: &mut ThinkingMlOptions| own.closes_at_lone_final = at == 1);
+        accepts: SettingValues::Choice(&["literal", "close"], |options, choice| {
+            options.update_section(|own: &mut ThinkingMlOptions| own.closes_at_lone_final = choice == 1);
         }),
     },
 ];
 
+/// Reader of a ThinkingML reply: the lexer, and the frame that takes its tokens.
 struct ThinkingMlReader {
     lexer: MarkupLexer,
     frame: ReplyFrame,
@@ -100,11 +102,12 @@ impl ThinkingMlReader {
     /// Reads the text of a comment outside the elements a second time, as ordinary text, if it hides the only
     /// structure of the reply.
     fn reread_comment(&mut self, out: &mut dyn IntentSink) {
-        let mut runs = self.frame.take_commented();
+        let mut runs = self.frame.take_commented_text();
         if let Some((last, _)) = runs.last_mut() {
             last.push_str(self.lexer.carry());
         }
         let frame = &mut self.frame;
+        // A new lexer for each run, since the runs are not contiguous.
         for (text, place) in runs {
             self.lexer.finish(&mut |token, place| frame.push_token(token, place, out));
             self.lexer = MarkupLexer::from_place(place, FAILURE_MARKER, frame.context().options.limits.tag)

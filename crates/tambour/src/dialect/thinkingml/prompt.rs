@@ -7,7 +7,7 @@ use super::ThinkingMlOptions;
 use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
-/// Builds the instructions.
+/// Builds the instructions in the language of the options.
 pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let (prompt, required, optional) = match options.texts.language {
         Language::Zh => (ZH, ZH_REQUIRED, ZH_OPTIONAL),
@@ -17,7 +17,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     FormatInstructions { rules: prompt.rules.replace("{block}", block).into(), ..prompt }
 }
 
-/// Sentences about the queries block, required or optional (T-040).
+// Sentences about the queries block, required or optional (T-040), which replace `{block}` in the rules.
 const EN_REQUIRED: &str = "<final> ends with the three lines of the queries block, not indented:";
 const EN_OPTIONAL: &str =
     "<final> may end with the three lines of the queries block (they may be left out), not indented:";

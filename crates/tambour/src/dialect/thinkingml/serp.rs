@@ -17,38 +17,42 @@ pub(super) enum SummaryOutcome {
     Open,
     /// The summary has ended.
     Ended,
-    /// The summary was left open where the tag of another element begins; the flag is set if its name is
-    /// spelled exactly.
+    /// The summary was left open where the tag of another element begins. The flag is set if the name in that
+    /// tag is spelled exactly.
     OtherBegins(ThinkingMlElement, bool),
 }
 
 /// The current summary.
 pub(super) struct SummaryReader {
+    /// Place of its tag.
     start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
-    in_comment: bool,
+    is_in_comment: bool,
+    /// Text so far, with its entities, without tags.
     text: String,
-    /// Bytes of the text as written.
+    /// Bytes of the text in the reply.
     written_len: usize,
     seam: SeamReader,
-    /// Longest tag and longest summary, in bytes.
+    /// Most bytes of a tag.
     tag_limit: usize,
+    /// Most bytes of a summary.
     text_limit: usize,
-    /// Place where the limit was reached.
+    /// Place where `text_limit` was reached; the rest is left out.
     full_at: Option<Place>,
 }
 
 impl SummaryReader {
     pub(super) fn new(options: &Options) -> SummaryReader {
         let (tag, limit) = (options.limits.tag, options.limits.hold);
-        SummaryReader::starting_at(Place::START, tag, limit)
+        SummaryReader::new_at(Place::START, tag, limit)
     }
 
-    fn starting_at(start: Place, tag_limit: usize, text_limit: usize) -> SummaryReader {
+    /// Creates the reader of a summary whose tag is at `start`.
+    fn new_at(start: Place, tag_limit: usize, text_limit: usize) -> SummaryReader {
         let seam = SeamReader::new("", tag_limit);
         SummaryReader {
             start,
-            in_comment: false,
+            is_in_comment: false,
             text: String::new(),
             written_len: 0,
             seam,
@@ -60,7 +64,7 @@ impl SummaryReader {
 
     /// Begins `<serp>`.
     pub(super) fn begin(&mut self, at: Place) {
-        *self = SummaryReader::starting_at(at, self.tag_limit, self.text_limit);
+        *self = SummaryReader::new_at(at, self.tag_limit, self.text_limit);
     }
 
     /// Handles the next token.
@@ -71,7 +75,7 @@ impl SummaryReader {
         out: &mut dyn IntentSink,
     ) -> SummaryOutcome {
         match token {
-            MarkupToken::Text(text) if self.in_comment => self.keep_markup(text, at),
+            MarkupToken::Text(text) if self.is_in_comment => self.keep_markup(text, at),
             MarkupToken::Text(text) => self.push_text(text, at),
             MarkupToken::Tag(tag) => match structure::find_element(tag.name) {
                 Some((ThinkingMlElement::Serp, is_exact)) if tag.kind == TagKind::Close => {
@@ -81,10 +85,11 @@ impl SummaryReader {
                 Some((name, is_exact))
                     if name.is_top() && name != ThinkingMlElement::Serp && tag.kind == TagKind::Open =>
                 {
+                    // The outcome takes the element along, since the token is not read again.
                     self.report_unclosed(at.offset, out);
                     return SummaryOutcome::OtherBegins(name, is_exact);
                 }
-                _ if self.in_comment => self.keep_markup(tag.raw, at),
+                _ if self.is_in_comment => self.keep_markup(tag.raw, at),
                 _ => {
                     let len = tag.raw.len();
                     context::report_tag_in_text("T-006", tag.name, at, len, "tag removed", out);
@@ -92,8 +97,10 @@ impl SummaryReader {
             },
             other => {
                 match other {
-                    MarkupToken::CommentOpen => self.in_comment = true,
-                    MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+                    MarkupToken::CommentOpen => self.is_in_comment = true,
+                    MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
+                        self.is_in_comment = false;
+                    }
                     MarkupToken::Mark(_) => context::report_embedded_marker(at, "kept as text", out),
                     MarkupToken::Text(_) | MarkupToken::Tag(_) | MarkupToken::Reasoning(..) => {}
                 }
@@ -113,14 +120,14 @@ impl SummaryReader {
         self.full_at.is_some()
     }
 
-    /// Takes the text and the place of the summary.
+    /// Takes the text of the summary, its entities not decoded, and the place of its tag.
     pub(super) fn take(&mut self) -> (String, Place) {
         let SummaryReader { text, seam, .. } = self;
         seam.finish(&mut |seam_piece| append_joined(text, seam_piece));
         (std::mem::take(text), self.start)
     }
 
-    /// Ends the summary at `end`.
+    /// Ends the summary at `end` and emits it.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) {
         let (text, _) = self.take();
         if let Some(full_place) = self.full_at {
@@ -146,7 +153,7 @@ impl SummaryReader {
         summary.push_str(raw);
     }
 
-    /// Returns the part of `text` that fits.
+    /// Counts `text` and returns the part of it that fits the limit.
     fn take_fitting_part<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
         if self.full_at.is_some() {
             return "";
@@ -161,7 +168,7 @@ impl SummaryReader {
     }
 }
 
-/// Emits a summary, given as written.
+/// Emits a summary; `text` has its entities, which are decoded.
 pub(super) fn emit_summary(text: &str, out: &mut dyn IntentSink) {
     out.emit_intent(Intent::Summary(entity::decode(text).into()));
 }
@@ -171,7 +178,7 @@ fn append_joined(summary: &mut String, seam_piece: SeamPiece<'_>) {
     match seam_piece {
         SeamPiece::Text(text) => summary.push_str(text),
         SeamPiece::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
-        // The next `<` ends the unfinished tag.
+        // A tag follows, whose `<` ends the unfinished one.
         SeamPiece::UnfinishedTag(raw, _) => summary.push_str(raw),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::structure::{ElementBody, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling};
 
-/// Name of one of the six elements.
+/// One of the six elements, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingMlElement {
     Think,
@@ -16,6 +16,7 @@ pub(super) enum ThinkingMlElement {
 }
 
 impl ThinkingMlElement {
+    /// Tag name of the element.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             ThinkingMlElement::Think => "think",
@@ -38,7 +39,7 @@ impl ThinkingMlElement {
     }
 }
 
-const NAMES: [ThinkingMlElement; 6] = [
+const ALL_ELEMENTS: [ThinkingMlElement; 6] = [
     ThinkingMlElement::Think,
     ThinkingMlElement::Serp,
     ThinkingMlElement::Thinking,
@@ -47,32 +48,37 @@ const NAMES: [ThinkingMlElement; 6] = [
     ThinkingMlElement::Final,
 ];
 
+/// Structure that a reply must have.
 static EXPECTED: LazyLock<ExpectedStructure> = LazyLock::new(|| {
     use ThinkingMlElement::{Final, Phase, Serp, Think, Thinking, Title};
-    let text = |name: ThinkingMlElement| ExpectedElement {
+    let single_element = |name: ThinkingMlElement| ExpectedElement {
         is_repeatable: false,
         ..ExpectedElement::new(name.as_str())
     };
     let after = |names: &[ThinkingMlElement]| names.iter().map(|name| name.as_str().into()).collect();
     let within = |name: ThinkingMlElement| vec![name.as_str().into()];
     ExpectedStructure::new(vec![
-        text(Think),
-        ExpectedElement { predecessors: after(&[Think]), ..text(Serp) },
+        single_element(Think),
+        ExpectedElement { predecessors: after(&[Think]), ..single_element(Serp) },
         ExpectedElement {
             is_mandatory: true,
             body: ElementBody::Markup,
             predecessors: after(&[Think, Serp]),
-            ..text(Thinking)
+            ..single_element(Thinking)
         },
         ExpectedElement {
             is_mandatory: true,
             is_repeatable: true,
             body: ElementBody::Markup,
             parents: within(Thinking),
-            ..text(Phase)
+            ..single_element(Phase)
         },
-        ExpectedElement { is_mandatory: true, parents: within(Phase), ..text(Title) },
-        ExpectedElement { is_mandatory: true, predecessors: after(&[Think, Serp, Thinking]), ..text(Final) },
+        ExpectedElement { is_mandatory: true, parents: within(Phase), ..single_element(Title) },
+        ExpectedElement {
+            is_mandatory: true,
+            predecessors: after(&[Think, Serp, Thinking]),
+            ..single_element(Final)
+        },
     ])
 });
 
@@ -86,6 +92,7 @@ pub(super) struct SeenElements {
 }
 
 impl SeenElements {
+    /// Returns whether the element has begun.
     pub(super) fn has(&self, name: ThinkingMlElement) -> bool {
         self.names.contains(&name)
     }
@@ -124,6 +131,6 @@ impl SeenElements {
 /// Finds the element that a tag name means, and whether the name is spelled exactly (T-021).
 pub(super) fn find_element(name: &str) -> Option<(ThinkingMlElement, bool)> {
     let entry = EXPECTED.find_element(name)?;
-    let found = NAMES.into_iter().find(|candidate| candidate.as_str() == entry.element.name)?;
-    Some((found, entry.spelling == NameSpelling::Exact))
+    let element = ALL_ELEMENTS.into_iter().find(|candidate| candidate.as_str() == entry.element.name)?;
+    Some((element, entry.spelling == NameSpelling::Exact))
 }

@@ -1,5 +1,5 @@
 //! Text outside the elements. It is held because a structure that follows makes it superfluous (X-013,
-//! T-015); without one it is the answer. Also the fence around a reply (T-018).
+//! T-015); without a structure it is the answer. The fence around a reply (T-018) is found in it too.
 
 use crate::lex::fence::Fence;
 use crate::lex::space::is_space;
@@ -25,26 +25,30 @@ pub(super) struct TopLevelText {
     midline_comment: Option<usize>,
     /// A closed comment with no text before it: the index after its `<!--` and the index after its `-->`.
     sole_comment: Option<(usize, usize)>,
-    /// Set once text did not fit. The fields below hold the non-blank extents of such text, its end offset,
-    /// and whether the next such text begins a new extent.
+    /// Set once text exceeded the limit (the overflow), which is left out.
     has_overflow: bool,
+    /// Non-blank extents of the overflow: start, and end offset.
     overflow_extents: Vec<(Place, usize)>,
+    /// Offset after the overflow so far.
     overflow_end: usize,
+    /// Set if the next overflow begins a new extent.
     has_overflow_gap: bool,
 }
 
 /// Longest line, in bytes, that may open a fence around the reply.
 const MAX_FENCE_LINE: usize = 256;
 
+/// Mark that opens a comment; it is pushed as one text.
 const COMMENT_OPEN: &str = "<!--";
 
 /// Lines at the end of a growing text.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineTracker {
-    /// Index after the last non-blank character, and start of its line.
+    /// Index after the last non-blank character.
     nonblank_end: usize,
+    /// Index where the line of that character starts.
     nonblank_line_start: usize,
-    /// Start of the last line.
+    /// Index where the last line starts.
     last_line_start: usize,
 }
 
@@ -65,9 +69,9 @@ impl LineTracker {
 /// A contiguous run of text.
 #[derive(Clone, Copy, Debug)]
 struct TextRun {
-    /// Start in the text outside.
+    /// Index of its start in the text outside the elements.
     index: usize,
-    /// Place in the reply.
+    /// Place of its start in the reply.
     place: Place,
 }
 
@@ -75,9 +79,11 @@ struct TextRun {
 #[derive(Clone, Debug)]
 pub(super) struct ReplyFence {
     fence: Fence,
+    /// Start of the line, without indentation.
     pub(super) place: Place,
+    /// Offset after the line.
     pub(super) end: usize,
-    /// Set once it was reported.
+    /// Set once the fence was reported.
     pub(super) is_reported: bool,
 }
 
@@ -93,29 +99,30 @@ impl TopLevelText {
     ) -> Option<(&'a str, Place)> {
         let mut text = text;
         if self.text.is_empty() && !self.has_overflow {
-            let part = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
-            place.advance(&text[..text.len() - part.len()]);
-            text = part;
+            let trimmed = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
+            place.advance(&text[..text.len() - trimmed.len()]);
+            text = trimmed;
         }
         let room = if self.has_overflow { 0 } else { limit.saturating_sub(self.text.len()) };
         let fitting_len = if is_atomic && text.len() > room { 0 } else { text.floor_char_boundary(room) };
-        let (part, rest) = text.split_at(fitting_len);
-        if !part.is_empty() {
+        let (fitting_text, rest) = text.split_at(fitting_len);
+        if !fitting_text.is_empty() {
             if self.text.is_empty() || self.end != place {
                 self.runs.push(TextRun { index: self.text.len(), place });
             }
-            self.append(part);
-            place.advance(part);
+            self.append(fitting_text);
+            place.advance(fitting_text);
             self.end = place;
         }
         (!rest.is_empty()).then_some((rest, place))
     }
 
+    /// Appends text that fits.
     fn append(&mut self, text: &str) {
         let from = self.text.len();
         if text == COMMENT_OPEN {
             self.last_comment = Some((from, self.tracker));
-            // A comment inside a comment: the outer one was left open.
+            // A comment began while another was open: that one was never closed, so it hides its element.
             self.hiding_comment = self.hiding_comment.or(self.midline_comment.take());
         }
         self.text.push_str(text);
@@ -141,6 +148,7 @@ impl TopLevelText {
         self.text.len()
     }
 
+    /// Returns whether there is no text but white space, overflow included.
     pub(super) fn is_blank(&self) -> bool {
         self.tracker.nonblank_end == 0 && self.overflow_extents.is_empty()
     }
@@ -155,33 +163,33 @@ impl TopLevelText {
         self.runs.iter().zip(run_ends).map(|(run, end)| (&self.text[run.index..end], run.place))
     }
 
-    /// Returns the runs of the text from index `byte` on.
-    pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
+    /// Returns the runs of the text from `index` on, with their places.
+    pub(super) fn runs_from(&self, index: usize) -> impl Iterator<Item = (&str, Place)> {
         let run_ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
-        self.runs.iter().zip(run_ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
-            let from = run.index.max(byte);
+        self.runs.iter().zip(run_ends).filter(move |(_, end)| *end > index).map(move |(run, end)| {
+            let from = run.index.max(index);
             (&self.text[from..end], run.place.end_of(&self.text[run.index..from]))
         })
     }
 
     /// Returns the run that holds the byte at an index.
-    fn run_at(&self, byte: usize) -> TextRun {
-        let found = self.runs.iter().rev().find(|run| run.index <= byte);
-        found.copied().unwrap_or(TextRun { index: 0, place: self.end })
+    fn run_at(&self, index: usize) -> TextRun {
+        let run = self.runs.iter().rev().find(|run| run.index <= index);
+        run.copied().unwrap_or(TextRun { index: 0, place: self.end })
     }
 
     /// Returns the non-blank extent of each run: its place, and the offset after it.
     pub(super) fn extents(&self) -> Vec<(Place, usize)> {
-        let mut ranges: Vec<Option<(Place, usize)>> =
+        let mut extents: Vec<Option<(Place, usize)>> =
             self.runs().map(|(text, at)| trimmed_extent(text, at)).collect();
         let mut overflow = self.overflow_extents.iter().copied().peekable();
-        if let Some(Some((_, last))) = ranges.last_mut()
+        if let Some(Some((_, last_end))) = extents.last_mut()
             && let Some((_, end)) = overflow.next_if(|(at, _)| *at == self.end)
         {
-            // The overflow of the last run.
-            *last = end;
+            // Overflow that directly follows the last run belongs to it.
+            *last_end = end;
         }
-        ranges.into_iter().flatten().chain(overflow).collect()
+        extents.into_iter().flatten().chain(overflow).collect()
     }
 
     /// Takes all text.
@@ -189,11 +197,12 @@ impl TopLevelText {
         std::mem::take(self)
     }
 
-    /// Takes an open `<!--` from the end, because it belongs to a queries block. Returns its place, or `at`
-    /// without one.
+    /// Takes an open `<!--` with the white space after it from the end of the text, because it belongs to a
+    /// queries block. Returns it and its place, or an empty text and `at` if there is none.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
-        let last = |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.nonblank_end;
-        let Some((from, tracker)) = self.last_comment.take().filter(last).filter(|_| !self.has_overflow)
+        let is_at_end =
+            |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.nonblank_end;
+        let Some((from, tracker)) = self.last_comment.take().filter(is_at_end).filter(|_| !self.has_overflow)
         else {
             return (String::new(), at);
         };
@@ -201,20 +210,19 @@ impl TopLevelText {
         (self.split_off(from, at, tracker), at)
     }
 
-    /// Records that the open comment hides the beginning of a structure, at the start of a line or in the
-    /// middle.
-    pub(super) fn record_hidden(&mut self, at_start: bool) {
+    /// Records that the open comment hides an element, which begins at the start of a line or in the middle.
+    pub(super) fn record_hidden(&mut self, is_line_start: bool) {
         let Some((from, _)) = self.last_comment else { return };
-        let slot = if at_start { &mut self.hiding_comment } else { &mut self.midline_comment };
-        slot.get_or_insert(from + COMMENT_OPEN.len());
+        let comment = if is_line_start { &mut self.hiding_comment } else { &mut self.midline_comment };
+        comment.get_or_insert(from + COMMENT_OPEN.len());
     }
 
-    /// Returns true if a comment hides an element that will be read if no element follows outside a comment.
+    /// Returns whether a comment hides an element that will be read if no element follows outside a comment.
     pub(super) fn has_hidden_element(&self) -> bool {
         self.hiding_comment.is_some() && !self.has_overflow
     }
 
-    /// Records that the open comment ends after the text so far.
+    /// Records that the open comment ends after the text so far, with a `-->` that is added next.
     pub(super) fn end_comment(&mut self) {
         if let Some(from) = self.midline_comment.take()
             && self.last_comment.is_some_and(|(_, before)| before.nonblank_end == 0)
@@ -224,12 +232,14 @@ impl TopLevelText {
     }
 
     /// Takes all text after the first `<!--` that hides an element, run by run.
-    pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+    pub(super) fn take_commented_text(&mut self) -> Vec<(String, Place)> {
         let nonblank_end = self.tracker.nonblank_end;
-        let only = self.sole_comment.take().filter(|(_, end)| nonblank_end <= *end).map(|(from, _)| from);
-        let mention_start =
-            [self.hiding_comment.take(), self.midline_comment.take(), only].into_iter().flatten().min();
-        let Some(from) = mention_start.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
+        // A closed comment counts only if no text follows it.
+        let sole_start =
+            self.sole_comment.take().filter(|(_, end)| nonblank_end <= *end).map(|(from, _)| from);
+        let hidden_start =
+            [self.hiding_comment.take(), self.midline_comment.take(), sole_start].into_iter().flatten().min();
+        let Some(from) = hidden_start.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
             return Vec::new();
         };
         let place = self.place_at(from);
@@ -243,12 +253,13 @@ impl TopLevelText {
     }
 
     /// Returns the end of the run that holds the byte at an index.
-    fn run_end(&self, byte: usize) -> usize {
-        let next = self.runs.iter().map(|run| run.index).find(|from| *from > byte);
-        next.unwrap_or(self.text.len())
+    fn run_end(&self, index: usize) -> usize {
+        let next_run = self.runs.iter().map(|run| run.index).find(|from| *from > index);
+        next_run.unwrap_or(self.text.len())
     }
 
-    /// Returns the last non-blank line if it is short enough for a fence. It is examined for each element.
+    /// Returns the last non-blank line if it is short enough for a fence. The limit bounds the work, since
+    /// the line is examined for each element.
     fn last_line(&self) -> Option<&str> {
         let LineTracker { nonblank_end: end, nonblank_line_start: start, .. } = self.tracker;
         (end - start <= MAX_FENCE_LINE).then(|| &self.text[start..end])
@@ -256,7 +267,7 @@ impl TopLevelText {
 
     /// Removes a fence that opens on the last line, and returns it.
     pub(super) fn take_fence(&mut self) -> Option<ReplyFence> {
-        let line_at = self.tracker.nonblank_line_start;
+        let line_start = self.tracker.nonblank_line_start;
         let line = self.last_line()?.trim_end();
         let indent = line.len() - line.trim_start().len();
         let line = line.trim_start();
@@ -264,48 +275,48 @@ impl TopLevelText {
         if info.contains(char::from(fence.mark)) || info.trim().contains(char::is_whitespace) {
             return None;
         }
-        let place = self.place_at(line_at + indent);
+        let place = self.place_at(line_start + indent);
         let end = place.offset + line.len();
         let mut tracker = LineTracker::default();
-        tracker.add(&self.text[..line_at], 0);
-        self.split_off(line_at, place, tracker);
+        tracker.add(&self.text[..line_start], 0);
+        self.split_off(line_start, place, tracker);
         Some(ReplyFence { fence, place, end, is_reported: false })
     }
 
     /// Returns the place of the byte at an index.
-    fn place_at(&self, byte: usize) -> Place {
-        let run = self.run_at(byte);
-        run.place.end_of(&self.text[run.index..byte])
+    fn place_at(&self, index: usize) -> Place {
+        let run = self.run_at(index);
+        run.place.end_of(&self.text[run.index..index])
     }
 
-    /// Removes the text from index `byte` on, whose place is `place`, and returns it. Later text starts a new
-    /// run.
-    fn split_off(&mut self, byte: usize, place: Place, tracker: LineTracker) -> String {
-        let rest = self.text.split_off(byte);
-        while self.runs.last().is_some_and(|run| run.index >= byte) {
+    /// Removes the text from `index` on, which starts at `place`, and returns it. `tracker` is the line state
+    /// before it. Later text starts a new run.
+    fn split_off(&mut self, index: usize, place: Place, tracker: LineTracker) -> String {
+        let removed_text = self.text.split_off(index);
+        while self.runs.last().is_some_and(|run| run.index >= index) {
             self.runs.pop();
         }
         (self.end, self.tracker) = (place, tracker);
-        rest
+        removed_text
     }
 
     /// Removes the line that closes `fence` at the end of the text.
     pub(super) fn remove_trailing_fence_line(&mut self, fence: &ReplyFence) {
         let body = self.text.trim_end();
-        let line = body.rfind('\n').map_or(0, |at| at + 1);
-        if !fence.fence.is_closed_by_line(&body[line..]) || self.has_overflow {
+        let line_start = body.rfind('\n').map_or(0, |at| at + 1);
+        if !fence.fence.is_closed_by_line(&body[line_start..]) || self.has_overflow {
             return;
         }
-        let mut room = line;
+        let mut remaining_len = line_start;
         let previous = self.take();
         for (text, at) in previous.runs() {
-            let kept_len = room.min(text.len());
-            room -= kept_len;
+            let kept_len = remaining_len.min(text.len());
+            remaining_len -= kept_len;
             self.push(&text[..kept_len], at, false, usize::MAX);
         }
     }
 
-    /// Removes the line that closes `fence` at the beginning of the text. Returns true if there was one.
+    /// Removes the line that closes `fence` at the beginning of the text. Returns whether there was one.
     pub(super) fn remove_leading_fence_line(&mut self, fence: &ReplyFence) -> bool {
         let is_closed = fence.fence.is_closed_by_line(self.text.lines().next().unwrap_or(""));
         if is_closed {
@@ -323,9 +334,9 @@ impl TopLevelText {
     }
 }
 
-/// Returns the extent of a text without surrounding white space, unless it is blank.
+/// Returns the extent of a text without surrounding white space; `None` if it is blank.
 fn trimmed_extent(text: &str, at: Place) -> Option<(Place, usize)> {
     let body = text.trim_matches(is_space);
-    let before = text.len() - text.trim_start_matches(is_space).len();
-    (!body.is_empty()).then(|| (at.end_of(&text[..before]), at.offset + before + body.len()))
+    let indent = text.len() - text.trim_start_matches(is_space).len();
+    (!body.is_empty()).then(|| (at.end_of(&text[..indent]), at.offset + indent + body.len()))
 }

@@ -18,27 +18,30 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
 }
 
 /// Like [`write`], but a reply without queries gets an empty block only if one is required (T-040).
-pub(super) fn write_with(events: &[Event<'_>], block_required: bool) -> String {
-    // Allocated at once: a growing string is briefly held twice.
-    let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
-    let answer = String::with_capacity(events.iter().map(size).sum());
+pub(super) fn write_with(events: &[Event<'_>], is_block_required: bool) -> String {
+    // Allocated at once, since a string that grows is briefly in memory twice.
+    let answer_len = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
+    let answer = String::with_capacity(events.iter().map(answer_len).sum());
     let mut parts = ReplyParts { answer, ..ReplyParts::default() };
     for event in events {
         parts.add(event);
     }
-    parts.finish(block_required)
+    parts.finish(is_block_required)
 }
 
+/// Texts of one reply, without markup, collected from its events.
 #[derive(Default)]
 struct ReplyParts {
     draft: String,
     summary: String,
+    /// Title and text of each phase.
     phases: Vec<(String, String)>,
     answer: String,
     queries: Option<Vec<String>>,
 }
 
 impl ReplyParts {
+    /// Adds the text of an event.
     fn add(&mut self, event: &Event<'_>) {
         match event {
             Event::DraftDelta { text } => self.draft.push_str(text),
@@ -55,8 +58,10 @@ impl ReplyParts {
         }
     }
 
-    fn finish(mut self, block_required: bool) -> String {
+    /// Writes the reply.
+    fn finish(mut self, is_block_required: bool) -> String {
         let answer = escape_tags(&std::mem::take(&mut self.answer));
+        // The tags and short texts mostly fit into 256 bytes.
         let mut out = String::with_capacity(answer.len() + self.draft.len() + 256);
         for (name, text) in [("think", &self.draft), ("serp", &self.summary)] {
             if !text.is_empty() {
@@ -75,7 +80,7 @@ impl ReplyParts {
         }
         out.push_str("</thinking>\n<final>\n");
         out.push_str(&answer);
-        if let Some(queries) = self.queries.or_else(|| block_required.then(Vec::new)) {
+        if let Some(queries) = self.queries.or_else(|| is_block_required.then(Vec::new)) {
             // A tag in a query must not end the block or the answer.
             let queries = serde_json::Value::from(queries).to_string().replace("</", "<\\/");
             out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->"));
@@ -85,13 +90,14 @@ impl ReplyParts {
     }
 }
 
-/// Escapes everything that the parser would read as a tag or decode in code, and nothing else.
+/// Escapes everything in an answer that the reader would take for a tag or decode in code, and nothing else.
 fn escape_tags(text: &str) -> String {
     let mut writer = EscapingWriter {
+        // No tag is too long: the reader's limit is not known here.
         seam: SeamReader::new(FAILURE_MARKER, text.len() + 1),
         filter: CodeFilter::new(Limits::default().line),
         comment: CommentTracker::default(),
-        in_comment: false,
+        is_in_comment: false,
         is_comment_empty: false,
         out: String::with_capacity(text.len()),
     };
@@ -105,13 +111,17 @@ fn escape_tags(text: &str) -> String {
     writer.out
 }
 
+/// Writer of the text of an answer.
 struct EscapingWriter {
     /// Keeps an unfinished tag before an escaped one from continuing after it.
     seam: SeamReader,
+    /// Finds out what is code.
     filter: CodeFilter<EscapedMarkup>,
+    /// Open comment in the output.
     comment: CommentTracker,
-    /// Set while a comment is open in the input, and while it has no content yet.
-    in_comment: bool,
+    /// Set while a comment is open in the input.
+    is_in_comment: bool,
+    /// Set while that comment has only white space.
     is_comment_empty: bool,
     out: String,
 }
@@ -121,18 +131,20 @@ struct EscapingWriter {
 enum EscapedMarkup {
     /// A tag, or an unfinished one before a tag; inside a comment it is text.
     Tag,
-    /// Markup that counts inside a comment too: the closing tag of the answer, in any case (T-021), the
-    /// queries block, and the marker.
+    /// Markup that counts inside a comment too: the closing tag of the answer, in any letter case (T-021),
+    /// the queries block, and the failure marker.
     CountsInComment,
+    /// `<!--`.
     CommentOpen,
 }
 
 impl EscapingWriter {
+    /// Reads a token of the answer.
     fn push_token(&mut self, token: MarkupToken<'_>, at: Place) {
-        let counts = matches!(token, MarkupToken::Mark(_)) || self.counts_in_comment(&token);
+        let counts_in_comment = matches!(token, MarkupToken::Mark(_)) || self.counts_in_comment(&token);
         match token {
-            MarkupToken::CommentOpen => (self.in_comment, self.is_comment_empty) = (true, true),
-            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            MarkupToken::CommentOpen => (self.is_in_comment, self.is_comment_empty) = (true, true),
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.is_in_comment = false,
             _ => self.is_comment_empty &= is_blank(token.raw()),
         }
         let EscapingWriter { seam, filter, comment, out, .. } = self;
@@ -150,23 +162,25 @@ impl EscapingWriter {
             }
             MarkupToken::Tag(_) | MarkupToken::Mark(_) => {
                 seam.prepare_for_tag(&mut push);
-                if counts { EscapedMarkup::CountsInComment } else { EscapedMarkup::Tag }
+                if counts_in_comment { EscapedMarkup::CountsInComment } else { EscapedMarkup::Tag }
             }
         };
         filter.push_text_tag(token.raw(), kind, &mut |piece| write_piece(&piece, comment, out));
     }
 
-    /// Returns whether a tag counts even in a comment: a queries block begins there only right at its start.
+    /// Returns whether a token is a tag that counts in a comment too: `</final>`, or the beginning of a
+    /// queries block, but this only at the start of the comment.
     fn counts_in_comment(&self, token: &MarkupToken<'_>) -> bool {
         let MarkupToken::Tag(tag) = token else { return false };
         match tag.kind {
             TagKind::Close => tag.name.eq_ignore_ascii_case("final"),
-            TagKind::Open => tag.name == "serp_queries" && (!self.in_comment || self.is_comment_empty),
+            TagKind::Open => tag.name == "serp_queries" && (!self.is_in_comment || self.is_comment_empty),
             TagKind::SelfClosing => false,
         }
     }
 }
 
+/// Passes text of the answer to the code filter.
 fn push_joined(
     seam_piece: SeamPiece<'_>,
     filter: &mut CodeFilter<EscapedMarkup>,
@@ -181,8 +195,9 @@ fn push_joined(
     }
 }
 
+/// Writes text of the answer once it is known whether it is code.
 fn write_piece(piece: &FilteredPiece<'_, EscapedMarkup>, comment: &mut CommentTracker, out: &mut String) {
-    let (raw, escape, is_in_code) = match piece {
+    let (raw, is_escaped, is_in_code) = match piece {
         FilteredPiece::Text(text) => {
             comment.push_text(text);
             return out.push_str(text);
@@ -197,8 +212,9 @@ fn write_piece(piece: &FilteredPiece<'_, EscapedMarkup>, comment: &mut CommentTr
             (*raw, *kind == EscapedMarkup::CountsInComment || !comment.is_open(), *is_in_code)
         }
     };
-    let text = match (escape, is_in_code) {
-        // Text that is decoded again is escaped as little as possible, because a held line has a limit.
+    let text = match (is_escaped, is_in_code) {
+        // The reader decodes entities in code. They are escaped as little as possible, because it holds a
+        // line only up to a limit.
         (true, true) => escape_entities(raw).replace('<', "&lt;"),
         (false, true) => escape_entities(raw),
         (true, false) => raw.replace('<', "&lt;").replace('>', "&gt;"),

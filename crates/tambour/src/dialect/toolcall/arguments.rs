@@ -1,16 +1,18 @@
-//! End of arguments between marks: a value contains marks of its own format only if it was closed
-//! after them.
+//! Finds where arguments between marks end: a value contains marks of its own format only if the value
+//! is closed after them.
 
 use crate::lex::scan;
 
 /// Marks of one notation for arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ArgumentMarks {
+    /// Mark before an argument, up to its name.
     pub(super) open: &'static str,
+    /// Mark after the value.
     pub(super) close: &'static str,
-    /// Texts that may follow a closed argument, besides the next argument or nothing.
+    /// Texts of which one follows a closed argument, unless it is the last.
     pub(super) followers: &'static [&'static str],
-    /// Other marks of the format.
+    /// Other marks of the format, which end an argument that is not closed.
     pub(super) other_marks: &'static [&'static str],
 }
 
@@ -36,9 +38,9 @@ pub(super) struct MarkIndex<'m> {
     text_len: usize,
     open_offsets: Vec<usize>,
     close_offsets: Vec<usize>,
-    /// Closing marks that text follows; they end no argument.
+    /// Closing marks that the text only mentions ([`is_mention`]); they end no argument.
     mention_offsets: Vec<usize>,
-    /// Closing marks that may end an argument.
+    /// Closing marks that a follower or nothing follows, so that they may end an argument.
     end_offsets: Vec<usize>,
     /// Marks that end an argument which is not closed.
     boundary_offsets: Vec<usize>,
@@ -46,10 +48,11 @@ pub(super) struct MarkIndex<'m> {
 
 /// Extent of an argument's value.
 pub(super) struct ArgumentExtent {
-    /// Offset after its value.
+    /// Offset after the value.
     pub(super) end: usize,
-    /// Offset of the text after it.
+    /// Offset after the closing mark, if there is one.
     pub(super) next_offset: usize,
+    /// Set if the argument has its closing mark.
     pub(super) is_closed: bool,
 }
 
@@ -58,7 +61,7 @@ impl<'m> MarkIndex<'m> {
     pub(super) fn new(text: &str, marks: &'m ArgumentMarks) -> MarkIndex<'m> {
         let (open_offsets, close_offsets, mention_offsets) = (Vec::new(), Vec::new(), Vec::new());
         let (end_offsets, boundary_offsets) = (Vec::new(), Vec::new());
-        let mut found = MarkIndex {
+        let mut index = MarkIndex {
             marks,
             text_len: text.len(),
             open_offsets,
@@ -67,72 +70,74 @@ impl<'m> MarkIndex<'m> {
             end_offsets,
             boundary_offsets,
         };
-        let element = element(marks.open);
+        let element_start = element_start(marks.open);
         let mut at = 0;
-        while let Some(next) = scan::find(b'<', &text.as_bytes()[at..]) {
-            at += next;
+        while let Some(distance) = scan::find(b'<', &text.as_bytes()[at..]) {
+            at += distance;
             let rest = &text[at..];
-            if rest.starts_with(element) {
-                found.open_offsets.push(at);
-                found.boundary_offsets.push(at);
+            if rest.starts_with(element_start) {
+                index.open_offsets.push(at);
+                index.boundary_offsets.push(at);
             } else if let Some(text_after) = rest.strip_prefix(marks.close) {
-                found.close_offsets.push(at);
-                found.boundary_offsets.push(at);
+                index.close_offsets.push(at);
+                index.boundary_offsets.push(at);
                 // White space is read again only by the next mark, which ends it, so this stays linear.
                 let text_after = text_after.trim_start();
                 if text_after.is_empty() || marks.followers.iter().any(|mark| text_after.starts_with(mark)) {
-                    found.end_offsets.push(at);
+                    index.end_offsets.push(at);
                 } else if is_mention(&text[..at], &rest[marks.close.len()..]) {
-                    found.mention_offsets.push(at);
+                    index.mention_offsets.push(at);
                 }
             } else if marks.other_marks.iter().any(|mark| rest.starts_with(mark)) {
-                found.boundary_offsets.push(at);
+                index.boundary_offsets.push(at);
             }
             at += 1;
         }
-        found
+        index
     }
 
     /// Returns the argument whose value begins at `start`.
     pub(super) fn argument_at(&self, start: usize) -> ArgumentExtent {
-        let first = |list: &[usize]| list.partition_point(|&at| at < start);
-        if let Some(&end) = self.end_offsets.get(first(&self.end_offsets)) {
-            let range_in = |list: &[usize]| first(list)..list.partition_point(|&at| at < end);
+        // Index of the first mark at or after `start` in a list of offsets.
+        let first_index = |list: &[usize]| list.partition_point(|&at| at < start);
+        if let Some(&end) = self.end_offsets.get(first_index(&self.end_offsets)) {
+            let inner_range = |list: &[usize]| first_index(list)..list.partition_point(|&at| at < end);
             let (open_offsets, close_offsets) = (
-                &self.open_offsets[range_in(&self.open_offsets)],
-                &self.close_offsets[range_in(&self.close_offsets)],
+                &self.open_offsets[inner_range(&self.open_offsets)],
+                &self.close_offsets[inner_range(&self.close_offsets)],
             );
-            // The marks inside belong to the value if each one that opens is closed inside it. Only one start
-            // before an end gives equal counts.
+            // The marks inside belong to the value if each opening mark is closed inside it. Counts are equal
+            // for only one start before an end, so that comparing the pairs stays linear.
             let is_paired = open_offsets.len() == close_offsets.len()
                 && open_offsets.iter().zip(close_offsets).all(|(open, close)| open < close);
-            // Closing marks alone belong to the value if text follows each of them.
+            // Closing marks alone belong to the value if each of them is only mentioned.
             let is_mentioned = open_offsets.is_empty()
-                && self.mention_offsets[range_in(&self.mention_offsets)].len() == close_offsets.len();
+                && self.mention_offsets[inner_range(&self.mention_offsets)].len() == close_offsets.len();
             if is_paired || is_mentioned {
                 return ArgumentExtent { end, next_offset: end + self.marks.close.len(), is_closed: true };
             }
         }
-        let end = self.boundary_offsets.get(first(&self.boundary_offsets)).copied().unwrap_or(self.text_len);
+        let end =
+            self.boundary_offsets.get(first_index(&self.boundary_offsets)).copied().unwrap_or(self.text_len);
         ArgumentExtent { end, next_offset: end, is_closed: false }
     }
 }
 
-/// Returns the part of an opening mark that names its element: one whose attributes are damaged opens an argument all
-/// the same.
-fn element(open: &str) -> &str {
+/// Returns the part of an opening mark up to the name of its element, so that a mark with damaged attributes
+/// opens an argument too.
+fn element_start(open: &str) -> &str {
     open.find(' ').map_or(open, |end| &open[..=end])
 }
 
-/// Returns true if a mark between these texts is in the middle of a line with blanks around it, so that the
-/// text mentions it. On a line of its own or directly after a value it ends an argument, and the next mark
-/// may be missing.
+/// Returns whether a mark between these texts is in the middle of a line, with blanks and words around it, so
+/// that the text mentions it. Alone on a line or directly after a value the mark ends an argument, even if
+/// the next mark is missing.
 fn is_mention(before: &str, after: &str) -> bool {
-    let word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '<');
-    let line = before.trim_end_matches(' ');
-    let rest = after.trim_start_matches(' ');
-    line.len() < before.len()
-        && rest.len() < after.len()
-        && word(line.chars().next_back().filter(|c| *c != '>'))
-        && word(rest.chars().next())
+    let is_word_char = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '<');
+    let word_before = before.trim_end_matches(' ');
+    let word_after = after.trim_start_matches(' ');
+    word_before.len() < before.len()
+        && word_after.len() < after.len()
+        && is_word_char(word_before.chars().next_back().filter(|c| *c != '>'))
+        && is_word_char(word_after.chars().next())
 }

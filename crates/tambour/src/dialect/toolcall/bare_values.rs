@@ -9,34 +9,38 @@ use crate::repair::json::{self, FoundValue, ValueDoubt};
 use crate::span::Place;
 use crate::tool::ToolRegistry;
 
-/// Returns the types that the tool's schema allows for an argument; empty if it does not say.
+/// Returns the JSON Schema types that the tool's schema allows for an argument; empty if it names none.
 fn argument_types<'a>(tools: Option<&'a ToolRegistry>, tool: &str, key: &str) -> Vec<&'a str> {
     let schema = tools.and_then(|tools| tools.get(tool)).map(|tool| tool.schema());
-    let mut found = Vec::new();
+    let mut types = Vec::new();
     if let Some(schema) = schema.and_then(|schema| schema.get("properties")?.get(key)) {
-        collect_types(schema, 4, &mut found);
+        collect_types(schema, MAX_ALTERNATIVE_LEVELS, &mut types);
     }
-    found
+    types
 }
 
-/// Collects the types of a schema and of its alternatives.
-fn collect_types<'a>(schema: &'a Value, depth: usize, found: &mut Vec<&'a str>) {
+/// Most levels of nested alternatives in a schema that are searched for types.
+const MAX_ALTERNATIVE_LEVELS: usize = 4;
+
+/// Collects the types of a schema and of its alternatives, down to `levels` of them.
+fn collect_types<'a>(schema: &'a Value, levels: usize, types: &mut Vec<&'a str>) {
     match schema.get("type") {
-        Some(Value::String(name)) => found.push(name),
-        Some(Value::Array(names)) => found.extend(names.iter().filter_map(Value::as_str)),
+        Some(Value::String(name)) => types.push(name),
+        Some(Value::Array(names)) => types.extend(names.iter().filter_map(Value::as_str)),
         _ => {}
     }
-    if found.is_empty()
+    if types.is_empty()
         && let Some(values) = schema.get("enum").and_then(Value::as_array)
     {
-        values.iter().for_each(|value| found.push(value_type(value)));
+        values.iter().for_each(|value| types.push(value_type(value)));
     }
     for key in ["anyOf", "oneOf", "allOf"] {
-        let alternatives = schema.get(key).and_then(Value::as_array).filter(|_| depth > 0);
-        alternatives.into_iter().flatten().for_each(|branch| collect_types(branch, depth - 1, found));
+        let alternatives = schema.get(key).and_then(Value::as_array).filter(|_| levels > 0);
+        alternatives.into_iter().flatten().for_each(|branch| collect_types(branch, levels - 1, types));
     }
 }
 
+/// JSON Schema type of a value.
 fn value_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -52,13 +56,13 @@ fn value_type(value: &Value) -> &'static str {
 /// Notation of an argument's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArgumentNotation {
-    /// As bare text, whatever it means.
+    /// Text of any type.
     Bare,
-    /// As JSON, as the argument itself says.
+    /// JSON, as the mark of the argument declares.
     Json,
 }
 
-/// The value of `text` for the argument `key` of `tool`, and what is doubtful in it.
+/// Parses `text` as the value of the argument `key` of `tool`, and returns it with a doubt about it, if any.
 pub(super) fn parse_value(
     text: &str,
     notation: ArgumentNotation,
@@ -78,14 +82,14 @@ pub(super) fn parse_value(
     let doubt = found.as_ref().and_then(|found| found.doubts.find_within(&[]).cloned());
     let is_bare = notation == ArgumentNotation::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
-        // Digits are kept unless the type is a number.
+        // A number that no double holds exactly stays text, which keeps its digits.
         return (Value::from(text), None);
     }
     let (parsed_value, doubt) =
         match found.and_then(|found| found.value).or_else(|| parse_keyword(trimmed, &types)) {
             Some(value) => (Some(value), doubt),
             None => {
-                // A text that only looks like a Python literal stays text unless a type requires a literal.
+                // Only containers are read as Python literals: other text that looks like one stays text.
                 let wants_container = types.iter().any(|kind| matches!(*kind, "array" | "object"));
                 let literal = (wants_container || trimmed.starts_with(['[', '{', '(']))
                     .then(|| python::parse_literal(trimmed, limits));
@@ -93,7 +97,7 @@ pub(super) fn parse_value(
             }
         };
     let Some(parsed_value) = parsed_value else {
-        // A text that is said to be none, where no schema says otherwise, is a guess.
+        // The mark declares JSON, the text is none, and no schema allows a text: the value is a guess.
         let is_guess = !is_bare && types.is_empty();
         let message = || format!("`{}` is declared as JSON, but is not JSON", clip(key, 60));
         let doubt = is_guess.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
@@ -102,7 +106,7 @@ pub(super) fn parse_value(
     (fit_value(parsed_value, text, &types), doubt)
 }
 
-/// Reads a number that no double holds exactly, if a number is required.
+/// Reads a number that no double holds exactly, if the schema allows a number.
 fn parse_large_number(text: &str, types: &[&str], limits: &Limits) -> Option<FoundValue> {
     let wants_number = types.iter().any(|kind| matches!(*kind, "number" | "integer"));
     let found = wants_number.then(|| json::find(text, limits))?;
@@ -119,7 +123,7 @@ fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
     let is_fitting =
         types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
     match value {
-        // A quoted text is kept with its quotes unless the schema declares a string.
+        // A quoted text keeps its quotes if the schema names types.
         Value::String(_) if !types.is_empty() => Value::from(text),
         value if is_fitting => value,
         value => to_integer(&value, types).unwrap_or_else(|| Value::from(text)),
@@ -138,7 +142,8 @@ fn parse_keyword(text: &str, types: &[&str]) -> Option<Value> {
     }
 }
 
-/// Reads a number such as `3.0` where an integer is required.
+/// Converts a number such as `3.0` to an integer where the schema allows one. Up to 9e15 doubles hold all
+/// integers exactly.
 fn to_integer(value: &Value, types: &[&str]) -> Option<Value> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
     types.contains(&"integer").then(|| Value::from(number as i64))

@@ -26,6 +26,7 @@ impl CompleteForm<'_> {
         reports: &mut Vec<FindingReport>,
     ) -> Result<Vec<WrittenCall>, CallRejection> {
         let arguments = MarkIndex::new(text, &marks.parameter_marks);
+        // `position` is the offset and place of the last report: places are counted on from there.
         let (mut calls, mut from, mut position) = (Vec::new(), 0, (0, at));
         while let Some((name, start)) = read_tool_tag(text, from, marks)? {
             let mut call = TypedCall::new(Some(name), options);
@@ -42,25 +43,26 @@ impl CompleteForm<'_> {
                         reports,
                     );
                 }
+                // Line breaks next to the marks are not part of a value, unless white space is significant.
                 let value = &text[value_start..end];
-                let line = value.strip_prefix('\n').filter(|_| !marks.is_typed).unwrap_or(value);
-                let line = line.strip_suffix('\n').filter(|_| !marks.is_typed).unwrap_or(line);
+                let value = value.strip_prefix('\n').filter(|_| !marks.is_typed).unwrap_or(value);
+                let value = value.strip_suffix('\n').filter(|_| !marks.is_typed).unwrap_or(value);
                 match is_string {
-                    Some(true) => call.add_value(trim(key), Value::from(line))?,
-                    Some(false) => call.add_text(trim(key), line, ArgumentNotation::Json)?,
-                    None => call.add_text(trim(key), line, ArgumentNotation::Bare)?,
+                    Some(true) => call.add_value(trim(key), Value::from(value))?,
+                    Some(false) => call.add_text(trim(key), value, ArgumentNotation::Json)?,
+                    None => call.add_text(trim(key), value, ArgumentNotation::Bare)?,
                 }
                 from = next_offset;
             }
             let rest = text[from..].trim_start();
-            let (rest, is_missing) = match rest.strip_prefix(marks.close) {
+            let (rest, is_close_missing) = match rest.strip_prefix(marks.close) {
                 Some(rest) => (rest, false),
                 None => (rest, true),
             };
             if !rest.trim_start().is_empty() && !rest.trim_start().starts_with(marks.open) {
                 return Err(invalid_call("there is other text between the arguments"));
             }
-            if is_missing {
+            if is_close_missing {
                 position = (from, position.1.end_of(&text[position.0..from]));
                 let message = format!("`{}` is missing", marks.close);
                 let report = FindingReport::new(rules::CALL_UNCLOSED, position.1, position.1.offset, message);
@@ -80,8 +82,8 @@ impl CompleteForm<'_> {
     }
 }
 
-/// Reads the name of the tool called at `from`, after white space. Returns it with the start of the
-/// parameters, or `None` if there is no call.
+/// Reads the opening tag of a call at `from`, after white space. Returns the name of the tool and the offset
+/// of the parameters, or `None` if there is no call.
 fn read_tool_tag<'t>(
     text: &'t str,
     from: usize,
@@ -97,7 +99,7 @@ fn read_tool_tag<'t>(
 /// Opening tag of a parameter written as an element.
 struct ParameterTag<'t> {
     key: &'t str,
-    /// Declared type of its value: true for a text. Absent if not declared.
+    /// Declared type of its value: true for text, false for JSON; `None` if not declared.
     is_string: Option<bool>,
     /// Offset of its value.
     value_start: usize,
@@ -112,22 +114,22 @@ fn read_parameter_tag<'t>(
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.parameter_marks.open) else { return Ok(None) };
     let no_end_error = || invalid_call("the name of an argument is not closed");
-    let end =
+    let name_end =
         inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with('"')).ok_or_else(no_end_error)?;
-    let after_name = &inner[end + 1..];
-    let close = after_name
+    let after_name = &inner[name_end + 1..];
+    let tag_end = after_name
         .find(['<', '>'])
         .filter(|end| after_name[*end..].starts_with('>'))
         .ok_or_else(no_end_error)?;
-    let is_string = match trim(&after_name[..close]) {
+    let is_string = match trim(&after_name[..tag_end]) {
         "" => None,
         "string=\"false\"" => Some(false),
         "string=\"true\"" => Some(true),
         _ => return Err(invalid_call("an argument has an unknown attribute")),
     };
     Ok(Some(ParameterTag {
-        key: &inner[..end],
+        key: &inner[..name_end],
         is_string,
-        value_start: text.len() - after_name.len() + close + 1,
+        value_start: text.len() - after_name.len() + tag_end + 1,
     }))
 }

@@ -1,12 +1,13 @@
-//! Table of the written forms of calls: the opening mark, the text before the arguments, their notation, and
-//! the closing mark. Each model family has a format of one or more forms; one parser reads them all.
+//! Table of the written forms of calls: the opening mark, the text before the arguments, the notation of the
+//! arguments, and the closing mark. Each model family has a format of one or more forms; one parser reads
+//! them all.
 
 use self::CallBody::*;
 use self::CallFormat::*;
 use self::FormStep::*;
 use super::arguments::ArgumentMarks;
 
-/// Family of models with the same notation for calls.
+/// Format of calls, named by the family of models that writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallFormat {
     Hermes,
@@ -39,11 +40,11 @@ pub(super) enum FormStep {
     OneOf(&'static [&'static str]),
     /// The name of the tool.
     Name,
-    /// The id of the call; it is not used, as calls are numbered by the policy.
+    /// The id of the call, which is not used: the policy numbers calls.
     Id,
-    /// The arguments begin here, although the following steps must match too.
+    /// The arguments begin here; the steps after this one match their beginning.
     ArgumentsStart,
-    /// One of these texts comes next; it belongs to the arguments.
+    /// One of these texts must follow; it belongs to the arguments.
     NextIs(&'static [&'static str]),
 }
 
@@ -62,14 +63,14 @@ pub(super) enum CallBody {
     Elements(&'static ElementMarks),
     /// A call in Python syntax, or a list of them.
     Python,
-    /// None: the mark belongs to the structure around calls and texts.
+    /// No call: the mark belongs to the structure around calls and texts.
     NoArguments,
-    /// Reasoning.
+    /// No call: reasoning follows.
     Reasoning,
 }
 
 impl CallBody {
-    /// Returns true if arguments are values between marks.
+    /// Returns whether arguments are values between marks.
     pub(super) fn has_values(self) -> bool {
         matches!(self, Parameters | Pairs | Elements(_))
     }
@@ -78,16 +79,18 @@ impl CallBody {
 /// Marks of calls written as elements.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ElementMarks {
-    /// Text before the name of a tool, and the end of the call.
+    /// Mark before the name of a tool.
     pub(super) open: &'static str,
+    /// Mark at the end of the call.
     pub(super) close: &'static str,
-    /// Marks of its parameters; the opening one ends before the name.
+    /// Marks of the parameters; the opening one ends before the name.
     pub(super) parameter_marks: ArgumentMarks,
     /// Set if a parameter states whether its value is a string, so that white space in it is significant.
     pub(super) is_typed: bool,
 }
 
-/// `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key" string="true">value</｜DSML｜parameter></｜DSML｜invoke>`.
+/// Marks of `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key"
+/// string="true">value</｜DSML｜parameter></｜DSML｜invoke>`.
 pub(super) static DSML: ElementMarks = ElementMarks {
     open: "<｜DSML｜invoke name=\"",
     close: "</｜DSML｜invoke>",
@@ -105,7 +108,7 @@ pub(super) static DSML: ElementMarks = ElementMarks {
     is_typed: true,
 };
 
-/// `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
+/// Marks of `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
 pub(super) static INVOKE: ElementMarks = ElementMarks {
     open: "<invoke name=\"",
     close: "</invoke>",
@@ -124,7 +127,9 @@ pub(super) struct CallForm {
     pub(super) format: CallFormat,
     /// The opening mark; empty for a form that is allowed only at the beginning of a reply.
     pub(super) open_mark: &'static str,
+    /// Steps from the opening mark to the arguments.
     pub(super) head: &'static [FormStep],
+    /// Notation of the arguments.
     pub(super) body: CallBody,
     /// Closing marks, in order. All but the last are optional.
     pub(super) close_marks: &'static [&'static str],
@@ -132,10 +137,11 @@ pub(super) struct CallForm {
     pub(super) is_open_ended: bool,
     /// Set if a semicolon can join another call to it.
     pub(super) is_joinable: bool,
-    /// Set if the mark has a meaning only once the format is known.
+    /// Set if the mark has a meaning only once its format is known; before that it is text.
     pub(super) needs_format: bool,
 }
 
+/// Defaults of the forms in the table.
 const BASE_FORM: CallForm = CallForm {
     format: Hermes,
     open_mark: "",
@@ -147,31 +153,34 @@ const BASE_FORM: CallForm = CallForm {
     needs_format: false,
 };
 
-/// Returns a mark of the structure around calls.
+/// Returns the form of a mark of the structure around calls.
 const fn structure_mark(format: CallFormat, open_mark: &'static str, needs_format: bool) -> CallForm {
     CallForm { format, open_mark, needs_format, ..BASE_FORM }
 }
 
-/// Returns a mark inside calls of a known format; outside a call it begins nothing.
+/// Returns the form of a mark inside calls of a known format. Outside a call the mark begins nothing: its
+/// only step never matches.
 const fn inner_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
     CallForm { format, open_mark, head: &[OneOf(&[])], needs_format: true, ..BASE_FORM }
 }
 
+// Marks and steps that several forms share.
 const CALL: &str = "<tool_call>";
 const CALL_END: &[&str] = &["</tool_call>"];
 const OBJECT: FormStep = NextIs(&["{"]);
-/// Possible first keys of an object that is a call.
+/// Possible first keys of an object that is a call, after the opening quote.
 const CALL_KEYS: &[&str] = &["name\"", "type\"", "function\"", "parameters\"", "arguments\""];
-const SEP: &str = "<｜tool▁sep｜>";
-const DEEPSEEK: &str = "<｜tool▁call▁begin｜>";
-const DEEPSEEK_END: &[&str] = &["```", "<｜tool▁call▁end｜>"];
+const DEEPSEEK_SEPARATOR: &str = "<｜tool▁sep｜>";
+const DEEPSEEK_CALL: &str = "<｜tool▁call▁begin｜>";
+const DEEPSEEK_CALL_END: &[&str] = &["```", "<｜tool▁call▁end｜>"];
+/// Channels of Harmony, in which a message is written.
 const CHANNELS: &[&str] = &["commentary", "analysis", "final"];
 const MESSAGE: FormStep = Text("<|message|>");
 const CONSTRAIN: FormStep = Optional("<|constrain|>");
 const JSON: FormStep = Optional("json");
 const STARTED: &str = "<|start|>assistant";
 const CHANNEL: &str = "<|channel|>";
-/// Recipient of the call, after the channel.
+/// Head of a Harmony call: the channel, then the recipient, which is the tool.
 const CHANNEL_TO: &[FormStep] =
     &[OneOf(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
 const HARMONY_END: &[&str] = &["<|call|>"];
@@ -193,7 +202,7 @@ pub(super) static FORMS: &[CallForm] = &[
         close_marks: CALL_END,
         ..BASE_FORM
     },
-    // Llama writes JSON into this element.
+    // Llama writes JSON into a `<function=NAME>` element.
     CallForm {
         format: Llama,
         open_mark: "<function=",
@@ -202,7 +211,7 @@ pub(super) static FORMS: &[CallForm] = &[
         close_marks: &["</function>"],
         ..BASE_FORM
     },
-    // The template also has calls without the outer mark.
+    // The template of Qwen3-Coder also has calls without `<tool_call>` around them.
     CallForm {
         format: Qwen3Coder,
         open_mark: "<function=",
@@ -245,6 +254,7 @@ pub(super) static FORMS: &[CallForm] = &[
         is_open_ended: true,
         ..BASE_FORM
     },
+    // Without a mark, at the beginning of a reply.
     CallForm {
         format: Llama,
         head: &[ArgumentsStart, Text("{"), Space, Text("\""), NextIs(CALL_KEYS)],
@@ -287,18 +297,18 @@ pub(super) static FORMS: &[CallForm] = &[
     // V3 and R1 write the kind first and put the arguments into a fence; V3.1 does neither.
     CallForm {
         format: DeepSeek,
-        open_mark: DEEPSEEK,
-        head: &[Text("function"), Text(SEP), Name, Space, Optional("```json"), Space, OBJECT],
+        open_mark: DEEPSEEK_CALL,
+        head: &[Text("function"), Text(DEEPSEEK_SEPARATOR), Name, Space, Optional("```json"), Space, OBJECT],
         body: ArgsObject,
-        close_marks: DEEPSEEK_END,
+        close_marks: DEEPSEEK_CALL_END,
         ..BASE_FORM
     },
     CallForm {
         format: DeepSeek,
-        open_mark: DEEPSEEK,
-        head: &[Name, Text(SEP), Space, OBJECT],
+        open_mark: DEEPSEEK_CALL,
+        head: &[Name, Text(DEEPSEEK_SEPARATOR), Space, OBJECT],
         body: ArgsObject,
-        close_marks: DEEPSEEK_END,
+        close_marks: DEEPSEEK_CALL_END,
         ..BASE_FORM
     },
     // V3.2 writes calls as elements.
@@ -415,7 +425,8 @@ pub(super) static FORMS: &[CallForm] = &[
     inner_mark(Glm, "<arg_value>"),
 ];
 
-/// Returns the tool's name without the additions of a family: a namespace before it or a number after it.
+/// Returns the tool's name without what a format adds: a namespace before it, or a number or `.call` after
+/// it.
 pub(super) fn tool_name(raw_name: &str, format: CallFormat, body: CallBody) -> &str {
     match format {
         Harmony | Kimi => {

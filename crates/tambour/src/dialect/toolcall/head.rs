@@ -1,11 +1,11 @@
-//! Recognizes the beginning of a call: its mark and the text before its arguments.
+//! Recognizes the beginning of a call, its head: the opening mark and the text before the arguments.
 
 use std::ops::Range;
 
 use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
 use crate::lex::space::is_space;
 
-/// Longest name, in bytes.
+/// Most bytes of the name of a tool.
 const MAX_NAME: usize = 128;
 
 /// Most bytes from the mark to the arguments. A longer head is not a call.
@@ -22,11 +22,11 @@ pub(super) enum CallStart {
     PartialHead,
     /// A mark of this many bytes that begins nothing.
     StrayMark(usize),
-    /// A form of call.
+    /// A complete head of this form.
     Form(CallHead),
 }
 
-/// A form and the positions of its parts.
+/// Form of a call that has begun, and positions in its text.
 #[derive(Clone, Debug)]
 pub(super) struct CallHead {
     pub(super) form: &'static CallForm,
@@ -39,26 +39,27 @@ pub(super) struct CallHead {
 /// Selection of the forms that are recognized.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FormFilter {
-    /// The format, if it is known.
+    /// The only format whose forms are accepted; `None` accepts all.
     pub(super) format: Option<CallFormat>,
-    /// Set at the beginning of the reply.
+    /// Set at the beginning of the reply, where forms without an opening mark are accepted.
     pub(super) is_reply_start: bool,
     /// Set once marks of Harmony have been seen.
     pub(super) has_harmony: bool,
 }
 
 impl FormFilter {
+    /// Returns whether the form is recognized.
     fn accepts(self, form: &CallForm) -> bool {
-        let is_known_form =
+        let is_known_format =
             self.format == Some(form.format) || self.has_harmony && form.format == CallFormat::Harmony;
         self.format.is_none_or(|format| format == form.format)
             && (self.is_reply_start || !form.open_mark.is_empty())
-            && (is_known_form || !form.needs_format)
+            && (is_known_format || !form.needs_format)
     }
 }
 
-/// Reads the beginning of `text` in the known format or, with `accepts_any`, in another one. `is_end` means that no more
-/// text follows.
+/// Reads the beginning of `text` in the known format or, with `accepts_any`, else in another one. `is_end`:
+/// no more text follows.
 pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool, is_end: bool) -> CallStart {
     match read_start(text, filter, is_end) {
         start @ (CallStart::NoMark | CallStart::StrayMark(_)) if accepts_any && filter.format.is_some() => {
@@ -71,38 +72,44 @@ pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool,
     }
 }
 
-/// Reads the beginning of `text`. `is_end` means that no more text follows.
+/// Reads the beginning of `text` in one of the forms that the filter accepts. `is_end`: no more text follows.
 fn read_start(text: &str, filter: FormFilter, is_end: bool) -> CallStart {
-    let (mut mark, mut part, mut has_partial) = (0, false, false);
+    // Length of the longest mark that `text` begins with.
+    let mut mark_len = 0;
+    let (mut has_partial_head, mut has_partial_mark) = (false, false);
     for form in FORMS.iter().filter(|form| filter.accepts(form)) {
         if text.len() < form.open_mark.len() && form.open_mark.starts_with(text) {
-            has_partial = true;
+            has_partial_mark = true;
         } else if text.starts_with(form.open_mark) {
             match match_head(text, form, is_end) {
-                // An earlier form may still turn out to match.
-                HeadMatch::Match(head) if !part => return CallStart::Form(head),
-                HeadMatch::Mismatch => mark = mark.max(form.open_mark.len()),
-                _ => (part, mark) = (true, mark.max(form.open_mark.len())),
+                HeadMatch::Match(head) if !has_partial_head => return CallStart::Form(head),
+                HeadMatch::Mismatch => mark_len = mark_len.max(form.open_mark.len()),
+                // A match after a partial one waits too: the earlier form may still match and takes
+                // precedence.
+                _ => (has_partial_head, mark_len) = (true, mark_len.max(form.open_mark.len())),
             }
         }
     }
-    match (part, has_partial && !is_end) {
+    match (has_partial_head, has_partial_mark && !is_end) {
         (true, _) if text.len() < MAX_HEAD && !is_end => CallStart::PartialHead,
         (_, true) => CallStart::PartialMark,
-        _ if mark > 0 => CallStart::StrayMark(mark),
+        _ if mark_len > 0 => CallStart::StrayMark(mark_len),
         _ => CallStart::NoMark,
     }
 }
 
+/// Result of matching the head of a form.
 enum HeadMatch {
     Mismatch,
+    /// More text is needed.
     Partial,
     Match(CallHead),
 }
 
 /// Matches `form` against `text`, which begins with the form's mark.
 fn match_head(text: &str, form: &'static CallForm, is_end: bool) -> HeadMatch {
-    let (mut at, mut name, mut body) = (form.open_mark.len(), None, None);
+    let (mut at, mut name, mut body_start) = (form.open_mark.len(), None, None);
+    // Offset of the first character from `from` on that is not accepted.
     let skip = |from: usize, accepts: &dyn Fn(char) -> bool| {
         from + text[from..].find(|c| !accepts(c)).unwrap_or(text.len() - from)
     };
@@ -112,7 +119,7 @@ fn match_head(text: &str, form: &'static CallForm, is_end: bool) -> HeadMatch {
             |expected: &str| !is_end && rest.len() < expected.len() && expected.starts_with(rest);
         match step {
             FormStep::Space => at = skip(at, &is_space),
-            FormStep::ArgumentsStart => body = Some(at),
+            FormStep::ArgumentsStart => body_start = Some(at),
             FormStep::Text(expected) if rest.starts_with(expected) => at += expected.len(),
             FormStep::Text(expected) if is_partial(expected) => return HeadMatch::Partial,
             FormStep::Text(_) => return HeadMatch::Mismatch,
@@ -133,6 +140,7 @@ fn match_head(text: &str, form: &'static CallForm, is_end: bool) -> HeadMatch {
                 if name_end - at > MAX_NAME || is_name_step && name_end == at && name_end < text.len() {
                     return HeadMatch::Mismatch;
                 }
+                // The name may continue in later text; at the end of the reply no arguments can follow.
                 if name_end == text.len() {
                     return if is_end { HeadMatch::Mismatch } else { HeadMatch::Partial };
                 }
@@ -150,10 +158,10 @@ fn match_head(text: &str, form: &'static CallForm, is_end: bool) -> HeadMatch {
             return HeadMatch::Mismatch;
         }
     }
-    HeadMatch::Match(CallHead { form, name, body_start: body.unwrap_or(at) })
+    HeadMatch::Match(CallHead { form, name, body_start: body_start.unwrap_or(at) })
 }
 
-/// Returns true if `c` is allowed in the name of a tool.
+/// Returns whether `c` is allowed in the name of a tool or the id of a call.
 fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }

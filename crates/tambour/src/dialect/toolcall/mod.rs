@@ -2,8 +2,8 @@
 //! reasoning.
 //!
 //! `formats` is the table of notations. `head` recognizes the beginning of a call, `scan` finds its end, and
-//! `read` decodes it, with `arguments`, `python`, `elements` and `bare_values` for arguments that are not JSON.
-//! `parse` splits the reply. All other text is plain text, read as by `plain`.
+//! `read` decodes it, with `arguments`, `python`, `elements` and `bare_values` for arguments that are not
+//! JSON. `parse` splits the reply. All other text is plain text, read as by `plain`.
 
 mod arguments;
 mod bare_values;
@@ -64,13 +64,15 @@ const SETTINGS: &[Setting] = &[Setting {
             "harmony",
             "minimax",
         ],
-        |options, at| {
-            let format = at.checked_sub(1).map(|at| CallFormat::ALL[at]);
+        |options, choice| {
+            // Choice 0 is `auto`; the others are in the order of the formats.
+            let format = choice.checked_sub(1).map(|index| CallFormat::ALL[index]);
             options.update_section(|own: &mut CallOptions| own.format = format);
         },
     ),
 }];
 
+/// The dialect as the pipeline sees it.
 struct ToolcallDialect(ToolcallReader);
 
 impl Dialect for ToolcallDialect {

@@ -1,5 +1,5 @@
 //! Splits the reply as it arrives: text is passed at once to the plain-text reader, a possible mark is held
-//! back until it is decided, and a call until it has ended.
+//! back until more text decides, and a call until it has ended.
 
 use std::sync::Arc;
 
@@ -20,46 +20,49 @@ use crate::span::Place;
 use crate::texts::format_count;
 use crate::tool::MAX_CHECK_STEPS;
 
-/// Bytes that are examined at once.
+/// Most bytes that are added to the held text at once.
 const MAX_PIECE: usize = 256;
 
 /// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
-/// Bytes after a call that decide whether its sentence continues.
+/// Most bytes of a piece of text after a call that decide whether its sentence continues.
 const MAX_TEXT_AFTER: usize = 128;
 
 /// Splits one reply into text, reasoning and calls.
 pub(super) struct ToolcallReader {
+    /// Reader of everything but calls.
     pub(super) plain: PlainReader,
     options: Arc<Options>,
     /// Recognized forms.
     forms: FormFilter,
-    /// Set to recognize also forms of other formats than the first call's, which are refused.
+    /// Set to recognize forms of formats other than the first call's too; calls in these are refused.
     accepts_any_format: bool,
-    /// Text held back: a mark, or a call.
+    /// Text held back: a possible mark, or a call.
     held_text: String,
+    /// Call that has begun at the start of `held_text`.
     open_call: Option<OpenCall>,
+    /// Calls that may run at the end of the reply.
     held_calls: Vec<PendingCall>,
     /// Steps left for checks of arguments.
     steps_left: u64,
-    /// Index of the first of the adjacent calls, which have nothing between them on their line.
+    /// Index in `held_calls` of the first call of the current chain: calls on one line with only blanks
+    /// between them.
     chain_start: usize,
-    /// Line of the adjacent calls and the text after them, until it is known whether a sentence continues
-    /// there.
+    /// Line of the chain and the text after it, until it is known whether a sentence continues there.
     text_after: Option<(ProseLine, String)>,
     /// Set if the current message is in Harmony's final channel.
     is_in_final: bool,
-    /// Set if marks inside strings end calls.
+    /// Set if marks inside strings and values end calls at once.
     is_hasty: bool,
     /// Marks around the current calls.
     section: CallSection,
 }
 
-/// Marks of the structure around calls, and the outcome of the calls.
+/// Marks of the structure around calls, and the outcome of the calls between them.
 #[derive(Default)]
 struct CallSection {
-    /// Extents of the marks.
+    /// Extents of the marks: start, and end offset.
     marks: Vec<(Place, usize)>,
     /// Set if one of the calls may run.
     has_runnable: bool,
@@ -71,7 +74,7 @@ struct CallSection {
 struct OpenCall {
     head: CallHead,
     scanner: CallScanner,
-    /// The line of the call.
+    /// Line of the call, up to the call.
     line: ProseLine,
     /// Set if that line is in a message of the final channel.
     is_in_final: bool,
@@ -84,13 +87,15 @@ struct PendingCall {
     call: CallIntent,
     place: Place,
     end: usize,
-    /// Handle for asking about the surrounding text.
+    /// Number under which the plain-text reader watches the place of the call
+    /// ([`PlainReader::watch_skipped`]).
     watch_id: usize,
     /// Set once the call is known to be in a sentence.
     is_in_sentence: bool,
 }
 
 impl ToolcallReader {
+    /// Creates a reader at the start of a reply.
     pub(super) fn new(options: &Arc<Options>) -> ToolcallReader {
         let section: CallOptions = options.section();
         let has_harmony = section.format == Some(CallFormat::Harmony);
@@ -111,7 +116,8 @@ impl ToolcallReader {
         }
     }
 
-    /// Returns the bytes held back; a call is delivered complete and not counted.
+    /// Returns the number of bytes held back; a call is not counted, since it is delivered only when
+    /// complete.
     pub(super) fn held_bytes(&self) -> usize {
         if self.open_call.is_some() { 0 } else { self.held_text.len() }
     }
@@ -133,6 +139,7 @@ impl ToolcallReader {
         self.read_text(text, out);
     }
 
+    /// Reads text that may contain marks, or continues held text.
     fn read_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -149,8 +156,7 @@ impl ToolcallReader {
                 continue;
             }
             self.held_text.push_str(&rest[..take_len]);
-            let read_len = self.read_held(false, out);
-            let Some(read_len) = read_len else {
+            let Some(read_len) = self.read_held(false, out) else {
                 rest = &rest[take_len..];
                 // The text that arrived with the mark may exceed the limit of a call.
                 let max_len = self.held_text.floor_char_boundary(self.hold_limit());
@@ -161,7 +167,7 @@ impl ToolcallReader {
                 }
                 continue;
             };
-            // Unused text is read again: new text from where it is, earlier text from the copy.
+            // The part that was not used is read again.
             if read_len >= held_len {
                 self.held_text.clear();
                 rest = &rest[read_len - held_len..];
@@ -173,9 +179,11 @@ impl ToolcallReader {
         }
     }
 
-    /// Returns the limit of the held-back text.
+    /// Returns the most bytes of held text.
     fn hold_limit(&self) -> usize {
-        self.open_call.as_ref().map_or(MAX_HEAD + 1, |open| open.head.body_start + self.options.limits.value)
+        self.open_call
+            .as_ref()
+            .map_or(MAX_HEAD + 1, |open_call| open_call.head.body_start + self.options.limits.value)
     }
 
     /// Returns the offset at which a mark may begin.
@@ -190,6 +198,7 @@ impl ToolcallReader {
         }
     }
 
+    /// Passes text to the plain-text reader.
     fn pass_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         if !text.is_empty() {
             self.push_text_after(text);
@@ -200,7 +209,8 @@ impl ToolcallReader {
         }
     }
 
-    /// Skips marks of the surrounding structure after a call. Returns `None` if more of a mark is needed.
+    /// Returns `text`, which follows a call, without the marks of the structure at its start; `None` if more
+    /// of a mark is needed.
     fn skip_marks<'t>(&self, mut text: &'t str, is_end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
             let filter = FormFilter { is_reply_start: false, ..self.forms };
@@ -226,43 +236,44 @@ impl ToolcallReader {
         }
     }
 
+    /// Records that the calls of the current chain are in a sentence.
     fn mark_chain_in_sentence(&mut self) {
-        let chain = self.chain_start.min(self.held_calls.len());
-        self.held_calls[chain..].iter_mut().for_each(|call| call.is_in_sentence = true);
+        let chain_start = self.chain_start.min(self.held_calls.len());
+        self.held_calls[chain_start..].iter_mut().for_each(|call| call.is_in_sentence = true);
     }
 
-    /// Examines the held-back text. Returns the bytes used, or `None` if more text is needed.
+    /// Examines the held text. Returns the number of bytes used, or `None` if more text is needed.
     fn read_held(&mut self, is_end: bool, out: &mut dyn IntentSink) -> Option<usize> {
         if self.open_call.is_none() {
             let filter = FormFilter {
                 is_reply_start: self.forms.is_reply_start && self.plain.is_blank(),
                 ..self.forms
             };
-            let text = |reader: &mut ToolcallReader, len: usize, out: &mut dyn IntentSink| {
+            let use_as_text = |reader: &mut ToolcallReader, len: usize, out: &mut dyn IntentSink| {
                 let held_text = std::mem::take(&mut reader.held_text);
                 reader.pass_text(&held_text[..len], out);
                 reader.held_text = held_text;
                 Some(len)
             };
-            let first = self.held_text.chars().next().map_or(0, char::len_utf8);
+            let first_len = self.held_text.chars().next().map_or(0, char::len_utf8);
             match read_call_start(&self.held_text, filter, self.accepts_any_format, is_end) {
                 CallStart::PartialMark | CallStart::PartialHead if !is_end => {
                     // A mark is not held back where it would have no meaning.
-                    return if self.plain.admits_mark() { None } else { text(self, first, out) };
+                    return if self.plain.admits_mark() { None } else { use_as_text(self, first_len, out) };
                 }
                 CallStart::NoMark | CallStart::PartialMark | CallStart::PartialHead => {
-                    return text(self, first, out);
+                    return use_as_text(self, first_len, out);
                 }
                 _ if !self.plain.admits_mark() || self.plain.current_line().is_quoted() => {
-                    return text(self, first, out);
+                    return use_as_text(self, first_len, out);
                 }
-                CallStart::StrayMark(mark) => {
+                CallStart::StrayMark(mark_len) => {
                     let at = self.plain.place();
-                    let message = format!("`{}` does not begin a call", &self.held_text[..mark]);
-                    let report = FindingReport::new(rules::CALL_STRAY, at, at.offset + mark, message);
+                    let message = format!("`{}` does not begin a call", &self.held_text[..mark_len]);
+                    let report = FindingReport::new(rules::CALL_STRAY, at, at.offset + mark_len, message);
                     out.report(report.with_repair("read as text"));
                     self.section.has_shown = true;
-                    return text(self, mark, out);
+                    return use_as_text(self, mark_len, out);
                 }
                 CallStart::Form(head) => {
                     self.forms.has_harmony |= head.form.format == CallFormat::Harmony;
@@ -300,44 +311,47 @@ impl ToolcallReader {
                 }
             }
         }
-        let open = self.open_call.as_mut()?;
-        let max_len = open.head.body_start + self.options.limits.value;
-        let (found, ending) = match open.end {
-            Some(ending) => ending,
-            None => match open.scanner.scan(&self.held_text[..self.held_text.floor_char_boundary(max_len)]) {
+        let open_call = self.open_call.as_mut()?;
+        let limit = open_call.head.body_start + self.options.limits.value;
+        let max_len = self.held_text.floor_char_boundary(limit);
+        let (end, ending) = match open_call.end {
+            Some(end) => end,
+            None => match open_call.scanner.scan(&self.held_text[..max_len]) {
                 ScanResult::NeedMore => return None,
-                ScanResult::End(found, ending) => *open.end.insert((found, ending)),
+                ScanResult::End(end, ending) => *open_call.end.insert((end, ending)),
             },
         };
         // The text after the call on its line decides whether the call is in a sentence.
-        let (line, call_end) = (open.line, open.scanner.mark_end(found));
-        line.continues_with(self.skip_marks(&self.held_text[call_end..], is_end)?, is_end)?;
-        Some(self.end_call(found, ending, out))
+        let (line, mark_end) = (open_call.line, open_call.scanner.mark_end(end));
+        line.continues_with(self.skip_marks(&self.held_text[mark_end..], is_end)?, is_end)?;
+        Some(self.end_call(end, ending, out))
     }
 
-    /// Tracks from marks between messages whether the current message is in the final channel.
-    fn track_channel(&mut self, mark: usize) {
-        let mark = &self.held_text[..mark];
+    /// Tracks from marks between messages whether the current message is in the final channel. The mark is
+    /// the first `mark_len` bytes of the held text.
+    fn track_channel(&mut self, mark_len: usize) {
+        let mark = &self.held_text[..mark_len];
         self.is_in_final |= is_final_channel(CallFormat::Harmony, mark);
         self.is_in_final &= !matches!(mark, "<|end|>" | "<|return|>");
     }
 
-    /// Handles a mark around calls, which is not text. If the calls are shown as text, the mark is reported.
+    /// Handles a mark around calls, which is left out. It is reported if the calls are shown as text.
     fn push_structure_mark(&mut self, head: &CallHead, out: &mut dyn IntentSink) {
         if head.form.format == CallFormat::Harmony {
             return;
         }
         let at = self.plain.place();
-        let is_begin = head.form.open_mark.contains("begin");
-        if is_begin {
+        let is_opening = head.form.open_mark.contains("begin");
+        if is_opening {
             self.end_section(out);
         }
         self.section.marks.push((at, at.offset + head.body_start));
-        if !is_begin {
+        if !is_opening {
             self.end_section(out);
         }
     }
 
+    /// Ends the section of calls; reports its marks if no call may run and one is shown.
     fn end_section(&mut self, out: &mut dyn IntentSink) {
         let CallSection { marks, has_runnable, has_shown } = std::mem::take(&mut self.section);
         if has_runnable || !has_shown {
@@ -350,7 +364,7 @@ impl ToolcallReader {
         }
     }
 
-    /// Ends a call at `end`. Returns the bytes that belong to it.
+    /// Ends the open call at `end`. Returns the number of bytes of held text that belong to it.
     fn end_call(&mut self, end: usize, ending: CallEnding, out: &mut dyn IntentSink) -> usize {
         let Some(OpenCall { head, mut scanner, line, is_in_final, .. }) = self.open_call.take() else {
             return end;
@@ -370,8 +384,8 @@ impl ToolcallReader {
         let complete_form =
             CompleteForm { head: &head, raw: &raw[..used_len], place, value_ranges: &scanner.values };
         let mut reports = Vec::new();
-        let read = match ending {
-            // Unclosed values are accepted as arguments if the call itself is closed (R-94).
+        let calls = match ending {
+            // Unclosed values are accepted as arguments if the call itself has its end mark (R-94).
             CallEnding::Incomplete
                 if head.form.body == CallBody::Python || head.form.body.has_values() && used_len == end =>
             {
@@ -380,18 +394,18 @@ impl ToolcallReader {
             _ => complete_form.read_calls(&self.options, &mut reports),
         };
         let is_foreign = self.forms.format.is_some_and(|format| format != head.form.format);
-        let read = match read {
+        let calls = match calls {
             Ok(_) if is_foreign => {
                 Err((rules::CALL_ASIDE, "the call has a different format than the first".to_owned()))
             }
             Ok(_) if is_in_final => Err((rules::CALL_ASIDE, "the call is in the final channel".to_owned())),
             Ok(_) if is_in_sentence => Err((rules::CALL_ASIDE, "the call is in a sentence".to_owned())),
-            read => read,
+            calls => calls,
         };
-        let is_bare = head.form.open_mark.is_empty();
-        match read {
-            // Without a mark of its own it is ordinary JSON or an ordinary list.
-            Err(_) if is_bare => self.plain.push_verbatim(&raw[..used_len], out),
+        let has_no_mark = head.form.open_mark.is_empty();
+        match calls {
+            // Without an opening mark, what is no call is ordinary JSON or an ordinary list.
+            Err(_) if has_no_mark => self.plain.push_verbatim(&raw[..used_len], out),
             Err(rejection) => {
                 let name = head_name(&head, &raw);
                 self.refuse_call(&head, &raw[..used_len], rejection, name.as_deref(), out);
@@ -436,14 +450,14 @@ impl ToolcallReader {
             calls.into_iter().map(|written_call| (check(&written_call), written_call.call)).collect();
         let has_valid = judged.iter().any(|(result, _)| result.is_ok());
         for report in reports {
-            // The intended value is unknown (R-82).
+            // Of a key given twice the intended value is unknown, so nothing is repaired (R-82).
             match report.doubt {
                 Some(Doubt::DuplicateKey) => out.report(FindingReport { repair: None, ..report }),
                 _ if has_valid => out.report(report),
                 _ => {}
             }
         }
-        let before = self.held_calls.len();
+        let first_index = self.held_calls.len();
         for (result, call) in judged {
             let Err((fault, message)) = result else {
                 self.held_calls.push(PendingCall {
@@ -463,7 +477,7 @@ impl ToolcallReader {
         if has_valid {
             self.plain.skip(raw, out);
             let watch_id = self.plain.watch_skipped();
-            self.held_calls[before..].iter_mut().for_each(|call| call.watch_id = watch_id);
+            self.held_calls[first_index..].iter_mut().for_each(|call| call.watch_id = watch_id);
         } else {
             self.show_call(head, raw, out);
         }
@@ -494,20 +508,20 @@ impl ToolcallReader {
         self.show_call(head, raw, out);
     }
 
-    /// Handles held-back text that has reached its limit.
+    /// Handles held text that has reached its limit, or a call whose end is known at the end of the reply.
     fn handle_limit(&mut self, out: &mut dyn IntentSink) {
-        if let Some((end, ending)) = self.open_call.as_ref().and_then(|open| open.end) {
+        if let Some((end, ending)) = self.open_call.as_ref().and_then(|open_call| open_call.end) {
             let used_len = self.end_call(end, ending, out);
             let held_text = std::mem::take(&mut self.held_text);
             return self.read_text(&held_text[used_len..], out);
         }
-        let early_end = self.open_call.as_ref().and_then(|open| open.scanner.fallback_end());
+        let early_end = self.open_call.as_ref().and_then(|open_call| open_call.scanner.fallback_end());
         if let Some((end, ending)) = early_end {
             return self.end_call_early(end, ending, out);
         }
         let raw = std::mem::take(&mut self.held_text);
-        let Some(open) = self.open_call.take() else { return self.pass_text(&raw, out) };
-        if open.head.form.open_mark.is_empty() {
+        let Some(open_call) = self.open_call.take() else { return self.pass_text(&raw, out) };
+        if open_call.head.form.open_mark.is_empty() {
             return self.plain.push_verbatim(&raw, out);
         }
         let limit = format_count(self.options.limits.value, "byte");
@@ -516,12 +530,12 @@ impl ToolcallReader {
         let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
         self.section.has_shown = true;
         out.report(report.with_repair("read as text"));
-        let name = head_name(&open.head, &raw);
+        let name = head_name(&open_call.head, &raw);
         emit_notice(call_check::REFUSED_CODE, name.as_deref(), out);
         self.plain.push_verbatim(&raw, out);
     }
 
-    /// Ends the call at a mark inside a string; the text after it is read again.
+    /// Ends the call at a mark inside a string or value; the text after it is read again.
     fn end_call_early(&mut self, end: usize, ending: CallEnding, out: &mut dyn IntentSink) {
         self.is_hasty = true;
         let used_len = self.end_call(end, ending, out);
@@ -529,13 +543,14 @@ impl ToolcallReader {
         self.read_text(&held_text[used_len..], out);
     }
 
+    /// Ends the reply: the calls that may act run, if it is not cut.
     pub(super) fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         // Each iteration uses some of the held-back text.
         while !self.held_text.is_empty() {
-            if self.open_call.as_ref().is_some_and(|open| open.end.is_some()) {
+            if self.open_call.as_ref().is_some_and(|open_call| open_call.end.is_some()) {
                 self.handle_limit(out);
-            } else if let Some(open) = &self.open_call {
-                match open.scanner.finish(&self.held_text) {
+            } else if let Some(open_call) = &self.open_call {
+                match open_call.scanner.finish(&self.held_text) {
                     Some((end, call_ending)) => self.end_call_early(end, call_ending, out),
                     None => self.end_unclosed(ending.is_truncated, out),
                 }
@@ -549,9 +564,9 @@ impl ToolcallReader {
         }
         self.end_section(out);
         let calls = std::mem::take(&mut self.held_calls);
-        let acting =
+        let runnable_calls =
             calls.iter().filter(|call| !call.is_in_sentence).map(|call| (call.place.offset, call.watch_id));
-        self.plain.finish_with(ending, &acting.collect::<Vec<_>>(), out);
+        self.plain.finish_with(ending, &runnable_calls.collect::<Vec<_>>(), out);
         for PendingCall { call, place, end, watch_id, is_in_sentence } in calls {
             if is_in_sentence || self.plain.is_text(place.offset, watch_id) {
                 let message =
@@ -571,11 +586,11 @@ impl ToolcallReader {
     /// Handles a reply that ends inside a call: nothing of it runs.
     fn end_unclosed(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         let raw = std::mem::take(&mut self.held_text);
-        let Some(open) = self.open_call.take() else { return };
-        if open.head.form.open_mark.is_empty() {
+        let Some(open_call) = self.open_call.take() else { return };
+        if open_call.head.form.open_mark.is_empty() {
             return self.plain.push_verbatim(&raw, out);
         }
-        let name = head_name(&open.head, &raw);
+        let name = head_name(&open_call.head, &raw);
         if is_truncated {
             return self.end_truncated(&raw, name.as_deref(), out);
         }
@@ -592,6 +607,7 @@ impl ToolcallReader {
         self.plain.push_verbatim(&raw, out);
     }
 
+    /// Shows a call as text in which the reply was cut.
     fn end_truncated(&mut self, raw: &str, name: Option<&str>, out: &mut dyn IntentSink) {
         let at = self.plain.place();
         let report =
@@ -602,7 +618,7 @@ impl ToolcallReader {
         self.plain.push_verbatim(raw, out);
     }
 
-    /// Returns true if the held-back text is a mark that may begin a call.
+    /// Returns whether the held text is a mark that may begin a call.
     fn may_begin_call(&self) -> bool {
         let filter = FormFilter { is_reply_start: false, ..self.forms };
         matches!(
@@ -612,7 +628,7 @@ impl ToolcallReader {
     }
 }
 
-/// Returns true if a Harmony header selects the final channel.
+/// Returns whether a Harmony header selects the final channel.
 fn is_final_channel(format: CallFormat, header: &str) -> bool {
     format == CallFormat::Harmony && header.contains("<|channel|>final")
 }
@@ -623,6 +639,7 @@ fn head_name(head: &CallHead, raw: &str) -> Option<String> {
     Some(formats::tool_name(raw_name, head.form.format, head.form.body).to_owned())
 }
 
+/// Emits a notice to the user about a call that does not run; `name` is that of the tool.
 fn emit_notice(code: &'static str, name: Option<&str>, out: &mut dyn IntentSink) {
     let name = name.filter(|name| !name.is_empty()).map(|name| clip(name, 60).into_owned());
     out.emit_action(ReplyAction::Notice(code, name));

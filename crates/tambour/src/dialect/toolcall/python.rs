@@ -16,7 +16,7 @@ pub(super) struct PythonCall {
     pub(super) doubt: Option<ValueDoubt>,
 }
 
-/// Reads one call, or a list of them. `Err` says what was expected.
+/// Reads one call, or a list of them. `Err` is a message that says what was expected.
 pub(super) fn parse_calls(text: &str, limits: &Limits) -> Result<Vec<PythonCall>, String> {
     let mut reader = PythonReader::new(text, limits);
     let mut calls = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn parse_calls(text: &str, limits: &Limits) -> Result<Vec<PythonCall>
     if reader.offset < text.len() { Err(reader.expected_error("the end")) } else { Ok(calls) }
 }
 
-/// Reads one literal, and a doubt about it.
+/// Reads text that is exactly one literal, and returns it with a doubt about it, if any.
 pub(super) fn parse_literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
     let mut reader = PythonReader { may_be_broken_json: true, ..PythonReader::new(text, limits) };
     let value = reader.read_value().ok()?;
@@ -43,11 +43,14 @@ pub(super) fn parse_literal(text: &str, limits: &Limits) -> Option<(Value, Optio
     (reader.offset == text.len()).then_some((value, reader.doubt))
 }
 
+/// Recursive reader. Its methods read at `offset`, after white space, and return a message as error.
 struct PythonReader<'a> {
     text: &'a str,
+    /// Offset of the next byte to read.
     offset: usize,
-    /// Nesting levels and values that are still allowed.
+    /// Number of nesting levels still allowed.
     levels_left: usize,
+    /// Number of values still allowed.
     values_left: usize,
     limits: &'a Limits,
     /// True if the text may also be broken JSON rather than Python; escapes that the two read differently
@@ -57,7 +60,7 @@ struct PythonReader<'a> {
     doubt: Option<ValueDoubt>,
 }
 
-/// Maximum nesting depth, whatever `limits.depth` allows: the reader is recursive.
+/// Most nesting levels, whatever `limits.depth` allows, since the reader is recursive.
 const MAX_DEPTH: usize = 48;
 
 /// Returns the nesting depth that these limits and the reader allow.
@@ -78,6 +81,7 @@ impl<'a> PythonReader<'a> {
         }
     }
 
+    /// Text that is not read yet.
     fn rest(&self) -> &str {
         &self.text[self.offset..]
     }
@@ -93,6 +97,7 @@ impl<'a> PythonReader<'a> {
         self.rest().chars().next()
     }
 
+    /// Reads `word` if it comes next; returns whether it did.
     fn take_word(&mut self, word: &str) -> bool {
         self.skip_space();
         let is_match = self.rest().starts_with(word);
@@ -100,6 +105,7 @@ impl<'a> PythonReader<'a> {
         is_match
     }
 
+    /// Returns an error that says what was expected here.
     fn expected_error(&self, expected: &str) -> String {
         format!("{expected} was expected at byte {} of the call", self.offset)
     }
@@ -109,6 +115,7 @@ impl<'a> PythonReader<'a> {
         format!("the {noun} `{}` is given twice, at byte {} of the call", clip(key, 60), self.offset)
     }
 
+    /// Reads a name, possibly with dots.
     fn read_name(&mut self) -> Result<String, String> {
         self.skip_space();
         let rest = self.rest();
@@ -121,6 +128,7 @@ impl<'a> PythonReader<'a> {
         Ok(name)
     }
 
+    /// Reads a call with named arguments.
     fn read_call(&mut self) -> Result<PythonCall, String> {
         let name = self.read_name()?;
         if !self.take_word("(") {
@@ -144,6 +152,7 @@ impl<'a> PythonReader<'a> {
         Ok(PythonCall { name, args, doubt: self.doubt.take() })
     }
 
+    /// Reads a value of any type.
     fn read_value(&mut self) -> Result<Value, String> {
         self.values_left =
             self.values_left.checked_sub(1).ok_or("the call has more values than `limits.items`")?;
@@ -157,6 +166,7 @@ impl<'a> PythonReader<'a> {
         }
     }
 
+    /// Reads something with `read`, one level deeper.
     fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.levels_left = self.levels_left.checked_sub(1).ok_or_else(|| {
             format!("the call is nested deeper than {}", format_count(max_depth(self.limits), "level"))
@@ -166,21 +176,21 @@ impl<'a> PythonReader<'a> {
         value
     }
 
-    /// Reads a list or tuple; parentheses around one value without a comma are just grouping.
+    /// Reads a list or tuple; parentheses around one value without a comma only group it.
     fn read_list(&mut self, open: char, close: char) -> Result<Value, String> {
         self.offset += open.len_utf8();
-        let (mut items, mut commas) = (Vec::new(), 0);
+        let (mut items, mut has_comma) = (Vec::new(), false);
         while self.peek() != Some(close) {
             items.push(self.read_nested(Self::read_value)?);
             if self.take_word(",") {
-                commas += 1;
+                has_comma = true;
             } else if self.peek() != Some(close) {
                 return Err(self.expected_error("a comma or a closing bracket"));
             }
         }
         self.offset += close.len_utf8();
         match items.pop() {
-            Some(item) if close == ')' && commas == 0 => Ok(item),
+            Some(item) if close == ')' && !has_comma => Ok(item),
             Some(item) => {
                 items.push(item);
                 Ok(Value::Array(items))
@@ -189,6 +199,7 @@ impl<'a> PythonReader<'a> {
         }
     }
 
+    /// Reads a dictionary; keys that are numbers become strings.
     fn read_dict(&mut self) -> Result<Value, String> {
         self.offset += 1;
         let mut fields = Map::new();
@@ -213,6 +224,7 @@ impl<'a> PythonReader<'a> {
         Ok(Value::Object(fields))
     }
 
+    /// Reads a boolean or null, in the spelling of Python or JSON.
     fn read_keyword(&mut self) -> Result<Value, String> {
         let start = self.offset;
         let value = match self.read_name()?.as_str() {
@@ -227,29 +239,30 @@ impl<'a> PythonReader<'a> {
         Ok(value)
     }
 
+    /// Reads an integer or a decimal number; one that no double holds exactly raises a doubt.
     fn read_number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let is_number_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
-        // Only a sign at the start or directly after `e` belongs to the number; `last` starts as `e` to allow
-        // the first.
-        let mut last = 'e';
+        // A sign belongs to the number only at the start or directly after `e`. `previous` starts as `e`, so
+        // that the number may start with a sign.
+        let mut previous = 'e';
         let end = rest
             .find(|c: char| {
-                let ends_number = matches!(c, '-' | '+') && !matches!(last, 'e' | 'E');
-                last = c;
+                let ends_number = matches!(c, '-' | '+') && !matches!(previous, 'e' | 'E');
+                previous = c;
                 ends_number || !is_number_char(c)
             })
             .unwrap_or(rest.len());
         let digits = rest[..end].replace('_', "");
-        let (negative, unsigned) = match digits.strip_prefix('-') {
+        let (is_negative, unsigned) = match digits.strip_prefix('-') {
             Some(unsigned) => (true, unsigned),
             None => (false, digits.strip_prefix('+').unwrap_or(&digits)),
         };
-        let radix = [("0x", 16), ("0o", 8), ("0b", 2)];
+        let radixes = [("0x", 16), ("0o", 8), ("0b", 2)];
         let lowercase = unsigned.to_ascii_lowercase();
-        let radix_value = radix.iter().find_map(|(start, radix)| {
-            let value = i64::from_str_radix(lowercase.strip_prefix(start)?, *radix).ok()?;
-            Some(Number::from(if negative { -value } else { value }))
+        let radix_value = radixes.iter().find_map(|(prefix, radix)| {
+            let value = i64::from_str_radix(lowercase.strip_prefix(prefix)?, *radix).ok()?;
+            Some(Number::from(if is_negative { -value } else { value }))
         });
         let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
@@ -260,9 +273,9 @@ impl<'a> PythonReader<'a> {
         };
         let number = radix_value
             .or_else(decimal)
-            .or_else(|| unsigned.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
+            .or_else(|| unsigned.parse::<u64>().ok().filter(|_| !is_negative).map(Number::from));
         if number.is_none() {
-            // The JSON reader decides whether a double holds it exactly.
+            // The JSON reader decides whether a double holds the number exactly.
             let found = json::find(&digits, self.limits);
             let inexact_doubt =
                 found.doubts.iter().find(|doubt| doubt.doubt == Doubt::InexactNumber).cloned();
@@ -293,21 +306,22 @@ impl<'a> PythonReader<'a> {
         Ok(Value::String(text))
     }
 
+    /// Reads one string in single or triple quotes, and appends it to `out`.
     fn read_string(&mut self, quote: char, out: &mut String) -> Result<(), String> {
-        let triple = [quote; 3].iter().collect::<String>();
-        let end = if self.rest().starts_with(&triple) { triple } else { quote.to_string() };
-        self.offset += end.len();
+        let triple_quote = [quote; 3].iter().collect::<String>();
+        let end_quote = if self.rest().starts_with(&triple_quote) { triple_quote } else { quote.to_string() };
+        self.offset += end_quote.len();
         loop {
             let rest = &self.text[self.offset..];
-            let next = rest.find([quote, '\\']).ok_or_else(|| self.expected_error("the end of a string"))?;
-            out.push_str(&rest[..next]);
-            self.offset += next;
-            if self.rest().starts_with(&end) {
-                self.offset += end.len();
+            let len = rest.find([quote, '\\']).ok_or_else(|| self.expected_error("the end of a string"))?;
+            out.push_str(&rest[..len]);
+            self.offset += len;
+            if self.rest().starts_with(&end_quote) {
+                self.offset += end_quote.len();
                 return Ok(());
             }
             self.offset += 1;
-            if rest[next..].starts_with('\\') {
+            if rest[len..].starts_with('\\') {
                 self.read_escape(out)?;
             } else {
                 out.push(quote);
@@ -315,10 +329,12 @@ impl<'a> PythonReader<'a> {
         }
     }
 
+    /// Reads an escape after its backslash, and appends its character to `out`.
     fn read_escape(&mut self, out: &mut String) -> Result<(), String> {
         let c = self.rest().chars().next().ok_or_else(|| self.expected_error("an escaped character"))?;
         self.offset += c.len_utf8();
         match c {
+            // A backslash at the end of a line joins the lines.
             '\n' => {}
             'n' => out.push('\n'),
             't' => out.push('\t'),
@@ -331,6 +347,7 @@ impl<'a> PythonReader<'a> {
             'x' => out.push(self.read_hex_char(2)?),
             'u' => out.push(self.read_utf16_char()?),
             'U' => out.push(self.read_hex_char(8)?),
+            // Up to three octal digits.
             '0'..='7' => {
                 let more_len = self.rest().bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
                 let digits = &self.text[self.offset - 1..self.offset + more_len];
@@ -354,20 +371,22 @@ impl<'a> PythonReader<'a> {
     }
 
     /// Reads a character of this many hexadecimal digits.
-    fn read_hex_char(&mut self, digits: usize) -> Result<char, String> {
-        let code = self.read_hex(digits)?;
+    fn read_hex_char(&mut self, digit_count: usize) -> Result<char, String> {
+        let code = self.read_hex(digit_count)?;
         Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn read_hex(&mut self, digits: usize) -> Result<u32, String> {
-        let code = self.rest().get(..digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
+    /// Reads a number of this many hexadecimal digits.
+    fn read_hex(&mut self, digit_count: usize) -> Result<u32, String> {
+        let code = self.rest().get(..digit_count).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
         let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
         let code = code.ok_or_else(|| self.expected_error("a code of hexadecimal digits"))?;
-        self.offset += digits;
+        self.offset += digit_count;
         Ok(code)
     }
 
-    /// Reads a character of four digits; models write surrogate pairs, as in JSON.
+    /// Reads a character of four hexadecimal digits, or a surrogate pair of two of them, which models write
+    /// as in JSON.
     fn read_utf16_char(&mut self) -> Result<char, String> {
         let first = self.read_hex(4)?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {

@@ -1,4 +1,4 @@
-//! Decodes the calls of a form that has ended: names and arguments in any notation.
+//! Decodes the calls of a form that is complete: names and arguments in any notation.
 
 use std::ops::Range;
 
@@ -21,9 +21,11 @@ use crate::span::Place;
 /// Reason why a form is not a call: the violated rule, and a message.
 pub(super) type CallRejection = (&'static Rule, String);
 
-/// Keys of an object that is a call, by the values they hold.
+/// Keys of the tool's name in an object that is a call.
 const NAME_KEYS: &[&str] = &["name", "function"];
+/// Keys of the arguments in such an object.
 const ARGUMENT_KEYS: &[&str] = &["arguments", "parameters", "args"];
+/// Further keys of such an object, which are ignored without a finding.
 const OTHER_KEYS: &[&str] = &["id", "type", "index"];
 
 /// A call as it was written.
@@ -35,13 +37,14 @@ pub(super) struct WrittenCall {
     pub(super) is_without_args: bool,
 }
 
-/// A form that has ended.
+/// A form of which all text has arrived; it may hold several calls.
 pub(super) struct CompleteForm<'a> {
     pub(super) head: &'a CallHead,
+    /// Text of the form, with its marks.
     pub(super) raw: &'a str,
     /// Place of the form.
     pub(super) place: Place,
-    /// Ranges of its values in `raw`.
+    /// Ranges of the arguments in `raw`.
     pub(super) value_ranges: &'a [Range<usize>],
 }
 
@@ -52,7 +55,7 @@ impl CompleteForm<'_> {
         Some(formats::tool_name(raw_name, self.head.form.format, self.head.form.body))
     }
 
-    /// Decodes the calls; findings on repairs are added to `reports`.
+    /// Decodes the calls; findings on repairs are added to `reports`. One faulty call rejects all.
     pub(super) fn read_calls(
         &self,
         options: &Options,
@@ -64,7 +67,7 @@ impl CompleteForm<'_> {
             match self.head.form.body {
                 CallBody::CallObjects => {
                     let (value, doubts) = read_json(text, at, options, reports)?;
-                    let (items, list) = match value {
+                    let (items, is_list) = match value {
                         Value::Array(items) => (items, true),
                         value => (vec![value], false),
                     };
@@ -73,7 +76,7 @@ impl CompleteForm<'_> {
                     }
                     for (index, item) in items.into_iter().enumerate() {
                         let path = [PathStep::Index(index)];
-                        let doubt = doubts.find_within(if list { &path } else { &[] }).cloned();
+                        let doubt = doubts.find_within(if is_list { &path } else { &[] }).cloned();
                         let parsed = self.read_call(item, at, text.len(), options, reports)?;
                         calls.push(WrittenCall { doubt: doubt.or(parsed.doubt), ..parsed });
                     }
@@ -118,7 +121,8 @@ impl CompleteForm<'_> {
         Ok(calls)
     }
 
-    /// Reads the call of an object such as `{"name": "...", "arguments": {...}}`.
+    /// Reads the call of an object such as `{"name": "...", "arguments": {...}}`, found in a text of `len`
+    /// bytes at `at`.
     fn read_call(
         &self,
         value: Value,
@@ -128,10 +132,11 @@ impl CompleteForm<'_> {
         reports: &mut Vec<FindingReport>,
     ) -> Result<WrittenCall, CallRejection> {
         let Value::Object(mut fields) = value else { return Err(invalid_call("a call is a JSON object")) };
-        if let Some(why) = find_contradiction(&fields) {
-            return Err(invalid_call(&format!("the call {why}")));
+        if let Some(contradiction) = find_contradiction(&fields) {
+            return Err(invalid_call(&format!("the call {contradiction}")));
         }
-        // Shape used by services: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
+        // Shape of calls in the API of OpenAI: `{"type": "function", "function": {"name": ..., "arguments":
+        // ...}}`.
         if let Some(Value::Object(inner)) = fields.get("function") {
             fields = inner.clone();
         }
@@ -168,14 +173,16 @@ impl CompleteForm<'_> {
             Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
                     doubt = found.doubts.find_within(&[]).cloned();
-                    // Places inside the string are not places in the reply.
-                    let duplicate = |report: &FindingReport| report.doubt == Some(Doubt::DuplicateKey);
-                    let duplicate = found.reports.into_iter().find(duplicate);
-                    reports.extend(duplicate.map(|report| {
+                    // Places inside the string are not places in the reply, so the finding covers the whole
+                    // text.
+                    let is_duplicate = |report: &FindingReport| report.doubt == Some(Doubt::DuplicateKey);
+                    let duplicate_report = found.reports.into_iter().find(is_duplicate);
+                    reports.extend(duplicate_report.map(|report| {
                         FindingReport { place: at, end: at.offset + len, ..report }.with_row("R-82")
                     }));
                     found.value.unwrap_or_default()
                 }
+                // Rejected below, since it is no object.
                 Err(_) => Value::Null,
             },
             Some(args) => args,
@@ -199,6 +206,7 @@ impl CompleteForm<'_> {
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::PARAMETER_MARKS);
+        // `position` is the offset and place of the last report: places are counted on from there.
         let (mut from, mut position) = (0, (0, at));
         while let Some((key, start)) = read_key_tag(text, from, "<parameter=", ">")? {
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
@@ -216,6 +224,7 @@ impl CompleteForm<'_> {
         }
         let rest = text[from..].trim_start();
         let after_close = rest.strip_prefix("</function>");
+        // In the form that ends with `</function>` that mark is not part of the arguments.
         if after_close.is_none()
             && rest.is_empty()
             && self.head.form.close_marks.last() != Some(&"</function>")
@@ -242,13 +251,15 @@ impl CompleteForm<'_> {
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::VALUE_MARKS);
+        // `position` is the offset and place of the last report: places are counted on from there.
         let (mut from, mut position) = (0, (0, at));
         while let Some((key, key_end)) = read_key_tag(text, from, "<arg_key>", "</arg_key>")? {
-            let space = text[key_end..].len() - text[key_end..].trim_start().len();
-            let start = key_end + space + "<arg_value>".len();
-            if !text[key_end + space..].starts_with("<arg_value>") {
+            let space_len = text[key_end..].len() - text[key_end..].trim_start().len();
+            let mark_start = key_end + space_len;
+            if !text[mark_start..].starts_with("<arg_value>") {
                 return Err(invalid_call(&format!("`{}` has no value", clip(key, 60))));
             }
+            let start = mark_start + "<arg_value>".len();
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
             if !is_closed {
                 position = (from, position.1.end_of(&text[position.0..from]));
@@ -281,7 +292,8 @@ fn read_key_tag<'t>(
     Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
 }
 
-/// Builds the finding on an argument without its closing mark.
+/// Builds the finding on an argument without its closing mark, which starts at `place` and ends at offset
+/// `end`.
 pub(super) fn unclosed_report(key: &str, place: Place, end: usize) -> FindingReport {
     let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
     FindingReport::new(rules::ARGUMENT_UNCLOSED, place, end, message)
@@ -299,23 +311,28 @@ pub(super) fn add_report(report: FindingReport, limit: usize, reports: &mut Vec<
     }
 }
 
+/// Rejection of a call that lacks a name or arguments, or is malformed.
 pub(super) fn invalid_call(message: &str) -> CallRejection {
     (rules::CALL_INVALID, message.to_owned())
 }
 
-/// A call whose arguments are bare text.
+/// A call whose arguments are written as text, to which the tool's schema gives types.
 pub(super) struct TypedCall<'a> {
+    /// Name of the tool.
     name: &'a str,
     options: &'a Options,
     args: Map<String, Value>,
+    /// First doubt about an argument.
     doubt: Option<ValueDoubt>,
 }
 
 impl<'a> TypedCall<'a> {
+    /// Creates a call without arguments.
     pub(super) fn new(name: Option<&'a str>, options: &'a Options) -> TypedCall<'a> {
         TypedCall { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
+    /// Adds an argument whose value is written as `text`.
     pub(super) fn add_text(
         &mut self,
         key: &str,
@@ -346,8 +363,9 @@ impl<'a> TypedCall<'a> {
         }
     }
 
-    pub(super) fn finish(self, rest: &str) -> Result<WrittenCall, CallRejection> {
-        if !trim(rest).is_empty() {
+    /// Ends the call. `text_after` the last argument must be white space.
+    pub(super) fn finish(self, text_after: &str) -> Result<WrittenCall, CallRejection> {
+        if !trim(text_after).is_empty() {
             return Err(invalid_call("there is other text between the arguments"));
         }
         let is_without_args = self.args.is_empty();
@@ -356,7 +374,7 @@ impl<'a> TypedCall<'a> {
     }
 }
 
-/// Reads the JSON of a text at `at`, repaired if needed, with the doubts about it.
+/// Reads the JSON object or list that is all of a text at `at`, repaired if needed, with the doubts about it.
 fn read_json(
     text: &str,
     at: Place,
@@ -370,14 +388,15 @@ fn read_json(
     if let Some(limit) = found.reports.iter().find(|report| report.rule.code == rules::LIMIT_EXCEEDED.code) {
         return Err((rules::LIMIT_EXCEEDED, limit.message.clone()));
     }
+    // Superfluous brackets and separators after the value are accepted.
     let is_alone = trim(&text[..found.span.start]).is_empty()
         && text[found.span.end..]
             .chars()
             .all(|c| c.is_whitespace() || matches!(c, '}' | ']' | ')' | ',' | ';'));
     let value = found.value.filter(|value| is_alone && (value.is_object() || value.is_array()));
     let Some(value) = value else {
-        let why = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
-        return Err(invalid_call(&format!("not JSON: {why}")));
+        let reason = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
+        return Err(invalid_call(&format!("not JSON: {reason}")));
     };
     if found.is_auto_closed {
         return Err((rules::CALL_INCOMPLETE, "its JSON is not complete".to_owned()));

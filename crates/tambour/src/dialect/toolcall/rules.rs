@@ -4,6 +4,7 @@ use crate::dialect::call_check;
 use crate::dialect::plain::rules as plain;
 use crate::finding::{Rule, rules};
 
+// Settings and replies of the examples.
 const TOOLS: &str = concat!(
     "tools={\"add\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},",
     "\"say\":{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}}},",
@@ -95,7 +96,8 @@ const TEXT: [&Rule; 10] = [
     plain::THINK_IN_MARKUP,
 ];
 
-/// All rules of the dialect.
+/// All rules of the dialect: those of calls, then those of text. A constant expression can join the lists
+/// only with a loop; the first rule is a filler.
 pub(super) static ALL: &[&Rule] = &{
     let mut all = [CALL_STRAY; RULES.len() + TEXT.len()];
     let mut at = 0;

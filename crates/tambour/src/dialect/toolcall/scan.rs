@@ -1,8 +1,8 @@
 //! Finds the end of a call by following its arguments while they arrive; each byte is read once.
 //!
-//! A mark inside a string or a value does not end a call. If nothing else ends it, for example because a
-//! quote is missing, the first such mark did; from then on marks inside strings end calls at once, so that
-//! nothing is read more than twice.
+//! A mark inside a string or a value does not end a call at once. If nothing else ends the call, for example
+//! because a quote is missing, it ended at the first of these marks. From then on ("hasty") marks inside
+//! strings end calls at once, so that nothing is read more than twice.
 
 use std::ops::Range;
 
@@ -18,16 +18,16 @@ const MAX_GAP: usize = 64;
 pub(super) enum ScanResult {
     /// More text is needed.
     NeedMore,
-    /// The call ends before this byte, in this way.
+    /// The call ends before the byte at this offset, in this way.
     End(usize, CallEnding),
 }
 
 /// Way in which a call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallEnding {
-    /// Properly.
+    /// With complete arguments, and with its end mark if that is mandatory.
     Complete,
-    /// Without its end mark, with complete arguments.
+    /// With complete arguments, without its end mark.
     Unclosed,
     /// With incomplete arguments.
     Incomplete,
@@ -39,6 +39,7 @@ pub(super) struct CallScanner {
     form: &'static CallForm,
     /// Offset up to which the text has been read.
     offset: usize,
+    /// Number of open brackets.
     depth: usize,
     /// Quote character of the open string, and the number of them that ends it.
     quote: Option<(u8, usize)>,
@@ -46,25 +47,27 @@ pub(super) struct CallScanner {
     is_in_value: bool,
     /// Number of functions that have begun in the open value.
     nested_functions: usize,
-    /// Start of the current value, and the complete values.
+    /// Start of the current arguments.
     value_start: usize,
+    /// Ranges of the complete arguments; joined calls have several.
     pub(super) values: Vec<Range<usize>>,
-    /// Set once the arguments are complete and the end mark is next.
+    /// Set once the arguments are complete, so that the end mark comes next.
     has_arguments: bool,
-    /// Offset at which a mark inside a string would end the call, and the offset after the mark.
+    /// Offset at which a mark inside a string or value would end the call, and the offset after the mark (the
+    /// same for an opening mark, which belongs to the next call).
     early_end: Option<(usize, usize)>,
-    /// Set if such a mark ends the call at once.
+    /// Set if a mark inside a string or value ends the call at once.
     pub(super) is_hasty: bool,
 }
 
-/// Meaning of a mark inside a value.
+/// Meaning of a possible mark inside a value.
 enum ValueMark {
     NotMark,
     /// More text is needed.
     NeedMore,
-    /// This many bytes of the value.
+    /// A mark of this many bytes that belongs to the value.
     Content(usize),
-    /// The call ended here.
+    /// The call has ended at this offset.
     End(usize),
 }
 
@@ -76,6 +79,7 @@ enum WordMatch {
     Full(usize),
 }
 
+/// Compares the text at offset `at` with `word`.
 fn match_word(text: &str, at: usize, word: &str) -> WordMatch {
     let rest = &text.as_bytes()[at..];
     if rest.starts_with(word.as_bytes()) {
@@ -88,15 +92,16 @@ fn match_word(text: &str, at: usize, word: &str) -> WordMatch {
 }
 
 impl CallScanner {
-    pub(super) fn new(form: &'static CallForm, body: usize, is_hasty: bool) -> CallScanner {
+    /// Creates a scanner of a call whose arguments begin at offset `body_start`.
+    pub(super) fn new(form: &'static CallForm, body_start: usize, is_hasty: bool) -> CallScanner {
         CallScanner {
             form,
-            offset: body,
+            offset: body_start,
             depth: 0,
             quote: None,
             is_in_value: false,
             nested_functions: 0,
-            value_start: body,
+            value_start: body_start,
             values: Vec::new(),
             has_arguments: false,
             early_end: None,
@@ -104,14 +109,15 @@ impl CallScanner {
         }
     }
 
-    /// Continues in `raw`, to which more text has been added.
+    /// Continues in `raw`, the text of the call from its opening mark on, to which more has been added.
     #[inline]
     pub(super) fn scan(&mut self, raw: &str) -> ScanResult {
         loop {
             if self.has_arguments {
                 return self.scan_end(raw);
             }
-            let found = match self.form.body {
+            // `None` means that the arguments are complete.
+            let result = match self.form.body {
                 CallBody::CallObjects | CallBody::ArgsObject => self.scan_json(raw),
                 CallBody::Python => self.scan_python(raw),
                 CallBody::Parameters => self.scan_values(raw, "<parameter=", "</parameter>"),
@@ -123,8 +129,8 @@ impl CallScanner {
                     Some(ScanResult::End(self.offset, CallEnding::Complete))
                 }
             };
-            match found {
-                Some(found) => return found,
+            match result {
+                Some(result) => return result,
                 None => self.has_arguments = true,
             }
         }
@@ -147,13 +153,13 @@ impl CallScanner {
         self.early_end.map(|(end, _)| (end, CallEnding::Incomplete))
     }
 
-    /// Returns the offset after the mark that ended the call early.
+    /// Returns the offset after the mark, if a mark ended the call early at `end`; else `end`.
     pub(super) fn mark_end(&self, end: usize) -> usize {
         self.early_end.filter(|(at, _)| *at == end).map_or(end, |(_, mark_end)| mark_end)
     }
 
-    /// Handles a mark at `at`: it ends the call, is incomplete, or has no meaning. `is_inside` is set inside a
-    /// string.
+    /// Handles a possible mark at `at`: it ends the call, more text is needed, or (`None`) reading continues.
+    /// `is_inside`: the mark is inside a string or value.
     fn scan_mark(&mut self, raw: &str, at: usize, is_inside: bool) -> Option<ScanResult> {
         let form = self.form;
         let close = form.close_marks.last().copied().unwrap_or_default();
@@ -170,13 +176,12 @@ impl CallScanner {
                 WordMatch::Full(len) => {
                     // An opening mark belongs to the next call.
                     let mark_end = if is_open_mark { at } else { at + len };
-                    let values = form.body.has_values();
-                    if let Some((early_end, closed_end)) = self.early_end
-                        && values
+                    if let Some((early_end, early_mark_end)) = self.early_end
+                        && form.body.has_values()
                         && is_open_mark
-                        && closed_end > early_end
+                        && early_mark_end > early_end
                     {
-                        // The value was closed, and now the next call begins.
+                        // The earlier mark was the end mark: it closed the call, and now the next one begins.
                         return Some(ScanResult::End(early_end, CallEnding::Incomplete));
                     }
                     if is_inside && !self.is_hasty {
@@ -196,11 +201,11 @@ impl CallScanner {
         let bytes = raw.as_bytes();
         while self.offset < bytes.len() {
             if self.quote.is_some() {
-                let Some(next) = scan::find3(b'"', b'\\', b'<', &bytes[self.offset..]) else {
+                let Some(distance) = scan::find3(b'"', b'\\', b'<', &bytes[self.offset..]) else {
                     self.offset = bytes.len();
                     break;
                 };
-                self.offset += next;
+                self.offset += distance;
                 match bytes[self.offset] {
                     b'"' => self.quote = None,
                     b'\\' if self.offset + 1 == bytes.len() => return Some(ScanResult::NeedMore),
@@ -210,8 +215,8 @@ impl CallScanner {
                         continue;
                     }
                     _ => {
-                        if let Some(found) = self.scan_mark(raw, self.offset, true) {
-                            return Some(found);
+                        if let Some(result) = self.scan_mark(raw, self.offset, true) {
+                            return Some(result);
                         }
                     }
                 }
@@ -230,25 +235,25 @@ impl CallScanner {
                 _ => {}
             }
             if matches!(bytes[self.offset], b'<' | b'[')
-                && let Some(found) = self.scan_mark(raw, self.offset, false)
+                && let Some(result) = self.scan_mark(raw, self.offset, false)
             {
-                // A partial mark is read again.
-                self.depth -= usize::from(bytes[self.offset] == b'[' && found == ScanResult::NeedMore);
-                return Some(found);
+                // A partial mark is read again, so its bracket must not count twice.
+                self.depth -= usize::from(bytes[self.offset] == b'[' && result == ScanResult::NeedMore);
+                return Some(result);
             }
             self.offset += 1;
         }
         Some(ScanResult::NeedMore)
     }
 
-    /// Ends a value before `end`.
+    /// Ends the arguments before `end`. Returns `None`, the answer of the callers for complete arguments.
     fn end_value(&mut self, end: usize) -> Option<ScanResult> {
         self.values.push(self.value_start..end);
         self.offset = end;
         None
     }
 
-    /// Follows Python syntax; `None` means that the call or list is complete.
+    /// Follows Python syntax; `None` means that the call or list of calls is complete.
     fn scan_python(&mut self, raw: &str) -> Option<ScanResult> {
         let bytes = raw.as_bytes();
         while self.offset < bytes.len() {
@@ -294,8 +299,8 @@ impl CallScanner {
                     }
                 }
                 b'<' => {
-                    if let Some(found) = self.scan_mark(raw, self.offset, false) {
-                        return Some(found);
+                    if let Some(result) = self.scan_mark(raw, self.offset, false) {
+                        return Some(result);
                     }
                 }
                 _ => {}
@@ -305,14 +310,15 @@ impl CallScanner {
         Some(ScanResult::NeedMore)
     }
 
-    /// Follows values between tags, which end with the call. Never returns `None`.
+    /// Follows values between the marks `open` and `close`; the end mark of the call ends them. Never returns
+    /// `None`.
     fn scan_values(&mut self, raw: &str, open: &str, close: &str) -> Option<ScanResult> {
-        let end = self.form.close_marks.last().copied().unwrap_or_default();
-        while let Some(next) = scan::find(b'<', &raw.as_bytes()[self.offset..]) {
-            self.offset += next;
+        let end_mark = self.form.close_marks.last().copied().unwrap_or_default();
+        while let Some(distance) = scan::find(b'<', &raw.as_bytes()[self.offset..]) {
+            self.offset += distance;
             // A value may contain the end mark of the call.
             if !self.is_in_value || self.is_hasty {
-                match match_word(raw, self.offset, end) {
+                match match_word(raw, self.offset, end_mark) {
                     WordMatch::Full(len) => {
                         self.values.push(self.value_start..self.offset);
                         return Some(ScanResult::End(self.offset + len, CallEnding::Complete));
@@ -331,7 +337,7 @@ impl CallScanner {
                 WordMatch::Mismatch => {}
             }
             if self.is_in_value && self.form.body == CallBody::Parameters {
-                match self.scan_function(raw, end) {
+                match self.scan_function(raw, end_mark) {
                     ValueMark::NeedMore => return Some(ScanResult::NeedMore),
                     ValueMark::End(at) => return Some(ScanResult::End(at, CallEnding::Incomplete)),
                     ValueMark::Content(len) => {
@@ -341,8 +347,8 @@ impl CallScanner {
                     ValueMark::NotMark => {}
                 }
             }
-            if let Some(found) = self.scan_mark(raw, self.offset, self.is_in_value) {
-                return Some(found);
+            if let Some(result) = self.scan_mark(raw, self.offset, self.is_in_value) {
+                return Some(result);
             }
             self.offset += 1;
         }
@@ -350,8 +356,8 @@ impl CallScanner {
         Some(ScanResult::NeedMore)
     }
 
-    /// Handles a function mark inside an open value; `end` is the end mark of the call.
-    fn scan_function(&mut self, raw: &str, end: &str) -> ValueMark {
+    /// Handles a possible function mark inside an open value; `end_mark` is that of the call.
+    fn scan_function(&mut self, raw: &str, end_mark: &str) -> ValueMark {
         let at = self.offset;
         match match_word(raw, at, "</function>") {
             WordMatch::Partial => return ValueMark::NeedMore,
@@ -359,16 +365,16 @@ impl CallScanner {
                 self.nested_functions -= 1;
                 return ValueMark::Content(len);
             }
-            WordMatch::Full(len) if end == "</function>" => {
+            WordMatch::Full(len) if end_mark == "</function>" => {
                 self.early_end.get_or_insert((at, at + len));
                 return ValueMark::Content(len);
             }
             WordMatch::Full(len) => {
-                let space = raw[at + len..].len() - raw[at + len..].trim_start().len();
-                match match_word(raw, at + len + space, end) {
-                    WordMatch::Partial if space <= MAX_GAP => return ValueMark::NeedMore,
+                let space_len = raw[at + len..].len() - raw[at + len..].trim_start().len();
+                match match_word(raw, at + len + space_len, end_mark) {
+                    WordMatch::Partial if space_len <= MAX_GAP => return ValueMark::NeedMore,
                     // The last argument is not closed.
-                    WordMatch::Full(_) if space <= MAX_GAP => self.is_in_value = false,
+                    WordMatch::Full(_) if space_len <= MAX_GAP => self.is_in_value = false,
                     _ => {}
                 }
                 return ValueMark::Content(len);
@@ -396,8 +402,8 @@ impl CallScanner {
             end,
             if form.is_open_ended { CallEnding::Complete } else { CallEnding::Unclosed },
         );
-        let space = |from: usize| from + raw[from..].find(|c| !is_space(c)).unwrap_or(raw.len() - from);
-        let mut at = space(end);
+        let skip_space = |from: usize| from + raw[from..].find(|c| !is_space(c)).unwrap_or(raw.len() - from);
+        let mut at = skip_space(end);
         if at - end > MAX_GAP {
             return unmarked_end;
         }
@@ -405,11 +411,12 @@ impl CallScanner {
             return match raw.as_bytes().get(at) {
                 None => ScanResult::NeedMore,
                 Some(b';') => {
-                    let next = space(at + 1);
-                    match raw.as_bytes().get(next) {
-                        None if next - end <= MAX_GAP => ScanResult::NeedMore,
-                        Some(b'{') if next - end <= MAX_GAP => {
-                            (self.offset, self.value_start, self.has_arguments) = (next, next, false);
+                    let next_start = skip_space(at + 1);
+                    match raw.as_bytes().get(next_start) {
+                        None if next_start - end <= MAX_GAP => ScanResult::NeedMore,
+                        Some(b'{') if next_start - end <= MAX_GAP => {
+                            (self.offset, self.value_start) = (next_start, next_start);
+                            self.has_arguments = false;
                             self.scan(raw)
                         }
                         _ => unmarked_end,
@@ -431,13 +438,13 @@ impl CallScanner {
                 return unmarked_end;
             }
         }
-        for (i, word) in form.close_marks.iter().enumerate() {
-            let last = i + 1 == form.close_marks.len();
-            match match_word(raw, at, word) {
+        for (index, mark) in form.close_marks.iter().enumerate() {
+            let is_last = index + 1 == form.close_marks.len();
+            match match_word(raw, at, mark) {
                 WordMatch::Partial => return ScanResult::NeedMore,
-                WordMatch::Full(len) if last => return ScanResult::End(at + len, CallEnding::Complete),
-                WordMatch::Full(len) => at = space(at + len),
-                WordMatch::Mismatch if last => return unmarked_end,
+                WordMatch::Full(len) if is_last => return ScanResult::End(at + len, CallEnding::Complete),
+                WordMatch::Full(len) => at = skip_space(at + len),
+                WordMatch::Mismatch if is_last => return unmarked_end,
                 WordMatch::Mismatch => {}
             }
         }

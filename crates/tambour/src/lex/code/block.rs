@@ -6,12 +6,15 @@ use crate::lex::fence::Fence;
 /// Tracks the blocks of a Markdown text, byte by byte up to the content of each line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockTracker {
+    /// Position on the current line.
     pub(super) line: LineState,
-    /// State of the line before its content.
+    /// Container markers and blanks before the content of the line.
     prefix: LinePrefix,
+    /// Fence of the open code block.
     pub(super) fence: Option<Fence>,
     /// Open quotations (`QUOTE`) and list items (columns before their content), outermost first.
     containers: [u8; MAX_DEPTH],
+    /// Number of open containers.
     depth: u8,
     /// True if the last line is text that the next one may continue.
     has_paragraph: bool,
@@ -28,7 +31,7 @@ const MAX_DEPTH_U8: u8 = MAX_DEPTH as u8;
 /// Value that marks a quotation among the open containers.
 const QUOTE: u8 = 0;
 
-/// Columns of indentation that make a line indented code or a paragraph continuation.
+/// Least columns of indentation that make a line indented code or a paragraph continuation.
 const INDENTED_COLUMNS: u32 = 4;
 
 impl BlockTracker {
@@ -63,30 +66,32 @@ impl BlockTracker {
                 self.prefix.indent = 0;
                 self.push_blank(byte);
             }
-            LineState::Marker if self.prefix.rule.mark == byte => {
-                self.prefix.rule.count = self.prefix.rule.count.saturating_add(1);
-                self.line = LineState::ThematicBreak { indented: false };
+            // A second `-` or `*` directly after the first: no list item, but perhaps a thematic break.
+            LineState::Marker if self.prefix.thematic_break.mark == byte => {
+                self.prefix.thematic_break.count = self.prefix.thematic_break.count.saturating_add(1);
+                self.line = LineState::ThematicBreak { is_indented: false };
             }
             LineState::Space if is_blank => self.push_blank(byte),
             LineState::Space => {
-                // More blanks belong to indented code, all but the first.
+                // After the marker come up to four blanks. If there are more, all but the first belong to
+                // indented code.
                 let padding =
                     if self.prefix.indent > INDENTED_COLUMNS { 1 } else { self.prefix.indent.max(1) };
                 self.open_container(self.prefix.marker.width + padding as u8);
                 self.prefix.indent = self.prefix.indent.saturating_sub(padding);
                 return self.start_line(byte);
             }
-            LineState::ThematicBreak { .. } if byte == self.prefix.rule.mark => {
-                self.prefix.rule.count = self.prefix.rule.count.saturating_add(1)
+            LineState::ThematicBreak { .. } if byte == self.prefix.thematic_break.mark => {
+                self.prefix.thematic_break.count = self.prefix.thematic_break.count.saturating_add(1)
             }
             LineState::ThematicBreak { .. } if is_blank => {}
-            LineState::ThematicBreak { indented: true } => return self.leave_paragraph(),
+            LineState::ThematicBreak { is_indented: true } => return self.leave_paragraph(),
             LineState::Heading(count) if byte == b'#' && count < 6 => {
                 self.line = LineState::Heading(count + 1)
             }
             LineState::Heading(_) if is_blank => return self.leave_paragraph(),
-            LineState::Underline { ended: false } if byte == b'=' => {}
-            LineState::Underline { .. } if is_blank => self.line = LineState::Underline { ended: true },
+            LineState::Underline { is_ended: false } if byte == b'=' => {}
+            LineState::Underline { .. } if is_blank => self.line = LineState::Underline { is_ended: true },
             LineState::Marker
             | LineState::ThematicBreak { .. }
             | LineState::Heading(_)
@@ -103,15 +108,15 @@ impl BlockTracker {
         false
     }
 
-    /// Reads the bytes before the content of a line. Stops before a line end, the content, or a possible
-    /// fence.
+    /// Reads the bytes before the content of a line. Stops before a line end or the content, or after the
+    /// first character of a possible fence. Returns the number of bytes read.
     #[inline]
     pub(super) fn read_prefix(&mut self, bytes: &[u8]) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == b'\n' {
                 return at;
             }
-            // Fast path: most items are text, and many begin with strong emphasis.
+            // Fast path: the content of most list items is text, often in strong emphasis.
             if matches!(self.line, LineState::Space)
                 && (1..=INDENTED_COLUMNS).contains(&self.prefix.indent)
                 && begins_text(&bytes[at..])
@@ -130,8 +135,8 @@ impl BlockTracker {
         bytes.len()
     }
 
-    /// Returns whether the content has begun, with `byte` or before. Fast path: most lines begin with a
-    /// letter, which begins no block.
+    /// Returns whether the content has begun, with `byte` or before it. Fast path: a line whose first byte is
+    /// a letter, as most are, begins with content.
     #[inline]
     pub(super) fn begins_content(&mut self, byte: u8) -> bool {
         if matches!(self.line, LineState::Start) && self.prefix.column == 0 && is_letter(byte) {
@@ -166,7 +171,7 @@ impl BlockTracker {
         match line {
             [] if self.depth == 0 => self.has_paragraph = false,
             [] => {
-                self.end_blank();
+                self.end_blank_line();
                 self.prefix.matched_containers = 0;
             }
             [first, ..] if is_letter(*first) => {
@@ -175,11 +180,12 @@ impl BlockTracker {
                 }
                 self.has_paragraph = true;
             }
+            // The first container is a list item whose content begins at column 2, and it is the only one.
             [b'-' | b'+' | b'*', b' ', content @ ..] if begins_text(content) => {
                 (self.containers[0], self.depth, self.has_paragraph) = (2, 1, true);
             }
             [number @ b'0'..=b'9', b'.', b' ', content @ ..] if begins_text(content) => {
-                // Directly behind a paragraph only number 1 begins a list.
+                // Directly after a paragraph only number 1 begins a list.
                 if *number == b'1' || self.depth > 0 || !self.has_paragraph {
                     (self.containers[0], self.depth, self.has_paragraph) = (3, 1, true);
                 }
@@ -191,7 +197,7 @@ impl BlockTracker {
     }
 
     /// Ends the run of fence characters that began the line; returns whether it was text.
-    pub(super) fn end_mark(&mut self, mark: u8, len: u32) -> bool {
+    pub(super) fn end_fence_run(&mut self, mark: u8, len: u32) -> bool {
         if let Some(fence) = self.fence {
             let is_closing = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
             self.line = if is_closing { LineState::ClosingFence } else { LineState::Inline };
@@ -204,7 +210,8 @@ impl BlockTracker {
         self.begin_text()
     }
 
-    /// The line is text of a paragraph.
+    /// Begins content that is text of a paragraph. Returns true, as [`BlockTracker::push_byte`] does for
+    /// content.
     pub(super) fn begin_text(&mut self) -> bool {
         self.line = LineState::Inline;
         if !self.has_paragraph {
@@ -225,23 +232,24 @@ impl BlockTracker {
                 self.has_paragraph = false;
                 false
             }
-            _ => self.end_start(),
+            _ => self.end_line_without_content(),
         };
         self.line = LineState::Start;
         self.prefix = LinePrefix::default();
     }
 
     /// Ends a line without content. Returns whether it was only the marker of an item.
-    fn end_start(&mut self) -> bool {
-        let setext = self.is_in_paragraph() && self.prefix.rule.mark == b'-';
+    fn end_line_without_content(&mut self) -> bool {
+        // Dashes below a paragraph make it a heading.
+        let is_underline = self.is_in_paragraph() && self.prefix.thematic_break.mark == b'-';
         match self.line {
             LineState::Marker | LineState::Space | LineState::ThematicBreak { .. }
-                if self.prefix.rule.count >= 3 =>
+                if self.prefix.thematic_break.count >= 3 =>
             {
-                self.depth = self.prefix.rule.depth;
+                self.depth = self.prefix.thematic_break.depth;
                 self.has_paragraph = false;
             }
-            LineState::Marker | LineState::Space | LineState::ThematicBreak { .. } if setext => {
+            LineState::Marker | LineState::Space | LineState::ThematicBreak { .. } if is_underline => {
                 self.has_paragraph = false
             }
             LineState::Marker | LineState::Space
@@ -250,7 +258,7 @@ impl BlockTracker {
                 self.open_container(self.prefix.marker.width + 1);
                 return true;
             }
-            LineState::Heading(_) | LineState::ThematicBreak { indented: true } => {
+            LineState::Heading(_) | LineState::ThematicBreak { is_indented: true } => {
                 self.leave_paragraph();
             }
             LineState::Marker
@@ -260,7 +268,7 @@ impl BlockTracker {
                 self.begin_text();
             }
             LineState::Underline { .. } => self.has_paragraph = false,
-            LineState::Start => self.end_blank(),
+            LineState::Start => self.end_blank_line(),
             LineState::Info { mark, len } => {
                 self.leave_paragraph();
                 self.fence = Fence::new(mark, len as usize);
@@ -271,7 +279,8 @@ impl BlockTracker {
         false
     }
 
-    /// Reads the first bytes of a line or of a new container.
+    /// Reads a byte at the start of a line or directly after a container marker. Returns whether it begins
+    /// the content.
     fn start_line(&mut self, byte: u8) -> bool {
         if matches!(byte, b' ' | b'\t' | b'\r') {
             self.push_blank(byte);
@@ -307,22 +316,23 @@ impl BlockTracker {
         self.begin_block(byte)
     }
 
-    /// Reads a byte that may begin a block, after the containers that continue.
+    /// Reads a byte that may begin a block, after the containers that the line continues. Returns whether it
+    /// begins the content.
     fn begin_block(&mut self, byte: u8) -> bool {
-        let ruled = self.prefix.rule.mark == byte;
-        if ruled {
-            self.prefix.rule.count = self.prefix.rule.count.saturating_add(1);
+        let continues_break = self.prefix.thematic_break.mark == byte;
+        if continues_break {
+            self.prefix.thematic_break.count = self.prefix.thematic_break.count.saturating_add(1);
         } else {
             let mark = if matches!(byte, b'*' | b'-' | b'_') { byte } else { 0 };
-            self.prefix.rule =
+            self.prefix.thematic_break =
                 ThematicBreak { mark, count: u8::from(mark != 0), depth: self.prefix.matched_containers };
         }
         if self.prefix.indent >= INDENTED_COLUMNS {
-            if ruled {
-                self.line = LineState::ThematicBreak { indented: true };
+            if continues_break {
+                self.line = LineState::ThematicBreak { is_indented: true };
                 return false;
             }
-            self.prefix.rule = ThematicBreak::default();
+            self.prefix.thematic_break = ThematicBreak::default();
             return if self.has_paragraph { self.begin_text() } else { self.leave_paragraph() };
         }
         match byte {
@@ -341,15 +351,16 @@ impl BlockTracker {
                 self.prefix.marker = ItemMarker { width: self.prefix.indent as u8 + 1, can_interrupt: false };
                 self.line = LineState::Number { digits: 1, value: byte - b'0' };
             }
-            b'_' => self.line = LineState::ThematicBreak { indented: false },
+            b'_' => self.line = LineState::ThematicBreak { is_indented: false },
             b'#' => self.line = LineState::Heading(1),
-            b'=' if self.is_in_paragraph() => self.line = LineState::Underline { ended: false },
+            b'=' if self.is_in_paragraph() => self.line = LineState::Underline { is_ended: false },
             _ => return self.begin_text(),
         }
         false
     }
 
-    /// The line is not text of a paragraph and does not continue one.
+    /// Begins content that is not text of a paragraph and does not continue one. Returns true, as
+    /// [`BlockTracker::push_byte`] does for content.
     fn leave_paragraph(&mut self) -> bool {
         self.line = LineState::Inline;
         self.depth = self.prefix.matched_containers;
@@ -358,9 +369,9 @@ impl BlockTracker {
     }
 
     /// Ends a blank line: it continues list items, but not quotations without `>`.
-    fn end_blank(&mut self) {
+    fn end_blank_line(&mut self) {
         while self.prefix.matched_containers < self.depth && self.next_container() != QUOTE {
-            // An item does not begin with two blank lines.
+            // A blank line after a line with only the item's marker ends the item.
             if self.is_item_empty && self.prefix.matched_containers + 1 == self.depth {
                 break;
             }
@@ -382,7 +393,7 @@ impl BlockTracker {
         self.line = LineState::Start;
     }
 
-    /// Handles `>`.
+    /// Reads the `>` of a quotation.
     fn open_quote(&mut self) {
         self.advance_column();
         self.prefix.indent = 0;
@@ -398,16 +409,17 @@ impl BlockTracker {
         self.prefix.column = self.prefix.column.saturating_add(1);
     }
 
+    /// Reads a blank, tab or carriage return before the content; a carriage return has no width.
     fn push_blank(&mut self, byte: u8) {
         let width = match byte {
             b' ' => 1,
             b'\t' => 4 - self.prefix.column % 4,
             _ => return,
         };
-        let before = &mut self.prefix;
-        before.column = before.column.saturating_add(width);
-        before.indent =
-            before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.is_after_quote)));
+        let prefix = &mut self.prefix;
+        prefix.column = prefix.column.saturating_add(width);
+        prefix.indent =
+            prefix.indent.saturating_add(width - u32::from(std::mem::take(&mut prefix.is_after_quote)));
     }
 
     /// Returns whether the line would continue the paragraph of its own container.
@@ -426,19 +438,20 @@ pub(super) enum LineState {
     Number { digits: u8, value: u8 },
     /// A list item marker, if a blank follows.
     Marker,
-    /// Blanks behind the marker.
+    /// Blanks after the marker.
     Space,
-    /// `*`, `-` or `_`, which may form a thematic break. `indented`: otherwise text, but no paragraph.
-    ThematicBreak { indented: bool },
+    /// `*`, `-` or `_`, which may form a thematic break. If they do not, the line is text: of a paragraph, or
+    /// of no paragraph if `is_indented`.
+    ThematicBreak { is_indented: bool },
     /// This many `#`.
     Heading(u8),
-    /// `=` below a paragraph; `ended` once blanks follow.
-    Underline { ended: bool },
+    /// `=` below a paragraph; `is_ended` once blanks follow.
+    Underline { is_ended: bool },
     /// A run of fence characters at the start of the line.
     FenceRun { mark: u8, len: u32 },
-    /// The run is over; an info string may follow.
+    /// After the run that may open a fence, in its info string.
     Info { mark: u8, len: u32 },
-    /// Inside a fence: only blanks behind a run that could close it.
+    /// Inside a fence: only blanks so far after a run that could close it.
     ClosingFence,
     /// The content of the line.
     Inline,
@@ -458,6 +471,7 @@ impl LineState {
 /// Container markers and blanks of a line. Small, since it is reset for each line.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinePrefix {
+    /// Columns read so far.
     column: u32,
     /// Columns of blanks that belong to no container.
     indent: u32,
@@ -466,13 +480,13 @@ struct LinePrefix {
     /// True if a blank would belong to the `>` before it.
     is_after_quote: bool,
     marker: ItemMarker,
-    rule: ThematicBreak,
+    thematic_break: ThematicBreak,
 }
 
 /// A possible list item marker.
 #[derive(Clone, Copy, Debug, Default)]
 struct ItemMarker {
-    /// Columns up to its end.
+    /// Columns up to its end, counted from the end of the container around it.
     width: u8,
     /// True if it may directly follow a paragraph.
     can_interrupt: bool,
@@ -481,8 +495,11 @@ struct ItemMarker {
 /// A possible thematic break. If it is one, its characters begin no list items.
 #[derive(Clone, Copy, Debug, Default)]
 struct ThematicBreak {
+    /// Character of the break, or 0 if the line cannot be one.
     mark: u8,
+    /// Number of these characters; three make a break.
     count: u8,
+    /// Number of containers around the break.
     depth: u8,
 }
 

@@ -8,22 +8,25 @@ use super::{CodeContext, CodeStop, CodeTracker};
 use crate::lex::entity::{self, EntityMatch};
 
 /// Passes text through at once, and tags as soon as it is decided whether they are in code. `T` is data that
-/// comes back with a tag.
+/// the caller attaches to a tag and gets back with it.
 #[derive(Clone, Debug)]
 pub struct CodeFilter<T> {
     code: CodeTracker,
     entities: CodeEntityPolicy,
+    /// Pieces from the first undecided one on.
     queue: VecDeque<HeldPiece<T>>,
+    /// Bytes of the pieces in the queue.
     held_bytes: usize,
     /// Beginning of a possible entity.
     entity_start: String,
+    /// Most bytes that are held back.
     limit: usize,
 }
 
-/// Treatment of the five entities in code. Elsewhere they stay.
+/// Treatment of the five XML entities in code. Outside of code they stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodeEntityPolicy {
-    /// Kept as they are.
+    /// Passed on unchanged.
     #[default]
     Keep,
     /// Decoded, since Markdown shows code literally.
@@ -32,18 +35,20 @@ pub enum CodeEntityPolicy {
     Escape,
 }
 
+/// Piece that is held back.
 #[derive(Clone, Debug)]
 enum HeldPiece<T> {
     Text(String),
-    Tag { raw: String, data: T, place: PieceContext },
-    Entity { raw: &'static str, decoded: &'static str, place: PieceContext },
+    Tag { raw: String, data: T, context: PieceContext },
+    Entity { raw: &'static str, decoded: &'static str, context: PieceContext },
 }
 
 /// Context of a held tag or entity.
 #[derive(Clone, Copy, Debug)]
 struct PieceContext {
-    /// Number of backtick runs open before it.
+    /// Number of backtick runs before it that may still close; with 0 the context is decided.
     open_runs: usize,
+    /// True if it is known to be in code.
     is_code: bool,
 }
 
@@ -52,7 +57,7 @@ struct PieceContext {
 pub enum FilteredPiece<'a, T> {
     /// Text, to be passed on unchanged.
     Text(&'a str),
-    /// A tag, its data, and whether it is in code.
+    /// A tag, its data, and true if it is in code.
     Tag(&'a str, T, bool),
 }
 
@@ -82,10 +87,10 @@ impl<T> CodeFilter<T> {
         if !self.entity_start.is_empty() {
             rest = self.resume_entity(rest, out);
         }
-        let ampersand = self.entities != CodeEntityPolicy::Keep;
+        let stops_at_ampersand = self.entities != CodeEntityPolicy::Keep;
         while !rest.is_empty() {
             let (len, stop) = if self.queue.is_empty() {
-                let (len, stop) = self.code.skim(rest, ampersand);
+                let (len, stop) = self.code.skim(rest, stops_at_ampersand);
                 if len > 0 {
                     out(FilteredPiece::Text(&rest[..len]));
                 }
@@ -97,7 +102,7 @@ impl<T> CodeFilter<T> {
                     self.flush(out);
                     continue;
                 }
-                let (len, stop) = self.code.read_to_stop(&rest[..room], ampersand);
+                let (len, stop) = self.code.read_to_stop(&rest[..room], stops_at_ampersand);
                 self.hold_text(&rest[..len]);
                 (len, stop)
             };
@@ -109,7 +114,8 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Reads text that begins with `&`, in code or possible code; returns the text behind it.
+    /// Reads an entity or a lone `&` at the start of `text`, in code or possible code; returns the text after
+    /// it.
     fn read_ampersand<'a>(
         &mut self,
         text: &'a str,
@@ -131,7 +137,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Continues a possible entity; returns the text behind it.
+    /// Continues a possible entity; returns the text after it.
     fn resume_entity<'a>(
         &mut self,
         text: &'a str,
@@ -148,7 +154,7 @@ impl<T> CodeFilter<T> {
                     return &rest[next.len_utf8()..];
                 }
                 EntityMatch::Text => {
-                    // The new character is read again, since it may begin something itself.
+                    // The new character is not part of the entity: the caller reads it again.
                     self.entity_start.truncate(self.entity_start.len() - next.len_utf8());
                     self.flush_entity_start(out);
                     return rest;
@@ -158,7 +164,7 @@ impl<T> CodeFilter<T> {
         ""
     }
 
-    /// Reads a possible entity as text.
+    /// Reads the beginning of a possible entity as text.
     fn flush_entity_start(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         let text = std::mem::take(&mut self.entity_start);
         if !text.is_empty() {
@@ -185,12 +191,12 @@ impl<T> CodeFilter<T> {
     ) {
         // Markdown sees the emitted form.
         self.code.read_to_stop(if self.entities == CodeEntityPolicy::Decode { decoded } else { raw }, false);
-        let place = self.current_context();
-        self.hold_piece(HeldPiece::Entity { raw, decoded, place }, raw.len(), place, out);
+        let context = self.current_context();
+        self.hold_piece(HeldPiece::Entity { raw, decoded, context }, raw.len(), context, out);
         self.check_limit(out);
     }
 
-    /// Reads a tag, which comes back as one piece.
+    /// Reads a tag, which is passed on as one piece.
     pub fn push_tag(&mut self, raw: &str, data: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         self.push_markup(raw, data, out);
         // Line breaks in the tag count as such, backticks do not.
@@ -201,7 +207,7 @@ impl<T> CodeFilter<T> {
     }
 
     /// Reads a tag that stays in the text, verbatim or escaped. Its first backtick or line break may end or
-    /// begin code, so the tag comes back as text from there on.
+    /// begin code, so the tag is passed on as text from there on.
     pub fn push_text_tag(
         &mut self,
         raw: &str,
@@ -214,16 +220,17 @@ impl<T> CodeFilter<T> {
         self.push_text(text, out);
     }
 
+    /// Reads a tag without effects of its characters on the Markdown.
     fn push_markup(&mut self, raw: &str, data: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         self.flush_entity_start(out);
         let stop = self.code.end_line_start();
         self.resolve_held(stop, out);
-        let place = self.current_context();
-        self.hold_piece(HeldPiece::Tag { raw: raw.to_owned(), data, place }, raw.len(), place, out);
+        let context = self.current_context();
+        self.hold_piece(HeldPiece::Tag { raw: raw.to_owned(), data, context }, raw.len(), context, out);
         self.check_limit(out);
     }
 
-    /// Ends the Markdown: undecided tags are not in code.
+    /// Ends the Markdown text: undecided tags are not in code.
     pub fn finish(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         self.flush_entity_start(out);
         let stop = self.code.end_line_start();
@@ -246,7 +253,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Emitted form of a tag in code.
+    /// Text of a tag in code, as it is emitted.
     fn render_in_code<'a>(&self, raw: &'a str) -> Cow<'a, str> {
         if self.entities == CodeEntityPolicy::Decode && raw.contains('&') {
             entity::decode(raw).into()
@@ -255,17 +262,17 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Holds a tag or entity back until its context is decided.
+    /// Holds a tag or entity of `len` bytes back until its context is decided.
     fn hold_piece(
         &mut self,
         piece: HeldPiece<T>,
         len: usize,
-        place: PieceContext,
+        context: PieceContext,
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) {
         self.held_bytes += len;
         self.queue.push_back(piece);
-        if self.queue.len() == 1 && place.is_decided() {
+        if self.queue.len() == 1 && context.is_decided() {
             self.emit_front(out);
         }
     }
@@ -279,6 +286,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
+    /// Applies a stop of the tracker to the held pieces, and emits those that it decides.
     fn resolve_held(
         &mut self,
         stop: Option<CodeStop>,
@@ -289,8 +297,8 @@ impl<T> CodeFilter<T> {
             Some(CodeStop::LineEnd) => return self.flush(out),
             Some(CodeStop::Closed(run)) => {
                 for piece in &mut self.queue {
-                    if let HeldPiece::Tag { place, .. } | HeldPiece::Entity { place, .. } = piece {
-                        place.is_code |= place.open_runs > run;
+                    if let HeldPiece::Tag { context, .. } | HeldPiece::Entity { context, .. } = piece {
+                        context.is_code |= context.open_runs > run;
                     }
                 }
             }
@@ -298,40 +306,43 @@ impl<T> CodeFilter<T> {
         // Everything before the first undecided piece can be emitted.
         while self.queue.front().is_some_and(|piece| match piece {
             HeldPiece::Text(_) => true,
-            HeldPiece::Tag { place, .. } | HeldPiece::Entity { place, .. } => place.is_decided(),
+            HeldPiece::Tag { context, .. } | HeldPiece::Entity { context, .. } => context.is_decided(),
         }) {
             self.emit_front(out);
         }
     }
 
+    /// Emits all held pieces if they exceed the limit: undecided ones count as outside of code.
     fn check_limit(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         if self.held_bytes > self.limit {
             self.flush(out);
         }
     }
 
+    /// Emits all held pieces.
     fn flush(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         while !self.queue.is_empty() {
             self.emit_front(out);
         }
     }
 
+    /// Emits the first held piece.
     fn emit_front(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         match self.queue.pop_front() {
             Some(HeldPiece::Text(text)) => {
                 self.held_bytes -= text.len();
                 out(FilteredPiece::Text(&text));
             }
-            Some(HeldPiece::Tag { raw, data, place }) => {
+            Some(HeldPiece::Tag { raw, data, context }) => {
                 self.held_bytes -= raw.len();
-                let tag_text = if place.is_code { self.render_in_code(&raw) } else { Cow::Borrowed(&*raw) };
-                out(FilteredPiece::Tag(&tag_text, data, place.is_code));
+                let tag_text = if context.is_code { self.render_in_code(&raw) } else { Cow::Borrowed(&*raw) };
+                out(FilteredPiece::Tag(&tag_text, data, context.is_code));
             }
-            Some(HeldPiece::Entity { raw, decoded, place }) => {
+            Some(HeldPiece::Entity { raw, decoded, context }) => {
                 self.held_bytes -= raw.len();
                 match self.entities {
-                    CodeEntityPolicy::Decode if place.is_code => out(FilteredPiece::Text(decoded)),
-                    CodeEntityPolicy::Escape if place.is_code => {
+                    CodeEntityPolicy::Decode if context.is_code => out(FilteredPiece::Text(decoded)),
+                    CodeEntityPolicy::Escape if context.is_code => {
                         out(FilteredPiece::Text("&amp;"));
                         out(FilteredPiece::Text(&raw[1..]));
                     }
@@ -344,6 +355,7 @@ impl<T> CodeFilter<T> {
 }
 
 impl PieceContext {
+    /// Returns whether nothing that follows can change the context.
     fn is_decided(self) -> bool {
         self.is_code || self.open_runs == 0
     }

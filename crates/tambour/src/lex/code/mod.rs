@@ -1,7 +1,7 @@
-//! Tracker of Markdown code: whether a place of a text is inside a fence or a code span (T-029).
+//! Tracker of Markdown code: finds whether a place of a text is inside a fence or a code span (T-029).
 //!
-//! Follows CommonMark, from the bytes that decide it alone: line starts, backtick runs with the backslashes
-//! before them, and line ends. Deviations:
+//! Follows CommonMark, but looks only at the bytes that decide: line starts, backtick runs with the
+//! backslashes before them, and line ends. Deviations:
 //!
 //! - a span counts only if it closes on its own line: each line begins without an open one;
 //! - indented code is text, and so is anything nested deeper than 32 quotations and list items;
@@ -23,14 +23,15 @@ pub enum CodeContext {
     Text,
     /// Inside a fenced block.
     Fence,
-    /// After this many backtick runs that may still close on this line.
+    /// After this many backtick runs that may still close on this line; 0 in what may be the info string of a
+    /// fence.
     Undecided(usize),
 }
 
 /// Reason why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeStop {
-    /// The open run with this index closed: the text between is code.
+    /// The open run with this index was closed by another: the text between them is code.
     Closed(usize),
     /// The line ended: open runs are text.
     LineEnd,
@@ -42,21 +43,24 @@ pub enum CodeStop {
 #[derive(Clone, Debug, Default)]
 pub struct CodeTracker {
     block: BlockTracker,
-    /// Length of the current backtick run, and whether its first one is escaped outside of code.
+    /// Number of backticks in the current run; 0 outside of runs.
     run_len: usize,
+    /// True if a backslash precedes the run: outside of code its first backtick is escaped.
     is_run_escaped: bool,
     /// True if the next byte is escaped by an unescaped backslash.
     is_escaped: bool,
-    /// Lengths of the open runs of this line.
+    /// Lengths of the runs of this line that may still close.
     open_runs: Vec<usize>,
 }
 
 /// Kind of text being scanned, which determines the bytes that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScanContext {
+    /// Text without open backtick runs.
     Text,
+    /// Inside a fence.
     Fence,
-    /// Backtick runs that may still close.
+    /// After backtick runs that may still close.
     Runs,
 }
 
@@ -64,50 +68,51 @@ enum ScanContext {
 const MAX_OPEN_RUNS: usize = 32;
 
 impl CodeTracker {
-    /// Reads text up to the first stop; returns the bytes read. With `ampersand` it also stops at `&` in code
-    /// or possible code.
+    /// Reads text up to the first stop; returns the number of bytes read. With `stops_at_ampersand` it also
+    /// stops before `&` in code or possible code.
     #[inline]
-    pub fn read_to_stop(&mut self, text: &str, ampersand: bool) -> (usize, Option<CodeStop>) {
-        self.read::<true>(text.as_bytes(), ampersand)
+    pub fn read_to_stop(&mut self, text: &str, stops_at_ampersand: bool) -> (usize, Option<CodeStop>) {
+        self.read::<true>(text.as_bytes(), stops_at_ampersand)
     }
 
-    /// Reads text while nothing is undecided: it stops only at `&`, and only with `ampersand`. Returns the
-    /// bytes read.
+    /// Reads text when no caller waits for a decision: it stops only before `&`, and only with
+    /// `stops_at_ampersand`. Returns the number of bytes read.
     #[inline]
-    pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<CodeStop>) {
+    pub fn skim(&mut self, text: &str, stops_at_ampersand: bool) -> (usize, Option<CodeStop>) {
         let bytes = text.as_bytes();
         // Fast path: most text is in the middle of a line and outside of code.
-        let inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
-        if inline
-            && (!ampersand || self.block.fence.is_none() && self.open_runs.is_empty())
+        let is_inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
+        if is_inline
+            && (!stops_at_ampersand || self.block.fence.is_none() && self.open_runs.is_empty())
             && scan::find2(b'`', b'\n', bytes).is_none()
         {
             self.skip_bytes(bytes);
             return (bytes.len(), None);
         }
-        self.read::<false>(text.as_bytes(), ampersand)
+        self.read::<false>(text.as_bytes(), stops_at_ampersand)
     }
 
-    /// Like [`CodeTracker::skim`], for text with known signs. It does not stop.
+    /// Like [`CodeTracker::skim`], for text whose masks are known. It does not stop.
     #[inline]
     pub fn skim_signs(&mut self, text: &str, signs: SignMasks) {
         let bytes = text.as_bytes();
-        let inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
-        if inline && signs.line_feeds | signs.marks == 0 {
+        let is_inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
+        if is_inline && signs.line_feeds | signs.marks == 0 {
             return self.skip_bytes(bytes);
         }
         self.read_signs(bytes, signs);
     }
 
+    /// Slow path of [`CodeTracker::skim_signs`].
     #[inline(never)]
     fn read_signs(&mut self, bytes: &[u8], signs: SignMasks) {
-        let ticks = signs.backtick_mask(bytes);
-        if ticks == 0 && self.run_len == 0 {
+        let backticks = signs.backtick_mask(bytes);
+        if backticks == 0 && self.run_len == 0 {
             return self.read_lines(bytes, signs.line_feeds);
         }
         self.scan_bytes::<false>(bytes, false, |from, context| {
             let stops =
-                if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | ticks }
+                if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | backticks }
                     >> from;
             (stops != 0).then(|| stops.trailing_zeros() as usize)
         });
@@ -127,6 +132,7 @@ impl CodeTracker {
             // Within content only the line end matters.
             if !matches!(self.block.line, LineState::Inline) {
                 self.read_piece(line);
+                // Without backticks it can only be a run of tildes.
                 if matches!(self.block.line, LineState::FenceRun { .. }) {
                     self.end_marks();
                 }
@@ -147,21 +153,29 @@ impl CodeTracker {
         }
     }
 
-    fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<CodeStop>) {
-        self.scan_bytes::<STOPS>(bytes, ampersand, |rest, context| match (context, ampersand) {
-            (ScanContext::Fence, true) => scan::find2(b'\n', b'&', &bytes[rest..]),
-            (ScanContext::Fence, false) => scan::find(b'\n', &bytes[rest..]),
-            (ScanContext::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[rest..]),
-            _ => scan::find2(b'`', b'\n', &bytes[rest..]),
+    /// Reads bytes whose masks are not known.
+    fn read<const STOPS: bool>(
+        &mut self,
+        bytes: &[u8],
+        stops_at_ampersand: bool,
+    ) -> (usize, Option<CodeStop>) {
+        self.scan_bytes::<STOPS>(bytes, stops_at_ampersand, |from, context| {
+            match (context, stops_at_ampersand) {
+                (ScanContext::Fence, true) => scan::find2(b'\n', b'&', &bytes[from..]),
+                (ScanContext::Fence, false) => scan::find(b'\n', &bytes[from..]),
+                (ScanContext::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[from..]),
+                _ => scan::find2(b'`', b'\n', &bytes[from..]),
+            }
         })
     }
 
-    /// Main loop; `find_stop` returns the distance from an offset to the next byte that matters.
+    /// Main loop. With `STOPS` it stops at line ends and closing runs, as [`CodeTracker::read_to_stop`] does.
+    /// `find_stop` returns the distance from an offset to the next byte that matters in a context.
     #[inline(always)]
     fn scan_bytes<const STOPS: bool>(
         &mut self,
         bytes: &[u8],
-        ampersand: bool,
+        stops_at_ampersand: bool,
         find_stop: impl Fn(usize, ScanContext) -> Option<usize>,
     ) -> (usize, Option<CodeStop>) {
         let mut at = 0;
@@ -191,7 +205,7 @@ impl CodeTracker {
                 at += self.block.read_prefix(&bytes[at..]);
                 match bytes.get(at) {
                     None => break,
-                    // A run of fence characters may have begun before the line end; it ends here.
+                    // After a run of fence characters the line is past its prefix: `push_byte` ends it below.
                     Some(b'\n') if self.block.line.is_prefix() => {
                         self.end_line();
                         at += 1;
@@ -208,7 +222,7 @@ impl CodeTracker {
                     Some(_) => {}
                 }
             }
-            if ampersand && bytes[at] == b'&' {
+            if stops_at_ampersand && bytes[at] == b'&' {
                 let stop = self.end_line_start();
                 if STOPS && stop.is_some() {
                     return (at, stop);
@@ -218,7 +232,7 @@ impl CodeTracker {
                 }
             }
             let stop = self.push_byte(bytes[at]);
-            // A closing run is noticed at the byte after it, which does not belong to it.
+            // A closing run is noticed at the byte after it, which is read again.
             at += usize::from(!matches!(stop, Some(CodeStop::Closed(_))));
             if STOPS && stop.is_some() {
                 return (at, stop);
@@ -227,7 +241,8 @@ impl CodeTracker {
         (bytes.len(), None)
     }
 
-    /// Context of the place after all text so far. At the start of a line call [`CodeTracker::end_line_start`] first.
+    /// Context of the place after all text so far. At the start of a line call
+    /// [`CodeTracker::end_line_start`] first.
     #[must_use]
     pub fn context(&self) -> CodeContext {
         if self.block.fence.is_some() {
@@ -246,12 +261,13 @@ impl CodeTracker {
         self.block.is_quoted()
     }
 
-    /// Ends a backtick run and the start of a line, because neither continues in what follows.
+    /// Ends a backtick run and the start of a line before something that continues neither, such as a tag.
+    /// Returns a stop if the run closed a span.
     pub fn end_line_start(&mut self) -> Option<CodeStop> {
         let stop = self.end_marks();
         self.is_escaped = false;
         if !matches!(self.block.line, LineState::Inline | LineState::Info { .. }) {
-            // Any character that begins no block.
+            // Stands for any character that begins no block.
             self.block.push_byte(b'<');
         }
         stop
@@ -269,6 +285,7 @@ impl CodeTracker {
         self.is_escaped = (count % 2 == 1) != (count == bytes.len() && self.is_escaped);
     }
 
+    /// Reads a byte. If it ends a run that closes a span, returns that stop without having read the byte.
     fn push_byte(&mut self, byte: u8) -> Option<CodeStop> {
         let is_run_end = match self.block.line {
             LineState::FenceRun { mark, .. } => byte != mark,
@@ -316,28 +333,30 @@ impl CodeTracker {
     /// Ends the current run of fence characters or backticks.
     fn end_marks(&mut self) -> Option<CodeStop> {
         if let LineState::FenceRun { mark, len } = self.block.line {
-            let text = self.block.end_mark(mark, len);
-            if mark == b'`' && (text || matches!(self.block.line, LineState::Info { .. })) {
+            let is_text = self.block.end_fence_run(mark, len);
+            // Backticks before an info string begin a code span if another backtick follows on the line.
+            if mark == b'`' && (is_text || matches!(self.block.line, LineState::Info { .. })) {
                 self.run_len = len as usize;
             }
         }
         self.end_run()
     }
 
+    /// Ends the current backtick run, if any: it closes a span or may open one.
     fn end_run(&mut self) -> Option<CodeStop> {
         let len = std::mem::take(&mut self.run_len);
         let is_escaped = std::mem::take(&mut self.is_run_escaped);
         if len == 0 {
             return None;
         }
-        // The leftmost open run of the same length closes. Runs inside were its content, where a backslash
-        // does not escape.
+        // The leftmost open run of the same length closes. Runs after it were content of the span, where a
+        // backslash escapes nothing.
         if let Some(first) = self.open_runs.iter().position(|&run| run == len) {
             self.open_runs.truncate(first);
             return Some(CodeStop::Closed(first));
         }
         let opening_len = len - usize::from(is_escaped);
-        // A second run of the same length could never be the closed one.
+        // A second run of the same length could never be the one that closes.
         if opening_len > 0 && self.open_runs.len() < MAX_OPEN_RUNS && !self.open_runs.contains(&opening_len) {
             self.open_runs.push(opening_len);
         }

@@ -1,12 +1,12 @@
 //! Tolerant recogniser of one tag of a known name, character by character.
 //!
 //! The tag is on one line, with `<` or `＜`, `/` or `／`, `>` or `＞`, blanks between them, and a name in any
-//! letter case. An opening tag may have attributes with values, whose names may be in any script; words
-//! without a value are prose. The tag contains no second `<` or `＜`.
+//! letter case. An opening tag may have attributes with values, whose names may be in any script. If a word
+//! without a value follows the name, the text is prose and no tag. The tag contains no second `<` or `＜`.
 //!
 //! Its closing bracket may be missing if a line break or the next `<` or `＜` follows the name, the attributes
 //! or the slash, with or without blanks between: always in a closing tag, in an opening one only if nothing
-//! but blanks and tags precedes it on its line. So prose that names a tag contains none.
+//! but blanks and tags precedes it on its line. So a sentence that mentions a tag is not read as one.
 
 use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
 use super::token::{TagFault, TagFaults};
@@ -14,40 +14,53 @@ use super::token::{TagFault, TagFaults};
 /// State of the tag read so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagHead {
+    /// Position reached.
     part: HeadPart,
     /// True if it is a closing tag.
     pub(super) is_closing: bool,
+    /// Faults so far, except for the letter case of the name.
     pub(super) faults: TagFaults,
     /// True if nothing but blanks and tags precedes it on its line.
     is_first_on_line: bool,
-    /// True if an attribute has a value.
+    /// True if an attribute has a value, or at least its `=`.
     has_value: bool,
+    /// Name as far as it is read.
     name: NamePrefix,
 }
 
 /// Position of the last character in the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadPart {
+    /// After the opening bracket and blanks.
     Bracket,
+    /// After the slash of a closing tag and blanks.
     Slash,
+    /// In the name.
     Name,
     /// After the name or an attribute value, and blanks.
     Space,
+    /// In an attribute name.
     Attribute,
+    /// After an attribute name and blanks.
     AfterAttribute,
+    /// After `=` and blanks.
     Equals,
+    /// In an attribute value in these quotes.
     Quoted(char),
+    /// In an attribute value without quotes.
     Unquoted,
+    /// After the slash of a self-closing tag and blanks.
     SelfSlash,
 }
 
 /// Effect of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadStep {
+    /// Belongs to the tag, which continues.
     Continue,
     /// Ends the tag and belongs to it.
     End,
-    /// Ends the tag, whose closing bracket is missing.
+    /// Ends the tag, whose closing bracket is missing, and does not belong to it.
     MissingBracket,
     /// Does not fit: the characters before it are text.
     Mismatch,
@@ -55,8 +68,8 @@ pub(super) enum HeadStep {
 
 impl TagNames {
     /// Returns whether a token that is unfinished at the end of a reply is the beginning of a tag of one of
-    /// those names: a bracket followed by at least a slash or a letter of the name. Words without a value
-    /// behind the name are prose.
+    /// these names: a bracket followed by at least a slash or a letter of the name. With words without a
+    /// value after the name it is prose.
     #[must_use]
     pub fn starts_tag(&self, carry: &str) -> bool {
         let mut chars = carry.chars();
@@ -67,7 +80,7 @@ impl TagNames {
 }
 
 impl TagHead {
-    /// Starts behind the first bracket.
+    /// Starts a tag after its opening bracket.
     pub(super) fn new(bracket: char, is_first_on_line: bool, names: &TagNames) -> TagHead {
         let head = TagHead {
             part: HeadPart::Bracket,
@@ -77,14 +90,14 @@ impl TagHead {
             has_value: false,
             name: names.empty_prefix(),
         };
-        head.note_full_width(bracket)
+        head.with_width_fault(bracket)
     }
 
-    /// Reads the next character.
+    /// Reads the next character. Must not be called again once the tag has ended or failed.
     pub(super) fn step(&mut self, c: char, names: &TagNames) -> HeadStep {
-        let space = matches!(c, ' ' | '\t');
+        let is_blank = matches!(c, ' ' | '\t');
         match self.part {
-            HeadPart::Bracket | HeadPart::Slash if space => {
+            HeadPart::Bracket | HeadPart::Slash if is_blank => {
                 self.faults = self.faults.with_fault(TagFault::Blanks);
                 HeadStep::Continue
             }
@@ -98,19 +111,20 @@ impl TagHead {
             HeadPart::Name | HeadPart::Space => match c {
                 '/' | '／' if !self.is_closing => self.enter(HeadPart::SelfSlash, c),
                 c if starts_name(c) && !self.is_closing => self.enter(HeadPart::Attribute, c),
-                _ if space => self.enter(HeadPart::Space, c),
+                _ if is_blank => self.enter(HeadPart::Space, c),
                 _ => self.end_tag(c),
             },
             HeadPart::Attribute if is_name_char(c) => HeadStep::Continue,
             HeadPart::Attribute | HeadPart::AfterAttribute => match c {
                 '=' => self.enter(HeadPart::Equals, c),
-                _ if space => self.enter(HeadPart::AfterAttribute, c),
+                _ if is_blank => self.enter(HeadPart::AfterAttribute, c),
                 _ => HeadStep::Mismatch,
             },
             HeadPart::Equals => match c {
                 '"' | '\'' => self.enter(HeadPart::Quoted(c), c),
                 '>' | '＞' | '<' | '＜' | '=' | '`' | '\n' | '\r' => HeadStep::Mismatch,
-                _ if space => HeadStep::Continue,
+                _ if is_blank => HeadStep::Continue,
+                // A full-width character in a value is no fault, so it is not passed on.
                 _ => self.enter(HeadPart::Unquoted, ' '),
             },
             HeadPart::Quoted(quote) => match c {
@@ -121,10 +135,10 @@ impl TagHead {
             HeadPart::Unquoted => match c {
                 '"' | '\'' | '=' | '`' => HeadStep::Mismatch,
                 '>' | '＞' | '<' | '＜' | '\n' | '\r' => self.end_tag(c),
-                _ if space => self.enter(HeadPart::Space, c),
+                _ if is_blank => self.enter(HeadPart::Space, c),
                 _ => HeadStep::Continue,
             },
-            HeadPart::SelfSlash if space => {
+            HeadPart::SelfSlash if is_blank => {
                 self.faults = self.faults.with_fault(TagFault::Blanks);
                 HeadStep::Continue
             }
@@ -137,6 +151,7 @@ impl TagHead {
         self.name.len()
     }
 
+    /// Returns whether the text read so far, which ends here, is a tag rather than prose.
     fn is_unfinished_tag(&self) -> bool {
         match self.part {
             HeadPart::Bracket => false,
@@ -145,15 +160,17 @@ impl TagHead {
         }
     }
 
+    /// Moves to `part` with the character `c`.
     fn enter(&mut self, part: HeadPart, c: char) -> HeadStep {
         *self = TagHead {
             part,
             has_value: self.has_value || part == HeadPart::Equals,
-            ..self.note_full_width(c)
+            ..self.with_width_fault(c)
         };
         HeadStep::Continue
     }
 
+    /// Reads a character of the name.
     fn read_name(&mut self, c: char, names: &TagNames) -> HeadStep {
         match names.extend_prefix(self.name, c) {
             Some(prefix) => {
@@ -164,10 +181,11 @@ impl TagHead {
         }
     }
 
+    /// Reads a character with which the tag must end.
     fn end_tag(&mut self, c: char) -> HeadStep {
         match c {
             '>' | '＞' => {
-                *self = self.note_full_width(c);
+                *self = self.with_width_fault(c);
                 HeadStep::End
             }
             '\n' | '\r' | '<' | '＜' if self.is_closing || self.is_first_on_line => {
@@ -178,7 +196,8 @@ impl TagHead {
         }
     }
 
-    fn note_full_width(self, c: char) -> TagHead {
+    /// This state with [`TagFault::FullWidth`] added if `c` is a full-width bracket or slash.
+    fn with_width_fault(self, c: char) -> TagHead {
         let is_wide = matches!(c, '＜' | '＞' | '／');
         TagHead {
             faults: if is_wide { self.faults.with_fault(TagFault::FullWidth) } else { self.faults },

@@ -11,6 +11,7 @@ use crate::span::{LazyPlace, Place, PlaceCounter};
 pub struct MarkupLexer {
     state: LexerState,
     syntax: MarkupSyntax,
+    /// Unfinished token.
     carry: String,
     /// Start of the unfinished token, or the place after the last one.
     place: PlaceCounter,
@@ -51,7 +52,7 @@ impl MarkupLexer {
         self
     }
 
-    /// Treats such marks as text from now on.
+    /// Treats reasoning marks that are not tags as text from now on.
     pub fn leave_reasoning(&mut self) {
         self.syntax.reads_reasoning = false;
     }
@@ -63,15 +64,20 @@ impl MarkupLexer {
         self
     }
 
-    /// Reads the text behind `<!--` like any other.
+    /// Reads the text after `<!--` like any other.
     #[must_use]
     pub fn without_comments(self) -> MarkupLexer {
         MarkupLexer { reads_comments: false, ..self }
     }
 
-    /// Most bytes of a tag, and whether `<!--` begins a comment.
-    pub(super) fn tag_limits(&self) -> (usize, bool) {
-        (self.syntax.limit, self.reads_comments)
+    /// Most bytes of a tag.
+    pub(super) fn tag_limit(&self) -> usize {
+        self.syntax.limit
+    }
+
+    /// Returns whether `<!--` begins a comment.
+    pub(super) fn reads_comments(&self) -> bool {
+        self.reads_comments
     }
 
     /// Reads `text` and passes each token to `out` with the place it starts at.
@@ -83,7 +89,7 @@ impl MarkupLexer {
         let mut at = 0;
         loop {
             if matches!(self.state, LexerState::Text) {
-                let Some(found) = self.find(&bytes[at..]) else {
+                let Some(found) = self.find_token(&bytes[at..]) else {
                     self.emit_text(&text[from..], out);
                     return;
                 };
@@ -93,7 +99,7 @@ impl MarkupLexer {
                 self.state = match bytes[at] {
                     b'<' => LexerState::Lt,
                     b'-' => LexerState::Dashes(1),
-                    byte => LexerState::LiteralMark(LiteralMatcher::default().with_byte(byte)),
+                    byte => LexerState::ReasoningMark(LiteralMatcher::default().with_byte(byte)),
                 };
                 at += 1;
             }
@@ -108,11 +114,11 @@ impl MarkupLexer {
                 }
                 LexerStep::Mismatch => {
                     let first = self.carry.bytes().next().unwrap_or(bytes[from]);
-                    let is_literal = matches!(self.state, LexerState::Mark(_) | LexerState::LiteralMark(_));
+                    let is_mark = matches!(self.state, LexerState::Mark(_) | LexerState::ReasoningMark(_));
                     self.state = LexerState::Text;
-                    // A literal mark may fail inside a character.
+                    // A mark may fail inside a character.
                     at = text.floor_char_boundary(at);
-                    if is_literal && first == b'<' {
+                    if is_mark && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
                     } else {
                         self.emit_token(&text[from..at], out, text_token);
@@ -129,11 +135,11 @@ impl MarkupLexer {
         }
     }
 
-    /// Fast path of most text, before [`MarkupLexer::push`]: whether `text` continues text and contains the start
-    /// of no other token.
+    /// Fast path of most text, before [`MarkupLexer::push`]: whether `text` continues text and contains the
+    /// start of no other token.
     #[inline]
     pub fn is_plain_text(&self, text: &str) -> bool {
-        matches!(self.state, LexerState::Text) && self.find(text.as_bytes()).is_none()
+        matches!(self.state, LexerState::Text) && self.find_token(text.as_bytes()).is_none()
     }
 
     /// Like [`MarkupLexer::is_plain_text`], for text with known signs.
@@ -167,7 +173,7 @@ impl MarkupLexer {
 
     /// Offset where the next token other than text may begin.
     #[inline]
-    fn find(&self, bytes: &[u8]) -> Option<usize> {
+    fn find_token(&self, bytes: &[u8]) -> Option<usize> {
         match (self.syntax.is_in_comment, self.syntax.reads_reasoning) {
             (false, false) => find_tag(bytes),
             (false, true) => find_mark(bytes),
@@ -175,7 +181,8 @@ impl MarkupLexer {
         }
     }
 
-    /// Splits a failed literal mark: its first `<` is text, a later one may begin a tag or mark.
+    /// Splits a failed mark, which ends at `at`: its first `<` is text, a later one may begin a tag or mark.
+    /// Returns the new start of the current token and the offset to go on at.
     fn split_mark(
         &mut self,
         text: &str,
@@ -187,7 +194,7 @@ impl MarkupLexer {
             self.emit_text(&text[from..=from], out);
             return (from + 1, from + 1);
         }
-        // Rereads at most the length of the mark, and only its own characters.
+        // Reads the characters of the failed mark again: at most the length of a mark.
         let mut carry = std::mem::take(&mut self.carry);
         carry.push_str(&text[from..at]);
         self.emit_text(&carry[..1], out);
@@ -198,7 +205,7 @@ impl MarkupLexer {
     /// Ends the input. An unfinished token is emitted as text.
     pub fn finish(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         if matches!(self.state, LexerState::Mark(_)) {
-            // Half a mark may contain a whole tag: `<<ParsingError>`.
+            // Half a mark may contain a complete tag: `<<ParsingError>`.
             let carry = std::mem::take(&mut self.carry);
             self.state = LexerState::Text;
             self.emit_text(&carry[..1], out);
@@ -259,6 +266,7 @@ impl MarkupLexer {
         }
     }
 
+    /// Emits the token that `step` ends: the carried bytes and `tail`.
     fn emit_step(
         &mut self,
         step: &LexerStep,
@@ -270,7 +278,7 @@ impl MarkupLexer {
             LexerStep::CommentOpen => {
                 self.syntax.is_in_comment = self.reads_comments;
                 if self.reads_comments && self.syntax.has_html_comments {
-                    self.state = LexerState::CommentStart(false);
+                    self.state = LexerState::CommentStart { has_dash: false };
                 }
                 self.emit_token(tail, out, |_| MarkupToken::CommentOpen);
             }
@@ -278,7 +286,7 @@ impl MarkupLexer {
                 self.emit_comment_end(COMMENT_CLOSE.len(), tail, out, |_| MarkupToken::CommentClose)
             }
             LexerStep::HtmlCommentClose => {
-                self.emit_comment_end(COMMENT_BANG.len(), tail, out, comment_end_token)
+                self.emit_comment_end(COMMENT_BANG.len(), tail, out, html_comment_close_token)
             }
             LexerStep::Mark => self.emit_token(tail, out, mark_token),
             LexerStep::Reasoning(mark) => {
@@ -311,7 +319,7 @@ impl MarkupLexer {
     }
 }
 
-fn comment_end_token(raw: &str) -> MarkupToken<'_> {
+fn html_comment_close_token(raw: &str) -> MarkupToken<'_> {
     MarkupToken::HtmlCommentClose(raw)
 }
 
@@ -333,8 +341,9 @@ fn find_tag(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Returns whether the `<` at `at` is text whatever precedes it or is removed around it, so that it need not
-/// split the text. A token of text that begins with `<` is an unfinished tag, hence `at > 0`.
+/// Returns whether the `<` at `at` is a less-than sign, which begins no tag even if markup before it is
+/// removed, so that it need not split the text. Not at offset 0: a text token that begins with `<` stands for
+/// an unfinished tag.
 fn is_less_than(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
 }
@@ -346,7 +355,7 @@ fn find_mark(bytes: &[u8]) -> Option<usize> {
     find_mark_from(bytes, found)
 }
 
-/// Offset of the next such byte from `at` on.
+/// Like [`find_mark`], from the candidate byte at `at` on.
 fn find_mark_from(bytes: &[u8], mut at: usize) -> Option<usize> {
     while !may_begin_token(bytes, at, true) {
         at += 1;
@@ -357,12 +366,12 @@ fn find_mark_from(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 /// Returns whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
 #[inline]
-fn may_begin_token(bytes: &[u8], at: usize, reasoning: bool) -> bool {
+fn may_begin_token(bytes: &[u8], at: usize, reads_reasoning: bool) -> bool {
     match bytes[at] {
         b'<' => !is_less_than(bytes, at),
-        _ if !reasoning => false,
-        // Most brackets can be told from marks at once, so that they do not split the text. A bracket before
-        // another mark is a token of its own.
+        _ if !reads_reasoning => false,
+        // The byte after most brackets shows that they begin no mark, so that they do not split the text. A
+        // bracket before the beginning of another mark does split it.
         b'[' => matches!(bytes.get(at + 1), None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
         0xE2 => bytes[at..].starts_with("◁".as_bytes()),
         _ => false,

@@ -6,30 +6,47 @@ use crate::lex::marks::{LiteralMatcher, MarkMatch, ReasoningMark, is_name_byte};
 /// Position inside an unfinished token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LexerState {
+    /// Outside of any token but text.
     Text,
+    /// After `<`.
     Lt,
+    /// After `<!` and this many dashes, 0 or 1.
     Bang(u8),
+    /// After this many bytes of the literal mark that the caller chose.
     Mark(usize),
-    LiteralMark(LiteralMatcher),
+    /// In a reasoning mark that is not a tag.
+    ReasoningMark(LiteralMatcher),
+    /// After `</`.
     Slash,
+    /// In the name of a tag.
     Name,
+    /// In white space after the name or an attribute value.
     Space,
+    /// In the name of an attribute.
     AttributeName,
+    /// In white space after the name of an attribute.
     AfterAttributeName,
+    /// After `=` and white space.
     Equals,
+    /// In an attribute value in these quotes.
     Quoted(u8),
+    /// In an attribute value without quotes.
     Unquoted,
+    /// After the `/` of a self-closing tag.
     SelfSlash,
+    /// After this many dashes in a comment, 1 or 2; more count as 2.
     Dashes(u8),
-    /// `--!` in a comment.
+    /// After `--!` in a comment.
     DashesBang,
-    /// Directly behind `<!--`; `true` after one dash there.
-    CommentStart(bool),
+    /// Directly after `<!--`, or after one dash there.
+    CommentStart { has_dash: bool },
 }
 
+/// Effect of a byte on an unfinished token.
 pub(super) enum LexerStep {
+    /// The byte belongs to the token, which continues in this state.
     Continue(LexerState),
-    /// The byte ends the token and belongs to it.
+    // With each of the next steps the byte ends a token of this kind and belongs to it.
     Tag,
     CommentOpen,
     CommentClose,
@@ -41,29 +58,31 @@ pub(super) enum LexerStep {
     Mismatch,
 }
 
-/// Settings of the syntax.
+/// Settings of the syntax, and whether a comment is open, where some marks mean nothing.
 #[derive(Clone, Debug)]
 pub(super) struct MarkupSyntax {
-    /// A literal that begins with `<<`, or empty.
+    /// A literal mark that begins with `<<`, or empty.
     pub(super) mark: &'static str,
     /// Most bytes of a tag.
     pub(super) limit: usize,
     /// True if reasoning marks that are not tags are tokens.
     pub(super) reads_reasoning: bool,
+    /// True inside a comment.
     pub(super) is_in_comment: bool,
     /// True if comments end as in HTML (R-85).
     pub(super) has_html_comments: bool,
 }
 
 impl LexerState {
-    /// Applies one byte to an unfinished token of `len` bytes.
+    /// Applies one byte to an unfinished token that has `len` bytes without it.
     #[inline]
     pub(super) fn step(&self, byte: u8, len: usize, syntax: &MarkupSyntax) -> LexerStep {
-        let inside_character = (0x80..0xC0).contains(&byte);
-        if len >= syntax.limit && !inside_character {
+        // A token is not cut inside a character.
+        let is_inside_character = (0x80..0xC0).contains(&byte);
+        if len >= syntax.limit && !is_inside_character {
             return LexerStep::Mismatch;
         }
-        let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match *self {
             LexerState::Text => LexerStep::Mismatch,
             LexerState::Lt => match byte {
@@ -71,8 +90,9 @@ impl LexerState {
                 b'!' => LexerStep::Continue(LexerState::Bang(0)),
                 b'<' if !syntax.mark.is_empty() => LexerStep::Continue(LexerState::Mark(2)),
                 b'|' if syntax.reads_reasoning && !syntax.is_in_comment => LexerStep::Continue(
-                    LexerState::LiteralMark(LiteralMatcher::default().with_byte(b'<').with_byte(b'|')),
+                    LexerState::ReasoningMark(LiteralMatcher::default().with_byte(b'<').with_byte(b'|')),
                 ),
+                // Not `is_name_byte`: a name begins with a letter (T-028).
                 b if b.is_ascii_alphabetic() => LexerStep::Continue(LexerState::Name),
                 _ => LexerStep::Mismatch,
             },
@@ -90,9 +110,9 @@ impl LexerState {
                     LexerStep::Continue(LexerState::Mark(matched_len + 1))
                 }
             }
-            LexerState::LiteralMark(mut word) => match word.push(byte) {
+            LexerState::ReasoningMark(mut matcher) => match matcher.push(byte) {
                 MarkMatch::Mismatch => LexerStep::Mismatch,
-                MarkMatch::Prefix => LexerStep::Continue(LexerState::LiteralMark(word)),
+                MarkMatch::Prefix => LexerStep::Continue(LexerState::ReasoningMark(matcher)),
                 MarkMatch::Mark(mark, _) => LexerStep::Reasoning(mark),
             },
             LexerState::Slash if byte.is_ascii_alphabetic() => LexerStep::Continue(LexerState::Name),
@@ -100,10 +120,10 @@ impl LexerState {
             LexerState::Name => match byte {
                 b'>' => LexerStep::Tag,
                 b'/' => LexerStep::Continue(LexerState::SelfSlash),
-                // `-->` ends a comment even directly behind a name.
+                // `-->` ends a comment even directly after a name.
                 b'-' if syntax.is_in_comment => LexerStep::Mismatch,
                 b if is_name_byte(b) => LexerStep::Continue(LexerState::Name),
-                _ if space => LexerStep::Continue(LexerState::Space),
+                _ if is_space => LexerStep::Continue(LexerState::Space),
                 _ => LexerStep::Mismatch,
             },
             LexerState::Space | LexerState::AfterAttributeName => match byte {
@@ -111,7 +131,7 @@ impl LexerState {
                 b'/' => LexerStep::Continue(LexerState::SelfSlash),
                 b'=' if *self == LexerState::AfterAttributeName => LexerStep::Continue(LexerState::Equals),
                 b if is_attribute_start(b) => LexerStep::Continue(LexerState::AttributeName),
-                _ if space => LexerStep::Continue(*self),
+                _ if is_space => LexerStep::Continue(*self),
                 _ => LexerStep::Mismatch,
             },
             LexerState::AttributeName => match byte {
@@ -120,13 +140,13 @@ impl LexerState {
                 b'=' => LexerStep::Continue(LexerState::Equals),
                 b'-' if syntax.is_in_comment => LexerStep::Mismatch,
                 b if is_attribute_name(b) => LexerStep::Continue(LexerState::AttributeName),
-                _ if space => LexerStep::Continue(LexerState::AfterAttributeName),
+                _ if is_space => LexerStep::Continue(LexerState::AfterAttributeName),
                 _ => LexerStep::Mismatch,
             },
             LexerState::Equals => match byte {
                 b'"' | b'\'' => LexerStep::Continue(LexerState::Quoted(byte)),
                 b'<' | b'>' | b'=' | b'`' => LexerStep::Mismatch,
-                _ if space => LexerStep::Continue(LexerState::Equals),
+                _ if is_space => LexerStep::Continue(LexerState::Equals),
                 _ => LexerStep::Continue(LexerState::Unquoted),
             },
             LexerState::Quoted(quote) => match byte {
@@ -137,7 +157,7 @@ impl LexerState {
             LexerState::Unquoted => match byte {
                 b'>' => LexerStep::Tag,
                 b'<' | b'"' | b'\'' | b'=' | b'`' => LexerStep::Mismatch,
-                _ if space => LexerStep::Continue(LexerState::Space),
+                _ if is_space => LexerStep::Continue(LexerState::Space),
                 _ => LexerStep::Continue(LexerState::Unquoted),
             },
             LexerState::SelfSlash if byte == b'>' => LexerStep::Tag,
@@ -153,10 +173,10 @@ impl LexerState {
                 b'-' => LexerStep::Continue(LexerState::Dashes(1)),
                 _ => LexerStep::Mismatch,
             },
-            LexerState::CommentStart(dash) => match byte {
+            LexerState::CommentStart { has_dash } => match byte {
                 b'>' => LexerStep::HtmlCommentClose,
-                b'-' if dash => LexerStep::Continue(LexerState::Dashes(2)),
-                b'-' => LexerStep::Continue(LexerState::CommentStart(true)),
+                b'-' if has_dash => LexerStep::Continue(LexerState::Dashes(2)),
+                b'-' => LexerStep::Continue(LexerState::CommentStart { has_dash: true }),
                 _ => LexerStep::Mismatch,
             },
         }

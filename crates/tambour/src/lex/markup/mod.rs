@@ -1,8 +1,8 @@
-//! Markup tokens: text, tags, comment marks and the one literal mark that the caller gives; on request also
-//! reasoning marks that are not tags.
+//! Markup lexers. Their tokens are text, tags, comment marks and one literal mark that the caller chooses; on
+//! request also reasoning marks that are not tags.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
-//! anything else is text. A tag contains no second `<`, so no byte is ever read twice.
+//! anything else is text. A tag contains no second `<`, so no byte of a tag is read twice.
 //!
 //! This is the strict syntax. [`TolerantLexer`] also accepts misspelled tags of known names (F-205).
 

@@ -1,4 +1,4 @@
-//! Names of tags that a tolerant lexer knows.
+//! Names of the tags that a tolerant lexer looks for, and the characters of such names.
 
 use std::sync::Arc;
 
@@ -9,17 +9,19 @@ use crate::lex::marks;
 #[derive(Clone, Debug)]
 pub struct TagNames(Arc<[TagName]>);
 
-/// A name in lower case, the sort key, and as spelled.
+/// A name in lower case, by which names are sorted, and as spelled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TagName {
     lowercase: Box<str>,
     spelling: Box<str>,
 }
 
-/// Range of the names that begin with a given prefix.
+/// Prefix of a name, as the range of names in a [`TagNames`] that begin with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamePrefix {
+    /// Index of the first name.
     first: usize,
+    /// Index after the last name.
     end: usize,
     /// Bytes of the prefix.
     len: usize,
@@ -35,36 +37,35 @@ impl NamePrefix {
 impl TagNames {
     /// Creates a set of these names; names that no tag can have are left out.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> TagNames {
-        let name =
+        let tag_name =
             |name: &str| TagName { lowercase: name.to_ascii_lowercase().into(), spelling: name.into() };
-        let mut names: Vec<TagName> = names.into_iter().filter(|name| is_name(name)).map(name).collect();
+        let mut names: Vec<TagName> = names.into_iter().filter(|name| is_name(name)).map(tag_name).collect();
         names.sort();
         TagNames(names.into())
     }
 
-    /// Reports a name that matches one of the set only in another letter case.
-    pub(super) fn case_slips(&self, name: &str) -> TagFaults {
-        let is_same_name = |tag_name: &&TagName| tag_name.lowercase.eq_ignore_ascii_case(name);
-        let other = self.0.iter().any(|tag_name| is_same_name(&tag_name))
-            && !self.0.iter().any(|tag_name| *tag_name.spelling == *name);
-        if other { TagFaults::NONE.with_fault(TagFault::Case) } else { TagFaults::NONE }
+    /// Faults of a name: [`TagFault::Case`] if it matches one of the set only in another letter case.
+    pub(super) fn case_faults(&self, name: &str) -> TagFaults {
+        let is_known = self.0.iter().any(|tag_name| tag_name.lowercase.eq_ignore_ascii_case(name));
+        let is_as_spelled = self.0.iter().any(|tag_name| *tag_name.spelling == *name);
+        if is_known && !is_as_spelled { TagFaults::NONE.with_fault(TagFault::Case) } else { TagFaults::NONE }
     }
 
-    /// All names: the range of the empty prefix.
+    /// The empty prefix, with which all names begin.
     pub(super) fn empty_prefix(&self) -> NamePrefix {
         NamePrefix { first: 0, end: self.0.len(), len: 0 }
     }
 
-    /// Narrows `prefix` to the names that continue with `c`, in any letter case.
+    /// Appends `c`, in any letter case, to `prefix`; `None` if no name begins so.
     pub(super) fn extend_prefix(&self, prefix: NamePrefix, c: char) -> Option<NamePrefix> {
         let lowercase = c.to_ascii_lowercase();
         let NamePrefix { mut first, mut end, len } = prefix;
-        // Names are sorted, so the matching ones are adjacent; each is skipped once.
-        let at = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
-        while first < end && at(first) < Some(lowercase) {
+        // Names are sorted, so the matching ones are adjacent; each other one is skipped only once for a tag.
+        let next_char = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
+        while first < end && next_char(first) < Some(lowercase) {
             first += 1;
         }
-        while first < end && at(end - 1) > Some(lowercase) {
+        while first < end && next_char(end - 1) > Some(lowercase) {
             end -= 1;
         }
         (first < end).then_some(NamePrefix { first, end, len: len + c.len_utf8() })
@@ -76,8 +77,8 @@ impl TagNames {
     }
 }
 
-/// Returns whether a tag can have this name: an XML name in any script, without characters that
-/// delimit tags, full-width ones included.
+/// Returns whether a tag can have this name: an XML name in any script, without characters that delimit tags,
+/// full-width ones included.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.starts_with(starts_name) && name.chars().all(is_name_char)
@@ -106,8 +107,8 @@ fn is_letter(c: char) -> bool {
         | '\u{37F}'..='\u{1FFF}' | '\u{200C}' | '\u{200D}' | '\u{2070}'..='\u{218F}'
         | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
         | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}');
-    let sign = matches!(c,
+    let is_sign = matches!(c,
         '\u{3001}'..='\u{3004}' | '\u{3008}'..='\u{3020}' | '\u{3030}' | '\u{FEFF}' | '\u{FF01}'..='\u{FF0F}'
         | '\u{FF1A}'..='\u{FF20}' | '\u{FF3B}'..='\u{FF40}' | '\u{FF5B}'..='\u{FF65}' | '\u{FFE0}'..='\u{FFFD}');
-    is_listed && !sign
+    is_listed && !is_sign
 }

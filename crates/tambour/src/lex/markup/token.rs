@@ -6,6 +6,7 @@ use crate::lex::space::is_space;
 
 pub(super) const COMMENT_OPEN: &str = "<!--";
 pub(super) const COMMENT_CLOSE: &str = "-->";
+/// End of a comment that only HTML knows.
 pub(super) const COMMENT_BANG: &str = "--!>";
 
 /// One token, borrowed from the chunk or from the lexer's small buffer.
@@ -19,7 +20,7 @@ pub enum MarkupToken<'a> {
     CommentOpen,
     /// `-->` inside a comment.
     CommentClose,
-    /// Another end of an HTML comment: `--!>`, or `>` or `->` directly behind its beginning (R-85).
+    /// Another end of an HTML comment: `--!>`, or `>` or `->` directly after `<!--` (R-85).
     HtmlCommentClose(&'a str),
     /// The literal mark that the lexer was created with.
     Mark(&'a str),
@@ -46,7 +47,7 @@ impl<'a> MarkupToken<'a> {
 /// A complete tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkupTag<'a> {
-    /// Source text, from bracket to bracket; a missing last bracket is not added.
+    /// Source text, from bracket to bracket; a missing closing bracket is not added.
     pub raw: &'a str,
     /// Name as written.
     pub name: &'a str,
@@ -81,10 +82,10 @@ pub struct TagAttribute<'a> {
 impl<'a> MarkupTag<'a> {
     /// Parses text that is known to be exactly one tag.
     pub(super) fn parse(raw: &'a str) -> MarkupTag<'a> {
-        let close = raw.as_bytes()[1] == b'/';
-        let start = 1 + usize::from(close);
+        let is_closing = raw.as_bytes()[1] == b'/';
+        let start = 1 + usize::from(is_closing);
         let len = raw[start..].bytes().take_while(|&b| is_name_byte(b)).count();
-        let kind = if close {
+        let kind = if is_closing {
             TagKind::Close
         } else if raw.ends_with("/>") {
             TagKind::SelfClosing
@@ -94,17 +95,18 @@ impl<'a> MarkupTag<'a> {
         MarkupTag { raw, name: &raw[start..start + len], kind, faults: TagFaults::NONE }
     }
 
-    /// Parses a tag with faults whose name has `len` bytes.
-    pub(super) fn parse_tolerant(raw: &'a str, close: bool, len: usize) -> MarkupTag<'a> {
-        let before = |c: char| matches!(c, '<' | '＜' | '/' | '／' | ' ' | '\t');
-        let start = raw.find(|c: char| !before(c)).unwrap_or_default();
+    /// Parses text that is known to be exactly one tag, possibly misspelled, whose name has `name_len` bytes.
+    /// The caller sets the faults.
+    pub(super) fn parse_tolerant(raw: &'a str, is_closing: bool, name_len: usize) -> MarkupTag<'a> {
+        let precedes_name = |c: char| matches!(c, '<' | '＜' | '/' | '／' | ' ' | '\t');
+        let start = raw.find(|c: char| !precedes_name(c)).unwrap_or_default();
         let inner = raw.strip_suffix(['>', '＞']).unwrap_or(raw).trim_end_matches(is_space);
-        let kind = match close {
+        let kind = match is_closing {
             true => TagKind::Close,
             false if inner.ends_with(['/', '／']) => TagKind::SelfClosing,
             false => TagKind::Open,
         };
-        MarkupTag { raw, name: &raw[start..start + len], kind, faults: TagFaults::NONE }
+        MarkupTag { raw, name: &raw[start..start + name_len], kind, faults: TagFaults::NONE }
     }
 
     /// Source text between the name and the end of the tag.
@@ -131,37 +133,39 @@ impl<'a> MarkupTag<'a> {
             }
             let name = &rest[..len];
             rest = rest[len..].trim_start_matches(is_space);
-            let Some(value) = rest.strip_prefix('=') else {
+            let Some(after_equals) = rest.strip_prefix('=') else {
                 return Some(TagAttribute { name, value: None, quote: None });
             };
-            let value = value.trim_start_matches(is_space);
-            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-            let end;
-            (end, rest) = match quote {
+            let from_value = after_equals.trim_start_matches(is_space);
+            let quote = from_value.chars().next().filter(|c| matches!(c, '"' | '\''));
+            let value;
+            (value, rest) = match quote {
                 Some(quote) => {
-                    let end = value[1..].find(quote).map_or(value.len(), |at| at + 1);
-                    (&value[1..end], value.get(end + 1..).unwrap_or(""))
+                    let end = from_value[1..].find(quote).map_or(from_value.len(), |at| at + 1);
+                    (&from_value[1..end], from_value.get(end + 1..).unwrap_or(""))
                 }
-                None => value.split_at(value.find(is_space).unwrap_or(value.len())),
+                None => from_value.split_at(from_value.find(is_space).unwrap_or(from_value.len())),
             };
-            Some(TagAttribute { name, value: Some(end), quote })
+            Some(TagAttribute { name, value: Some(value), quote })
         })
     }
 }
 
-pub(super) fn is_attribute_start(b: u8) -> bool {
-    b.is_ascii_alphabetic() || matches!(b, b'_' | b':')
+/// Returns whether an attribute name may begin with this byte.
+pub(super) fn is_attribute_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':')
 }
 
-pub(super) fn is_attribute_name(b: u8) -> bool {
-    is_name_byte(b)
+/// Returns whether this byte may occur in an attribute name.
+pub(super) fn is_attribute_name(byte: u8) -> bool {
+    is_name_byte(byte)
 }
 
 /// One fault in the spelling of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TagFault {
-    /// Blanks behind the bracket or around the slash: `< / name>`. Blanks before the closing bracket are no
-    /// fault.
+    /// Blanks after the opening bracket or around the slash: `< / name>`. Blanks before the closing bracket
+    /// are no fault.
     Blanks,
     /// Name in another letter case.
     Case,
@@ -171,7 +175,7 @@ pub enum TagFault {
     MissingBracket,
 }
 
-/// A set of faults.
+/// A set of faults: bit `1 << fault as u8` of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TagFaults(u8);
 
@@ -182,7 +186,7 @@ impl TagFaults {
     const ALL: [TagFault; 4] =
         [TagFault::Blanks, TagFault::Case, TagFault::FullWidth, TagFault::MissingBracket];
 
-    /// Set with `slip` added.
+    /// Set with `fault` added.
     #[must_use]
     pub fn with_fault(self, fault: TagFault) -> TagFaults {
         TagFaults(self.0 | 1 << fault as u8)
@@ -194,7 +198,7 @@ impl TagFaults {
         TagFaults(self.0 | other.0)
     }
 
-    /// Returns whether the set contains `slip`.
+    /// Returns whether the set contains `fault`.
     #[must_use]
     pub fn contains(self, fault: TagFault) -> bool {
         self.0 & 1 << fault as u8 != 0

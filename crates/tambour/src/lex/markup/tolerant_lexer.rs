@@ -1,7 +1,7 @@
 //! Tolerant lexer: reads text tokens of the strict lexer again and finds misspelled tags of known names in
 //! them.
 //!
-//! Each tag of the strict syntax stays one, whatever its name, and no byte is read more than twice. In
+//! Each tag of the strict syntax stays a tag, whatever its name, and no byte is read more than twice. In
 //! comments only strict tags count.
 
 use super::head::{HeadStep, TagHead};
@@ -22,14 +22,19 @@ pub struct TolerantLexer {
 /// Reads the tokens of the strict lexer. Only one of the two has an unfinished token at a time.
 #[derive(Clone, Debug)]
 struct TolerantReader {
+    /// Names of the tags that may be misspelled.
     names: TagNames,
+    /// Most bytes of a tag.
     limit: usize,
+    /// True if `<!--` begins a comment.
     reads_comments: bool,
+    /// True inside a comment.
     is_in_comment: bool,
-    /// The unfinished tag, and the part of it from earlier text.
+    /// State of the unfinished tag.
     head: Option<TagHead>,
+    /// Part of the unfinished tag from earlier text.
     carry: String,
-    /// True if only blanks and tags precede on this line, up to the last token.
+    /// True if the current line has only blanks and tags up to the end of the last token.
     is_first_on_line: bool,
     /// Start of the unfinished token, or the place after the last one.
     place: PlaceCounter,
@@ -40,12 +45,11 @@ impl MarkupLexer {
     #[must_use]
     pub fn into_tolerant(mut self, names: TagNames) -> TolerantLexer {
         self.leave_reasoning();
-        let (limit, reads_comments) = self.tag_limits();
         let place = PlaceCounter::new(self.place());
         let reader = TolerantReader {
             names,
-            limit,
-            reads_comments,
+            limit: self.tag_limit(),
+            reads_comments: self.reads_comments(),
             is_in_comment: false,
             head: None,
             carry: String::new(),
@@ -70,7 +74,7 @@ impl TolerantLexer {
     /// start of no other token.
     #[inline]
     pub fn is_plain_text(&self, text: &str) -> bool {
-        // A `<` that the strict lexer skips as a less-than sign may begin a tag with blanks inside.
+        // The strict lexer skips `< ` as a less-than sign, but it may begin a tag with blanks inside.
         self.reader.head.is_none() && self.strict.is_plain_text(text) && find_bracket(text).is_none()
     }
 
@@ -96,8 +100,8 @@ impl TolerantLexer {
         if self.reader.carry.is_empty() { self.strict.carry() } else { &self.reader.carry }
     }
 
-    /// The unfinished token if it is the beginning of a tag of a known name; at the end of a reply that is no
-    /// text (F-204).
+    /// The unfinished token if it is the beginning of a tag of a known name. At the end of a reply such a
+    /// token is dropped, not emitted as text (F-204).
     #[must_use]
     pub fn unfinished_tag(&self) -> Option<&str> {
         let carry = self.carry();
@@ -122,6 +126,7 @@ impl TolerantLexer {
 }
 
 impl TolerantReader {
+    /// Reads a token of the strict lexer.
     fn push_token(&mut self, token: MarkupToken<'_>, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         match token {
             MarkupToken::Text(text) if !self.is_in_comment => return self.push_text(text, out),
@@ -132,15 +137,17 @@ impl TolerantReader {
         self.end_head(out);
         let token = match token {
             MarkupToken::Tag(tag) => {
-                MarkupToken::Tag(MarkupTag { faults: self.names.case_slips(tag.name), ..tag })
+                MarkupToken::Tag(MarkupTag { faults: self.names.case_faults(tag.name), ..tag })
             }
             other => other,
         };
         self.emit(token, out);
     }
 
+    /// Reads a text token of the strict lexer and looks for misspelled tags in it.
     fn push_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
-        // `from`: start of the text not emitted yet; `begin`: start of the current tag, if it is not carried.
+        // `from`: start of the text not emitted yet. `tag_start`: start of the current tag, or 0 if that is
+        // carried.
         let (mut from, mut tag_start, mut at) = (0, 0, 0);
         loop {
             let Some(head) = &mut self.head else {
@@ -159,13 +166,13 @@ impl TolerantReader {
                 self.carry.push_str(&text[tag_start..]);
                 return;
             };
-            let (next, len) = (head.step(c, &self.names), self.carry.len() + at - tag_start + c.len_utf8());
-            match next {
+            let (step, len) = (head.step(c, &self.names), self.carry.len() + at - tag_start + c.len_utf8());
+            match step {
                 HeadStep::Continue | HeadStep::End if len > self.limit => self.abandon_head(out),
                 HeadStep::Continue => at += c.len_utf8(),
                 HeadStep::Mismatch => self.abandon_head(out),
                 HeadStep::End | HeadStep::MissingBracket => {
-                    at += if next == HeadStep::End { c.len_utf8() } else { 0 };
+                    at += if step == HeadStep::End { c.len_utf8() } else { 0 };
                     self.emit_text(&text[from..tag_start], out);
                     self.emit_tag(&text[tag_start..at], out);
                     (from, tag_start) = (at, at);
@@ -182,7 +189,7 @@ impl TolerantReader {
         }
     }
 
-    /// Treats the current tag as text, and emits the part of it from earlier text.
+    /// Treats the current tag as text, and emits the part of it that came in earlier texts.
     fn abandon_head(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         self.head = None;
         if !self.carry.is_empty() {
@@ -204,7 +211,7 @@ impl TolerantReader {
             &tag_text
         };
         let mut tag = MarkupTag::parse_tolerant(raw, head.is_closing, head.name_len());
-        tag.faults = head.faults.union(self.names.case_slips(tag.name));
+        tag.faults = head.faults.union(self.names.case_faults(tag.name));
         self.emit(MarkupToken::Tag(tag), out);
         tag_text.clear();
         self.carry = tag_text;
@@ -224,11 +231,12 @@ impl TolerantReader {
     }
 }
 
-/// Returns whether the last line of `text` has only blanks; `before` is the answer for the line it continues.
-fn is_line_start(before: bool, text: &str) -> bool {
+/// Returns whether the line at the end of `text` has only blanks so far. `was_line_start` is the same before
+/// `text`.
+fn is_line_start(was_line_start: bool, text: &str) -> bool {
     match text.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t')) {
         Some(last) => matches!(last, b'\n' | b'\r'),
-        None => before,
+        None => was_line_start,
     }
 }
 

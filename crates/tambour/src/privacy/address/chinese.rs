@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::super::folded_text::{FoldedText, is_alnum, is_digit};
 use super::is_han;
 
-/// Most characters examined before a road or behind a number.
+/// Most characters examined before a road or an estate.
 const MAX_REACH: usize = 24;
 
-/// Returns whether a character names an administrative division; a name with one starts an address.
+/// Returns whether a character ends the name of an administrative division, with which an address starts.
 fn is_division(c: char) -> bool {
     matches!(c, '省' | '市' | '区' | '县' | '镇' | '乡' | '州')
 }
@@ -18,12 +18,12 @@ pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     let chars = text.chars();
     let mut at = 0;
     while at < chars.len() {
-        let road = road_start(text, at).and_then(|name| Some((name, house_end(text, at + 1)?)));
-        let estate = || estate_start(text, at).and_then(|name| Some((name, building_end(text, at)?)));
+        let road = road_start(text, at).and_then(|start| Some((start, house_end(text, at + 1)?)));
+        let estate = || estate_start(text, at).and_then(|start| Some((start, building_end(text, at)?)));
         match road.or_else(estate) {
-            Some((name, end)) => {
+            Some((name_start, end)) => {
                 let end = rooms_end(text, end);
-                found(text.byte_range(address_start(text, name)..end));
+                found(text.byte_range(address_start(text, name_start)..end));
                 at = end;
             }
             None => at += 1,
@@ -39,7 +39,8 @@ fn road_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
         return None;
     }
     let has_division = || first_division(text, at).is_some();
-    let is_single = !is_han(at.checked_sub(1).and_then(|index| text.char_before(index)));
+    let is_one_char_name = !is_han(at.checked_sub(1).and_then(|index| text.char_before(index)));
+    // Many common words end in the same characters, such as `电路` (circuit) and `知道` (know).
     let is_road = match (before?, last) {
         (
             '电' | '线' | '铁' | '思' | '回' | '走' | '套' | '网' | '问' | '之' | '道' | '带' | '退' | '让',
@@ -47,35 +48,35 @@ fn road_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
         ) => false,
         // A motorway has a number but no houses; with a place before it, it may be the name of a road.
         ('公', '路') => has_division(),
-        // `坐一路` means a bus line.
-        (c, '路') if is_single => !is_numeral(c),
+        // `一路` in `坐一路` (take line one) is a bus line.
+        (c, '路') if is_one_char_name => !is_numeral(c),
         (_, '路') => true,
         ('逛' | '上' | '扫' | '临' | '沿', '街') => false,
         (_, '街') => true,
-        ('大', '道') => !is_single,
+        ('大', '道') => !is_one_char_name,
         (
             '国' | '省' | '县' | '乡' | '跑' | '频' | '轨' | '赛' | '通' | '管' | '渠' | '隧' | '知' | '报',
             '道',
         ) => false,
         (_, '道' | '村') => has_division(),
         (_, '巷' | '弄') => true,
-        (c, '同') => c == '胡' && !is_single,
+        (c, '同') => c == '胡' && !is_one_char_name,
         _ => false,
     };
     is_road.then(|| name_start(text, at))
 }
 
-/// Probable start of the name that ends at `at`: up to five characters, none of which introduces a place.
+/// Probable start of the name that ends before `at`: up to five characters, none of which introduces a place.
 fn name_start(text: &FoldedText<'_>, at: usize) -> usize {
-    const LONGEST: usize = 5;
-    let from = run_start(text, at).max(at.saturating_sub(LONGEST));
+    const MAX_NAME_LEN: usize = 5;
+    let from = run_start(text, at).max(at.saturating_sub(MAX_NAME_LEN));
     let is_introducing = |c: &char| {
         matches!(c, '在' | '去' | '到' | '住' | '是' | '于' | '从' | '往' | '的' | '了' | '寄' | '至')
     };
     from + text.chars()[from..at].iter().rposition(is_introducing).map_or(0, |last| last + 1)
 }
 
-/// Start of the unbroken Chinese text that ends at `at`, within reach.
+/// Start of the unbroken Chinese text that ends before `at`, at most [`MAX_REACH`] characters back.
 fn run_start(text: &FoldedText<'_>, at: usize) -> usize {
     let mut start = at;
     while at - start < MAX_REACH && is_han(text.char_before(start)) {
@@ -84,16 +85,16 @@ fn run_start(text: &FoldedText<'_>, at: usize) -> usize {
     start
 }
 
-/// Index of the first division named before `at`.
+/// Index of the character that ends the name of the first division before `at`.
 fn first_division(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     let from = run_start(text, at);
-    // At least two characters of its name precede it.
+    // At least two characters of the name precede it.
     (from..at).find(|&index| is_division(text.chars()[index]) && index >= from + 2)
 }
 
-/// Start of the address whose road or estate name starts at `name`.
-fn address_start(text: &FoldedText<'_>, name: usize) -> usize {
-    first_division(text, name).map_or(name, |first| (first - 2).min(name))
+/// Start of the address whose road or estate name starts at `name_start`.
+fn address_start(text: &FoldedText<'_>, name_start: usize) -> usize {
+    first_division(text, name_start).map_or(name_start, |division| (division - 2).min(name_start))
 }
 
 fn is_numeral(c: char) -> bool {
@@ -116,26 +117,27 @@ fn is_numeral(c: char) -> bool {
     )
 }
 
-/// Index behind the number at `at`: digits, `88-2`, a letter, or Chinese numerals.
+/// Index behind the number at `at`: digits, as in `88`, `88-2` and `88A`, or Chinese numerals.
 fn number_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
-    const LONGEST: usize = 8;
+    const MAX_NUMBER_LEN: usize = 8;
     let chars = &text.chars()[at.min(text.chars().len())..];
-    let chars = &chars[..chars.len().min(LONGEST + 1)];
-    let arabic = |c: &char| c.is_ascii_digit();
+    let chars = &chars[..chars.len().min(MAX_NUMBER_LEN + 1)];
+    let is_digit = |c: &char| c.is_ascii_digit();
     let length = match chars.first()? {
         c if c.is_ascii_digit() => {
-            let mut length = chars.iter().take_while(|c| arabic(c)).count();
-            if matches!(chars.get(length), Some('-' | '之')) && chars.get(length + 1).is_some_and(arabic) {
-                length += 1 + chars[length + 1..].iter().take_while(|c| arabic(c)).count();
+            let mut length = chars.iter().take_while(|c| is_digit(c)).count();
+            if matches!(chars.get(length), Some('-' | '之')) && chars.get(length + 1).is_some_and(is_digit) {
+                length += 1 + chars[length + 1..].iter().take_while(|c| is_digit(c)).count();
             }
             length + usize::from(chars.get(length).is_some_and(char::is_ascii_alphabetic))
         }
         &c if is_numeral(c) => chars.iter().take_while(|c| is_numeral(**c)).count(),
         _ => return None,
     };
-    (length <= LONGEST).then_some(at + length)
+    (length <= MAX_NUMBER_LEN).then_some(at + length)
 }
 
+/// Index behind the blanks at `at`, at most two.
 fn skip_blanks(text: &FoldedText<'_>, mut at: usize) -> usize {
     let from = at;
     while at - from < 2 && text.char_at(at) == Some(' ') {
@@ -144,24 +146,26 @@ fn skip_blanks(text: &FoldedText<'_>, mut at: usize) -> usize {
     at
 }
 
-/// Index behind the house number that follows a road at `at`, with an optional section: `二段`, `东`.
+/// Index behind the house number that follows a road at `at`. A side or a section of the road may precede the
+/// number: `东`, `二段`.
 fn house_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
-    let number = |at: usize| {
+    let house_number_end = |at: usize| {
         let end = skip_blanks(text, number_end(text, skip_blanks(text, at))?);
-        let sign = text.char_at(end)?;
+        let unit = text.char_at(end)?;
         let after = text.char_at(end + 1);
         // `2号线`, `5号公路`, `1号机`: the number belongs to something else.
-        let other = sign == '号'
+        let is_other_thing = unit == '号'
             && matches!(after, Some('线' | '公' | '码' | '桥' | '航' | '机' | '车' | '选' | '球'));
-        (matches!(sign, '号' | '號' | '弄' | '栋' | '幢') && !other).then_some(end + 1)
+        (matches!(unit, '号' | '號' | '弄' | '栋' | '幢') && !is_other_thing).then_some(end + 1)
     };
-    let side = at + usize::from(matches!(text.char_at(at), Some('东' | '西' | '南' | '北' | '中')));
-    let section = number_end(text, side).unwrap_or(side);
-    let section = if text.char_at(section) == Some('段') { section + 1 } else { side };
-    number(at).or_else(|| number(section))
+    let side_end = at + usize::from(matches!(text.char_at(at), Some('东' | '西' | '南' | '北' | '中')));
+    let section_number_end = number_end(text, side_end).unwrap_or(side_end);
+    let has_section = text.char_at(section_number_end) == Some('段');
+    let section_end = if has_section { section_number_end + 1 } else { side_end };
+    house_number_end(at).or_else(|| house_number_end(section_end))
 }
 
-/// Start of the name of a housing estate that ends before `at`.
+/// Start of the name of a housing estate before the number at `at`.
 fn estate_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     if !is_digit(text.char_at(at)) || is_alnum(text.char_before(at)) {
         return None;
@@ -173,11 +177,13 @@ fn estate_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     is_han(text.char_before(end)).then(|| name_start(text, end))
 }
 
-/// Index behind the building at `at`: `3栋`, `5号楼` of an estate, or any building with a unit or a room.
+/// Index behind the building at `at`: `3栋` or `5号楼` of an estate, or any building with a unit or a room
+/// behind it.
 fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     const ESTATES: &[&str] =
         &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
     let end = part_end(text, at, &["号楼", "栋", "幢", "座", "单元"])?;
+    // The longest of the words, and blanks.
     let from = at.saturating_sub(6);
     let before: String = text.chars()[from..at].iter().collect();
     let is_estate = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
@@ -188,17 +194,16 @@ fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     (is_estate || (room.is_some() && !is_floor_plan)).then_some(end)
 }
 
-/// Index behind a number and one of `signs` at `at`.
-fn part_end(text: &FoldedText<'_>, at: usize, signs: &[&str]) -> Option<usize> {
+/// Index behind a number and one of `units` at `at`, with blanks around the number.
+fn part_end(text: &FoldedText<'_>, at: usize, units: &[&str]) -> Option<usize> {
     let end = skip_blanks(text, number_end(text, skip_blanks(text, at))?);
-    let rest = text.chars().get(end..)?;
-    let sign = signs
-        .iter()
-        .find(|sign| sign.chars().zip(rest).filter(|(a, b)| a == *b).count() == sign.chars().count())?;
-    Some(end + sign.chars().count())
+    let following = text.chars().get(end..)?;
+    let unit =
+        units.iter().find(|unit| unit.chars().eq(following.iter().copied().take(unit.chars().count())))?;
+    Some(end + unit.chars().count())
 }
 
-/// Index behind the parts of an address that follow a house at `at`: `3栋2单元501室`.
+/// Index behind the parts of an address, at most six, that follow a house at `at`: `3栋2单元501室`.
 fn rooms_end(text: &FoldedText<'_>, mut at: usize) -> usize {
     const PARTS: &[&str] = &["号楼", "单元", "栋", "幢", "座", "楼", "层", "室", "户", "房", "弄", "号"];
     for _ in 0..6 {

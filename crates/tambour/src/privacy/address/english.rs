@@ -8,11 +8,13 @@ use std::ops::Range;
 use super::super::folded_text::{FoldedText, is_digit};
 use super::is_han;
 
-/// A word in Latin script.
+/// A word of ASCII letters and digits.
 struct LatinWord {
+    /// Index of its first character.
     start: usize,
+    /// Index after its last character.
     end: usize,
-    /// Text in lower case.
+    /// Word in lower case.
     text: String,
     is_capitalized: bool,
     /// True if only blanks (and the dot of an abbreviation) separate it from the word before it.
@@ -34,7 +36,8 @@ fn split_words(text: &FoldedText<'_>) -> Vec<LatinWord> {
         }
         let is_joined = words.last().is_some_and(|last| {
             let gap = &chars[last.end..start];
-            let spaces = gap.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(gap);
+            let is_short_word = last.end - last.start <= 4;
+            let spaces = gap.strip_prefix(&['.']).filter(|_| is_short_word).unwrap_or(gap);
             !spaces.is_empty() && spaces.len() <= 3 && spaces.iter().all(|&c| c == ' ')
         });
         let text = chars[start..at].iter().collect::<String>().to_ascii_lowercase();
@@ -49,16 +52,17 @@ fn split_words(text: &FoldedText<'_>) -> Vec<LatinWord> {
     words
 }
 
-/// Kinds of streets in any spelling, and kinds that only count in capitalized names.
+/// Kinds of streets, in capital or small letters.
 const STREETS: &str = "street st road rd avenue ave boulevard blvd lane ln";
+/// Kinds of streets that count only if the whole name is capitalized.
 const NAMED_STREETS: &str = "drive dr court ct place pl square sq terrace way close crescent parkway pkwy circle row mews \
     gardens highway hwy walk alley trail";
 
-/// Words before a number that make it something other than a house number.
+/// Words that make the number behind them something other than a house number.
 const NUMBERED_THINGS: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
     lesson stage game best";
 
-/// Words that are no street name: the number before them counts something.
+/// Words that are in no street name: a number before them counts something, as in `5 best roads`.
 const COUNTED_THINGS: &str = "best top good great easy simple hard new old big small long short famous popular cheap free \
     minute minutes min mins hour hours day days week weeks month months year years mile miles km m \
     meter meters metre metres foot feet ft kg lb lbs gb tb set sets rep reps ways way lane lanes \
@@ -79,14 +83,14 @@ const STREET_THINGS: &str = "bike bikes bicycle bicycles trip trips workout work
 
 /// Finds street addresses and post boxes.
 pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
-    const NAME: usize = 4;
+    const MAX_NAME_WORDS: usize = 4;
     let words = split_words(text);
     let mut at = 0;
     while at < words.len() {
         let first = &words[at];
-        if let Some(end) = match_post_box(&words[at..]) {
-            found(text.byte_range(first.start..words[at + end].end));
-            at += end + 1;
+        if let Some(further_words) = match_post_box(&words[at..]) {
+            found(text.byte_range(first.start..words[at + further_words].end));
+            at += further_words + 1;
             continue;
         }
         at += 1;
@@ -96,20 +100,23 @@ pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         if first.is_joined && at >= 2 && contains_word(NUMBERED_THINGS, words[at - 2].text.as_str()) {
             continue;
         }
-        // `at` is the first word of the name; the kind of street is the second or a later word.
-        for index in at..words.len().min(at + NAME + 1) {
+        // `at` is now the first word of the name; the kind of street is one of the words behind it.
+        for index in at..words.len().min(at + MAX_NAME_WORDS + 1) {
             let word = &words[index];
             if !word.is_joined {
                 break;
             }
             let name = &words[at..index];
             let kind = word.text.as_str();
-            let capitals = word.is_capitalized
+            let is_capitalized_name = word.is_capitalized
                 && name.iter().all(|word| word.is_capitalized || is_digit(word.text.chars().next()));
-            let street = contains_word(STREETS, kind) || (capitals && contains_word(NAMED_STREETS, kind));
-            // `Dr` begins a longer word if another letter follows that is not Chinese.
-            let is_cut = text.char_at(word.end).is_some_and(|c| c.is_alphabetic() && !is_han(Some(c)));
-            if street && !is_cut && !name.is_empty() {
+            let is_street =
+                contains_word(STREETS, kind) || (is_capitalized_name && contains_word(NAMED_STREETS, kind));
+            // A letter that is not ASCII continues the word, such as the `é` of `Dré`; a Chinese one does
+            // not.
+            let is_part_of_word =
+                text.char_at(word.end).is_some_and(|c| c.is_alphabetic() && !is_han(Some(c)));
+            if is_street && !is_part_of_word && !name.is_empty() {
                 let next_word = words.get(index + 1).filter(|next| next.is_joined);
                 if !next_word.is_some_and(|next| contains_word(STREET_THINGS, next.text.as_str())) {
                     found(text.byte_range(first.start..word.end));
@@ -123,12 +130,13 @@ pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Returns whether `word` is in `list`.
+/// Returns whether `word` is in `list`, whose words are separated by blanks.
 fn contains_word(list: &str, word: &str) -> bool {
     list.split(' ').any(|other| other == word)
 }
 
-/// Returns whether the number at `start` is a price or part of a time, a date or a decimal number.
+/// Returns whether the number at `start` is a price, has a `#` or `_` before it, or is part of a time, a date
+/// or a decimal number.
 fn is_part_of_number(text: &FoldedText<'_>, start: usize) -> bool {
     match text.char_before(start) {
         Some('$' | '£' | '€' | '#' | '_') => true,
@@ -154,10 +162,10 @@ fn is_name_word(word: &str) -> bool {
 /// Number of words behind the first in `PO Box 12`, `P.O. Box 12`.
 fn match_post_box(words: &[LatinWord]) -> Option<usize> {
     let texts: Vec<&str> = words.iter().take(4).map(|word| word.text.as_str()).collect();
-    let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
     match texts[..] {
-        ["po", "box", number_word, ..] if number(&number_word) => Some(2),
-        ["p", "o", "box", number_word] if number(&number_word) => Some(3),
+        ["po", "box", number_word, ..] if is_number(&number_word) => Some(2),
+        ["p", "o", "box", number_word] if is_number(&number_word) => Some(3),
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! Detector of street addresses in common Chinese and English forms. A place name alone is none.
+//! Detector of street addresses in common Chinese and English forms. A place name alone is no
+//! address.
 
 mod chinese;
 mod english;

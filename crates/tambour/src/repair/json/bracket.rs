@@ -8,16 +8,16 @@ use super::reader::JsonReader;
 use super::state::{ExpectedToken, JsonFrame, OpenLexeme, TextCursor, TextSpot};
 
 impl JsonReader {
-    /// Opens a bracket, unless that exceeds the depth limit.
+    /// Opens the bracket `mark` at `at`; returns false at the depth limit, where the value is closed instead.
     pub(super) fn open_bracket<S: JsonSink + ?Sized>(
         &mut self,
-        c: &TextCursor<'_>,
+        cursor: &TextCursor<'_>,
         at: usize,
         mark: u8,
         sink: &mut S,
     ) -> bool {
         if self.stack.len() >= self.max_depth {
-            self.close_at_depth_limit(c, at, sink);
+            self.close_at_depth_limit(cursor, at, sink);
             return false;
         }
         let (frame, event) = match mark {
@@ -28,7 +28,7 @@ impl JsonReader {
         self.stack.push(frame);
         self.expected = ExpectedToken::FirstItemOrEnd;
         self.is_after_newline = false;
-        sink.bracket(self.spot_place(c.text, TextSpot::Current(at)));
+        sink.bracket(self.spot_place(cursor.text, TextSpot::Current(at)));
         sink.event(event);
         true
     }
@@ -36,33 +36,33 @@ impl JsonReader {
     /// Reads `{`, `[` or `(` between tokens.
     pub(super) fn read_opening<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         mark: u8,
         length: usize,
         sink: &mut S,
     ) -> Result<(), MissingInput> {
-        let at = c.offset;
+        let at = cursor.offset;
         if mark == b'{'
             && self.is_after_newline
             && self.suspicion.is_in_sentence
             && self.is_misplaced()
-            && self.is_sought_key(c, at + length)?
+            && self.is_sought_key(cursor, at + length)?
         {
-            self.close_all(c, "another value begins before this one ends", sink);
+            self.close_all(cursor, "another value begins before this one ends", sink);
             return Ok(());
         }
-        let keys = self.stack.last() == Some(&JsonFrame::Object)
+        let expects_key = self.stack.last() == Some(&JsonFrame::Object)
             && matches!(
                 self.expected,
                 ExpectedToken::FirstItemOrEnd | ExpectedToken::Item | ExpectedToken::CommaOrEnd
             );
-        if keys {
-            let array = self.stack.iter().rposition(|&frame| frame != JsonFrame::Object);
-            match array {
-                // `[{"a":1, {"b":2}]`
+        if expects_key {
+            let innermost_array = self.stack.iter().rposition(|&frame| frame != JsonFrame::Object);
+            match innermost_array {
+                // `[{"a":1, {"b":2}]`: the objects before the bracket were not closed.
                 Some(array) if self.expected != ExpectedToken::FirstItemOrEnd && mark != b'(' => {
                     while self.stack.len() > array + 1 {
-                        self.close_innermost(c, at, sink);
+                        self.close_innermost(cursor, at, sink);
                     }
                     if self.expected == ExpectedToken::CommaOrEnd {
                         self.expected = ExpectedToken::Item;
@@ -73,34 +73,33 @@ impl JsonReader {
                     && self.allows_text()
                     && self.expected == ExpectedToken::CommaOrEnd =>
                 {
-                    self.close_all(c, "another value begins before this one ends", sink);
+                    self.close_all(cursor, "another value begins before this one ends", sink);
                     return Ok(());
                 }
                 _ => {
                     let texts = ("a bracket where a key belongs", "left it out");
-                    self.report_repair(c, (at, at + length), &rules::EXTRA_BRACKET, texts, sink);
-                    c.offset += length;
+                    self.report_repair(cursor, (at, at + length), &rules::EXTRA_BRACKET, texts, sink);
+                    cursor.offset += length;
                     return Ok(());
                 }
             }
         }
         let is_outermost = self.stack.is_empty();
-        self.begin_item(c, at, sink);
+        self.begin_item(cursor, at, sink);
         if is_outermost && length > 1 {
-            self.report_odd_mark(c, at, length, sink);
+            self.report_odd_mark(cursor, at, length, sink);
         }
         if mark == b'(' {
             let texts = ("round brackets around items", "read as an array");
-            self.report_repair(c, (at, at + length), &rules::WRAPPER, texts, sink);
+            self.report_repair(cursor, (at, at + length), &rules::WRAPPER, texts, sink);
         }
-        if self.open_bracket(c, at, mark, sink) {
-            c.offset += length;
+        if self.open_bracket(cursor, at, mark, sink) {
+            cursor.offset += length;
         }
         Ok(())
     }
 
-    /// Returns whether an object at this place is more likely a value of its own than part of the current
-    /// one.
+    /// Returns whether an object at this place is more likely a separate value than part of the current one.
     fn is_misplaced(&self) -> bool {
         let is_expected = match self.stack.last() {
             Some(JsonFrame::Object) => self.expected == ExpectedToken::Value,
@@ -113,104 +112,106 @@ impl JsonReader {
         is_doubtful && !is_list_of_objects
     }
 
-    /// Returns whether one of the sought keys is at `at`, with a colon.
-    pub(super) fn is_sought_key(&mut self, c: &TextCursor<'_>, at: usize) -> Result<bool, MissingInput> {
+    /// Returns whether a sought key ([`JsonReader::with_sought_keys`]) is at `at`, with its colon.
+    pub(super) fn is_sought_key(&mut self, cursor: &TextCursor<'_>, at: usize) -> Result<bool, MissingInput> {
         if self.sought_keys.is_empty() {
             return Ok(false);
         }
         self.work += WINDOW as u64;
-        let p = Lookahead::new(c.bytes(), at, c.is_last);
-        let (at, _) = p.skip_space(at)?;
-        let from = at + p.quote_at(at)?.map_or(0, |(_, length)| length);
-        let word = p.word_at(from)?;
+        let lookahead = Lookahead::new(cursor.bytes(), at, cursor.is_last);
+        let (at, _) = lookahead.skip_space(at)?;
+        let word_start = at + lookahead.quote_at(at)?.map_or(0, |(_, length)| length);
+        let word = lookahead.word_at(word_start)?;
         if !self.sought_keys.iter().any(|key| key.as_bytes() == word) {
             return Ok(false);
         }
-        Ok(p.check_key(at, 1)? == KeyCheck::Yes)
+        Ok(lookahead.check_key(at, 1)? == KeyCheck::Yes)
     }
 
     /// Reads `}`, `]` or `)` between tokens.
     pub(super) fn read_closing<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         mark: u8,
         length: usize,
         sink: &mut S,
     ) -> Result<(), MissingInput> {
-        let at = c.offset;
+        let at = cursor.offset;
         let span = (at, at + length);
-        let is_closed = |frame: &JsonFrame| match frame {
+        let is_closed_by_mark = |frame: &JsonFrame| match frame {
             JsonFrame::Object => mark == b'}',
             JsonFrame::Array => mark == b']',
             JsonFrame::Tuple => mark == b')',
         };
-        let levels = self.stack.iter().rev().position(is_closed);
-        if levels != Some(0) {
+        // Number of brackets inside the one that `mark` closes.
+        let inner_count = self.stack.iter().rev().position(is_closed_by_mark);
+        if inner_count != Some(0) {
             if mark == b')' && self.open_calls > 0 {
                 self.open_calls -= 1;
-                c.offset += length;
+                cursor.offset += length;
                 return Ok(());
             }
             self.work += WINDOW as u64;
-            // A wrong bracket closes the bracket it matches, replaces the right one, or is surplus.
-            let p = Lookahead::new(c.bytes(), at + length, c.is_last);
-            let (next, _) = p.skip_space(at + length)?;
-            let next_mark = p.mark_at(next)?;
-            let after = if next_mark == Some(b',') { p.skip_space(next + 1)?.0 } else { next };
-            let is_key_next = next_mark == Some(b',') && p.check_key(after, 1)? == KeyCheck::Yes;
+            // A wrong bracket closes an outer bracket that it matches, stands for the right one, or is
+            // surplus.
+            let lookahead = Lookahead::new(cursor.bytes(), at + length, cursor.is_last);
+            let (next, _) = lookahead.skip_space(at + length)?;
+            let next_mark = lookahead.mark_at(next)?;
+            let after = if next_mark == Some(b',') { lookahead.skip_space(next + 1)?.0 } else { next };
+            let is_key_next = next_mark == Some(b',') && lookahead.check_key(after, 1)? == KeyCheck::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
-            let is_replacement = match levels {
+            let is_replacement = match inner_count {
                 None => {
                     mark != b')' && (self.stack.len() > 1 || !matches!(next_mark, Some(b',' | b']' | b'}')))
                 }
                 // `{"a": [1}, "b": 2}`: a key follows, so the object has not ended.
-                Some(_) => {
-                    mark == b'}' && is_key_next && parent == Some(JsonFrame::Object)
-                        || mark == b']'
-                            && next_mark == Some(b',')
-                            && is_key_next
-                            && parent == Some(JsonFrame::Object)
-                }
+                Some(_) => matches!(mark, b'}' | b']') && is_key_next && parent == Some(JsonFrame::Object),
             };
-            if self.stack.is_empty() || levels.is_none() && !is_replacement {
+            if self.stack.is_empty() || inner_count.is_none() && !is_replacement {
                 let texts = ("a closing bracket too many", "left it out");
-                self.report_repair(c, span, &rules::EXTRA_BRACKET, texts, sink);
-                c.offset += length;
+                self.report_repair(cursor, span, &rules::EXTRA_BRACKET, texts, sink);
+                cursor.offset += length;
                 return Ok(());
             }
             if is_replacement {
                 let texts = ("a closing bracket of the wrong kind", "read as the right one");
-                self.report_repair(c, span, &rules::EXTRA_BRACKET, texts, sink);
+                self.report_repair(cursor, span, &rules::EXTRA_BRACKET, texts, sink);
             } else {
-                for _ in 0..levels.unwrap_or(0) {
-                    self.close_innermost(c, at, sink);
+                for _ in 0..inner_count.unwrap_or(0) {
+                    self.close_innermost(cursor, at, sink);
                 }
             }
         }
-        self.repair_before_closing(c, at, sink);
-        c.offset += length;
-        self.pop_frame(c, c.offset, sink);
+        self.repair_before_closing(cursor, at, sink);
+        cursor.offset += length;
+        self.pop_frame(cursor, cursor.offset, sink);
         Ok(())
     }
 
     /// Repairs an unfinished item before a closing bracket.
-    fn repair_before_closing<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
+    fn repair_before_closing<S: JsonSink + ?Sized>(
+        &mut self,
+        cursor: &TextCursor<'_>,
+        at: usize,
+        sink: &mut S,
+    ) {
         match self.expected {
             ExpectedToken::Item => {
                 let place = match self.comma_spot {
-                    TextSpot::Current(comma) => self.place_at(c.text, comma),
+                    TextSpot::Current(comma) => self.place_at(cursor.text, comma),
                     TextSpot::Known(place) => place,
                 };
                 let texts = ("a comma before a closing bracket", "left it out");
                 self.report_repair_at(place, self.comma_length, &rules::TRAILING_COMMA, texts, sink);
             }
-            ExpectedToken::Colon | ExpectedToken::Value => self.insert_null(c, at, sink),
+            ExpectedToken::Colon | ExpectedToken::Value => self.insert_null(cursor, at, sink),
             ExpectedToken::FirstItemOrEnd | ExpectedToken::CommaOrEnd => {}
         }
     }
 
-    fn pop_frame<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, after: usize, sink: &mut S) {
-        sink.bracket(self.spot_place(c.text, TextSpot::Current(after)));
+    /// Closes the innermost bracket; `after` is the offset after its closing bracket.
+    fn pop_frame<S: JsonSink + ?Sized>(&mut self, cursor: &TextCursor<'_>, after: usize, sink: &mut S) {
+        sink.bracket(self.spot_place(cursor.text, TextSpot::Current(after)));
         match self.stack.pop() {
             Some(JsonFrame::Object) => {
                 self.suspicion.has_object = true;
@@ -219,64 +220,70 @@ impl JsonReader {
             Some(_) => sink.event(JsonEvent::ArrayEnd),
             None => {}
         }
-        self.finish_item(c, after, sink);
+        self.finish_item(cursor, after, sink);
         self.is_after_bracket = true;
     }
 
-    /// Adds the missing bracket of the innermost value.
-    fn close_innermost<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
+    /// Closes the innermost value, whose closing bracket is missing.
+    fn close_innermost<S: JsonSink + ?Sized>(&mut self, cursor: &TextCursor<'_>, at: usize, sink: &mut S) {
         let texts = match self.stack.last() {
             Some(JsonFrame::Object) => ("an object is not closed", "added `}`"),
             _ => ("an array is not closed", "added `]`"),
         };
-        self.repair_before_closing(c, at, sink);
-        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, texts, sink);
-        self.pop_frame(c, at, sink);
+        self.repair_before_closing(cursor, at, sink);
+        self.report_repair(cursor, (at, at), &rules::MISSING_BRACKET, texts, sink);
+        self.pop_frame(cursor, at, sink);
     }
 
-    /// Closes all open brackets at the current place, where the value is truncated.
-    pub(super) fn close_all<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, reason: &str, sink: &mut S) {
-        let at = c.offset;
+    /// Closes all open brackets at the current place; `reason` says why the value ends there.
+    pub(super) fn close_all<S: JsonSink + ?Sized>(
+        &mut self,
+        cursor: &TextCursor<'_>,
+        reason: &str,
+        sink: &mut S,
+    ) {
+        let at = cursor.offset;
         if self.stack.is_empty() {
             return;
         }
         self.report_stray_text(sink);
         self.value_end.is_auto_closed = true;
         self.surrounding_text.is_line_start = self.is_after_newline;
-        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, (reason, "closed the value"), sink);
+        self.report_repair(cursor, (at, at), &rules::MISSING_BRACKET, (reason, "closed the value"), sink);
         while !self.stack.is_empty() {
             if matches!(self.expected, ExpectedToken::Colon | ExpectedToken::Value) {
-                self.insert_null(c, at, sink);
+                self.insert_null(cursor, at, sink);
             }
-            self.pop_frame(c, at, sink);
+            self.pop_frame(cursor, at, sink);
         }
     }
 
-    pub(super) fn close_at_end<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, sink: &mut S) {
-        self.close_all(c, "the text ends before the value does", sink);
+    /// Closes all open brackets at the end of the text.
+    pub(super) fn close_at_end<S: JsonSink + ?Sized>(&mut self, cursor: &TextCursor<'_>, sink: &mut S) {
+        self.close_all(cursor, "the text ends before the value does", sink);
     }
 
     /// Ends the value at the depth limit; the rest of the line is text.
     pub(super) fn close_at_depth_limit<S: JsonSink + ?Sized>(
         &mut self,
-        c: &TextCursor<'_>,
+        cursor: &TextCursor<'_>,
         at: usize,
         sink: &mut S,
     ) {
         let reason = format!("more than {} brackets are open", self.max_depth);
         let texts = (reason.as_str(), "closed the value and read the rest of the line as text");
         self.value_end.is_auto_closed = true;
-        self.report_repair(c, (at, at), &rules::LIMIT_EXCEEDED, texts, sink);
+        self.report_repair(cursor, (at, at), &rules::LIMIT_EXCEEDED, texts, sink);
         if self.stack.is_empty() {
-            // Not even one bracket is allowed.
+            // The limit is 0: `null` stands for the value.
             sink.event(JsonEvent::Null);
-            self.end_value(c, at, sink);
+            self.end_value(cursor, at, sink);
         }
         while !self.stack.is_empty() {
             if matches!(self.expected, ExpectedToken::Colon | ExpectedToken::Value) {
                 sink.event(JsonEvent::Null);
             }
-            self.pop_frame(c, at, sink);
+            self.pop_frame(cursor, at, sink);
         }
         if self.allows_text() {
             self.surrounding_text.skips_line = true;

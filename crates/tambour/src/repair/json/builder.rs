@@ -20,11 +20,12 @@ pub struct BuiltValue<V = Value> {
     pub start: ValueStart,
     /// End of the value.
     pub end: ValueEnd,
-    /// Duplicate keys; the value of the last one is kept (P-030).
+    /// Duplicate keys; of their values the last is kept (P-030).
     pub duplicates: Vec<DuplicateKey>,
-    /// Values in it that are in doubt, if reports are passed to the builder ([`ValueBuilder::note_report`]).
+    /// Doubts about the value and its nested values, if reports are passed to the builder
+    /// ([`ValueBuilder::note_report`]).
     pub doubts: ValueDoubts,
-    /// Places of its members, if the builder records them.
+    /// Places of the members of the value, if the builder records them.
     pub members: MemberPlaces,
 }
 
@@ -37,17 +38,20 @@ pub struct ValueBuilder {
     /// Keys of all open objects, including those still without a value.
     keys: Vec<(String, Place)>,
     buffers: KeyBuffers,
+    /// The whole value, once it is complete.
     root: Option<Value>,
+    /// Text of the current string.
     text: String,
     start: Option<ValueStart>,
     duplicates: Vec<DuplicateKey>,
     doubts: ValueDoubts,
     members: Option<MemberPlaces>,
-    /// Limits of bytes and items of one value, and what the current one has left of them.
+    /// Most bytes and items of one value; `None` for no limits.
     limits: Option<(usize, usize)>,
+    /// Bytes and items that the current value may still have.
     remaining: (usize, usize),
     is_over_limit: bool,
-    /// Only the keys of the current value are wanted.
+    /// True if the current value is discarded; its keys are still tracked.
     is_discarded: bool,
 }
 
@@ -55,14 +59,15 @@ pub struct ValueBuilder {
 #[derive(Clone, Debug)]
 struct BuilderFrame {
     is_object: bool,
-    /// First indexes of its items and keys.
+    /// Index in [`ValueBuilder::items`] of its first item.
     first_item: usize,
+    /// Index in [`ValueBuilder::keys`] of its first key.
     first_key: usize,
-    /// Index of its keys, once there are many.
+    /// Hash index of its keys, once there are many.
     index: Option<Box<KeyIndex>>,
 }
 
-/// Longest string that is copied to a buffer of exact size.
+/// Most bytes of a string that is copied to a buffer of exact size.
 const MAX_COPIED_STRING: usize = 4 << 10;
 
 impl ValueBuilder {
@@ -86,15 +91,15 @@ impl ValueBuilder {
         self
     }
 
-    /// Discards the current value: [`ValueBuilder::push_event`] returns `null` for it. Its size, members and duplicate
-    /// keys are still tracked.
+    /// Discards the current value: [`ValueBuilder::push_event`] returns `null` for it. Its size, members and
+    /// duplicate keys are still tracked.
     pub(crate) fn discard_value(&mut self) {
         self.is_discarded = true;
         self.items.clear();
         self.open_frames.iter_mut().for_each(|frame| frame.first_item = 0);
     }
 
-    /// Returns members of an earlier value, so that their buffers are reused.
+    /// Gives back the members of an earlier value, so that their buffers are reused.
     pub(crate) fn recycle_members(&mut self, members: MemberPlaces) {
         if let Some(own_members) = &mut self.members {
             own_members.recycle(members);
@@ -199,12 +204,13 @@ impl ValueBuilder {
             JsonEvent::StringEnd => {
                 // Short strings get a buffer of their length, a long one keeps the buffer it was collected
                 // in.
-                let short = self.text.len() <= MAX_COPIED_STRING;
-                let text = if short { self.text.as_str().to_owned() } else { std::mem::take(&mut self.text) };
+                let is_short = self.text.len() <= MAX_COPIED_STRING;
+                let text =
+                    if is_short { self.text.as_str().to_owned() } else { std::mem::take(&mut self.text) };
                 self.push_value(Value::String(text));
             }
             JsonEvent::Number(number) => self.push_value(Value::Number(number.clone())),
-            // As a double, like any reader of values.
+            // Read as a double, as any reader of values would.
             JsonEvent::Digits(digits) => self.push_value(serde_json::from_str(digits).unwrap_or_default()),
             JsonEvent::Bool(value) => self.push_value(Value::Bool(value)),
             JsonEvent::Null => self.push_value(Value::Null),
@@ -230,27 +236,27 @@ impl ValueBuilder {
         }
     }
 
-    /// Path to the innermost open value, or to its next item.
-    fn path(&self, item: bool) -> Vec<PathStep> {
+    /// Path to the innermost open value, or with `to_next_item` to the next item of it.
+    fn path(&self, to_next_item: bool) -> Vec<PathStep> {
         let mut path = Vec::new();
         for (at, frame) in self.open_frames.iter().enumerate().take(MAX_PATH_STEPS) {
             let inner = self.open_frames.get(at + 1);
-            if inner.is_none() && !item {
+            if inner.is_none() && !to_next_item {
                 break;
             }
-            let keys = inner.map_or(self.keys.len(), |inner| inner.first_key);
-            let items = inner.map_or(self.items.len(), |inner| inner.first_item);
-            path.push(match (frame.is_object, self.keys[frame.first_key..keys].last()) {
+            let key_end = inner.map_or(self.keys.len(), |inner| inner.first_key);
+            let item_end = inner.map_or(self.items.len(), |inner| inner.first_item);
+            path.push(match (frame.is_object, self.keys[frame.first_key..key_end].last()) {
                 (true, Some((key, _))) => PathStep::Key(key.clone()),
                 (true, None) => break,
-                (false, _) => PathStep::Index(items - frame.first_item),
+                (false, _) => PathStep::Index(item_end - frame.first_item),
             });
         }
         path
     }
 
-    /// Places of the members of the last value, even if it was too large. `end` is the offset of its end; 0
-    /// if that is reported later.
+    /// Takes the places of the members of the last value, even if it was too large. `end` is the byte offset
+    /// after the value; 0 if the caller sets the ends later.
     pub(crate) fn take_members(&mut self, end: usize) -> MemberPlaces {
         let mut members = self.members.as_mut().map(MemberPlaces::take).unwrap_or_default();
         if end > 0 {
@@ -275,7 +281,7 @@ impl ValueBuilder {
         let keys = &self.keys[frame.first_key..];
         let duplicate = keys::find_key(keys.len(), |at| keys[at].0.as_str(), text, &mut frame.index, true);
         if let Some(at) = duplicate {
-            let end = keys.get(at + 1).map_or(place.offset, |(_, next)| next.offset);
+            let end = keys.get(at + 1).map_or(place.offset, |(_, next_place)| next_place.offset);
             DuplicateKey::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
         }
         self.keys.push((self.buffers.fill(text), place));

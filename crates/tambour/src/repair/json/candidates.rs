@@ -1,6 +1,6 @@
 //! Candidate values of a text, and the choice among them.
 //!
-//! Only the best value read so far is kept, and the list of all as long as they may form one array.
+//! Only the best value so far is kept, and the list of all values as long as they may form one array.
 
 use super::builder::BuiltValue;
 use super::doubt::ValueDoubts;
@@ -18,19 +18,22 @@ use crate::texts::format_count;
 /// Text between two values, in ascending order of separation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum CandidateGap {
+    /// White space.
     #[default]
     Blank,
-    /// Commas.
+    /// Commas or semicolons.
     Comma,
     /// Closing brackets.
     Brackets,
-    /// Fence marks.
+    /// Fences.
     Fence,
+    /// Any other text.
     Prose,
 }
 
-/// Ranking criteria: strong and in a JSON fence, strong, not auto-closed. A strong value contains a quoted
-/// string or key, or is a list with non-empty items.
+/// Ranking criteria in the order of their weight: the value is strong and in a JSON fence; it is strong; it
+/// is not auto-closed. A strong value contains a quoted string or key, or is a list with items that are not
+/// empty.
 type CandidateRank = (bool, bool, bool);
 
 /// Collects the values of a text and chooses among them.
@@ -39,18 +42,21 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
     limits: Limits,
     /// Shape of the current value.
     shape: CandidateShape,
-    /// Reports since the last value, and number of reports so far.
+    /// Reports since the last value.
     reports: Vec<FindingReport>,
+    /// Number of all reports so far.
     report_count: usize,
     /// Number of values so far, those in thinking included.
     pub(super) count: usize,
-    /// Text since the last value, and the gap before the current one.
+    /// Text since the last value, without thinking.
     text: String,
+    /// Gap before the current value.
     gap_before: CandidateGap,
     /// True if thinking is open.
     pub(super) is_thinking: bool,
-    /// Values since the last thinking ended, and values before.
+    /// Values since the last end of thinking that had no beginning.
     current_group: CandidateGroup<M>,
+    /// Values before, which were in that thinking.
     thought_group: CandidateGroup<M>,
 }
 
@@ -59,9 +65,11 @@ struct CandidateShape {
     start: ValueStart,
     depth: usize,
     is_array: bool,
+    /// True if the value is an object or array.
     has_brackets: bool,
-    /// Flags: it has content; an item of it has content.
+    /// True if it has an item or key.
     has_content: bool,
+    /// True if one of its items has an item or key.
     has_nested_content: bool,
 }
 
@@ -89,10 +97,13 @@ struct CandidateGroup<M: ValueMaker> {
     best: Option<RankedCandidate<M>>,
     /// Number of values.
     count: usize,
-    /// Gap before the first value, widest gap between two, and whether all gaps are commas.
+    /// Gap before the first value.
     first_gap: CandidateGap,
+    /// Widest gap between two values.
     widest_gap: CandidateGap,
+    /// True if all gaps between values are commas.
     has_only_commas: bool,
+    /// All values, as long as they may form one array.
     list: CandidateList<M>,
 }
 
@@ -119,10 +130,13 @@ struct RankedCandidate<M: ValueMaker> {
     doubts: ValueDoubts,
     is_auto_closed: bool,
     is_repaired: bool,
+    /// Place of its start.
     place: Place,
+    /// Byte offset after its end.
     end: usize,
-    /// Index in the text, and the gap before it.
+    /// Index among the values of the text.
     index: usize,
+    /// Gap before the value.
     gap: CandidateGap,
 }
 
@@ -134,9 +148,11 @@ struct CandidateList<M: ValueMaker> {
     /// Number of values.
     count: usize,
     span: Span,
+    /// Place of the first value.
     start: Place,
+    /// True if one of the values is auto-closed.
     is_auto_closed: bool,
-    /// Bytes and items.
+    /// Bytes and items of all values.
     size: (usize, usize),
     is_over_limit: bool,
 }
@@ -177,7 +193,7 @@ impl<M: ValueMaker> CandidateSelector<M> {
     /// Ranks a value that has ended and adds it.
     fn end_value(&mut self, built_value: Option<BuiltValue<M::Representation>>, end: ValueEnd) {
         let mut reports = std::mem::take(&mut self.reports);
-        let (result, duplicates, doubts) = match built_value {
+        let (value, duplicates, doubts) = match built_value {
             Some(BuiltValue { value, duplicates, doubts, .. }) => (Some(value), duplicates, doubts),
             None => (None, Vec::new(), ValueDoubts::default()),
         };
@@ -185,11 +201,11 @@ impl<M: ValueMaker> CandidateSelector<M> {
         self.report_count += duplicates.len();
         reports.extend(duplicates.iter().take(room).map(DuplicateKey::report_last_kept));
         let place = self.shape.start.place;
-        if result.is_none() {
+        if value.is_none() {
             reports.push(self.size_report(place, end.offset));
         }
         let candidate = RankedCandidate {
-            value: result,
+            value,
             rank: self.shape.rank(&end),
             reports,
             doubts,
@@ -201,10 +217,11 @@ impl<M: ValueMaker> CandidateSelector<M> {
             gap: self.gap_before,
         };
         self.count += 1;
-        let maximum = (self.limits.value, self.limits.items);
-        self.current_group.add(candidate, self.maker.size(), maximum);
+        let max_size = (self.limits.value, self.limits.items);
+        self.current_group.add(candidate, self.maker.size(), max_size);
     }
 
+    /// Report on a value beyond the limits.
     fn size_report(&self, place: Place, end: usize) -> FindingReport {
         let Limits { value, items, .. } = self.limits;
         let (bytes, values) = (format_count(value, "byte"), format_count(items, "value"));
@@ -212,19 +229,19 @@ impl<M: ValueMaker> CandidateSelector<M> {
         FindingReport::new(&rules::LIMIT_EXCEEDED, place, end, message)
     }
 
-    /// Chooses the result.
+    /// Chooses the value, or makes an array of all; `text` is the text that was searched.
     pub(super) fn choose(mut self, text: &str) -> FoundValue<M::Representation> {
-        let after = classify_gap(&self.text);
+        let last_gap = classify_gap(&self.text);
         let group =
             if self.current_group.count > 0 { &mut self.current_group } else { &mut self.thought_group };
         let CandidateGroup { best, count, first_gap, widest_gap, has_only_commas, list } =
             std::mem::take(group);
         let Some(best) = best else { return FoundValue::default() };
-        if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(after) <= CandidateGap::Comma) {
-            return self.choose_all(text, list, first_gap, after);
+        if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(last_gap) <= CandidateGap::Comma) {
+            return self.choose_all(text, list, first_gap, last_gap);
         }
         let RankedCandidate {
-            value: value_result,
+            value,
             mut reports,
             doubts,
             is_auto_closed,
@@ -239,19 +256,11 @@ impl<M: ValueMaker> CandidateSelector<M> {
         report_text_before(if index == 0 { gap } else { CandidateGap::Prose }, span.start, &mut reports);
         report_text_after(
             text,
-            if index + 1 == self.count { after } else { CandidateGap::Prose },
+            if index + 1 == self.count { last_gap } else { CandidateGap::Prose },
             span.end,
             &mut reports,
         );
-        FoundValue {
-            value: value_result,
-            candidate_count: self.count,
-            reports,
-            is_auto_closed,
-            is_repaired,
-            span,
-            doubts,
-        }
+        FoundValue { value, candidate_count: self.count, reports, is_auto_closed, is_repaired, span, doubts }
     }
 
     /// Turns consecutive values into an array.
@@ -259,13 +268,13 @@ impl<M: ValueMaker> CandidateSelector<M> {
         &self,
         text: &str,
         list: CandidateList<M>,
-        first: CandidateGap,
-        after: CandidateGap,
+        first_gap: CandidateGap,
+        last_gap: CandidateGap,
     ) -> FoundValue<M::Representation> {
         let CandidateList { values, mut reports, doubts, span, start, is_auto_closed, is_over_limit, .. } =
             list;
-        report_text_before(first, span.start, &mut reports);
-        report_text_after(text, after, span.end, &mut reports);
+        report_text_before(first_gap, span.start, &mut reports);
+        report_text_after(text, last_gap, span.end, &mut reports);
         if is_over_limit {
             reports.push(self.size_report(start, span.end));
         }
@@ -283,7 +292,7 @@ impl<M: ValueMaker> CandidateSelector<M> {
 }
 
 impl CandidateShape {
-    /// Tracks the value.
+    /// Tracks the value by its next event.
     fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.depth -= 1,
@@ -298,6 +307,7 @@ impl CandidateShape {
         }
     }
 
+    /// Records that an item or key begins at the current depth.
     fn note_content(&mut self) {
         self.has_content |= self.depth > 0;
         self.has_nested_content |= self.depth > 1;
@@ -311,8 +321,8 @@ impl CandidateShape {
 }
 
 impl<M: ValueMaker> CandidateGroup<M> {
-    /// Adds the next value, of this size; `maximum` limits all values together.
-    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), maximum: (usize, usize)) {
+    /// Adds the next value, which has this size; `max_size` limits all values of the list together.
+    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), max_size: (usize, usize)) {
         self.count += 1;
         if self.count == 1 {
             self.first_gap = value.gap;
@@ -324,11 +334,12 @@ impl<M: ValueMaker> CandidateGroup<M> {
         self.has_only_commas &= value.gap == CandidateGap::Comma;
         if self.has_only_commas || self.widest_gap <= CandidateGap::Comma {
             let list = &mut self.list;
+            // Before the second value, the best one is the first.
             if let Some(first) = self.best.as_ref().filter(|_| self.count == 2) {
                 list.begin(first, &value);
             }
             list.size = (list.size.0 + bytes, list.size.1 + items);
-            list.is_over_limit |= list.size.0 > maximum.0 || list.size.1 > maximum.1;
+            list.is_over_limit |= list.size.0 > max_size.0 || list.size.1 > max_size.1;
             list.add(&value);
         } else {
             self.list = CandidateList::default();
@@ -356,7 +367,7 @@ impl<M: ValueMaker> CandidateGroup<M> {
 }
 
 impl<M: ValueMaker> CandidateList<M> {
-    /// Starts the list when a second value arrives.
+    /// Starts the list with the first value, when a second one arrives, and reports that there are several.
     fn begin(&mut self, first: &RankedCandidate<M>, second: &RankedCandidate<M>) {
         self.start = first.place;
         self.span.start = first.place.offset;
@@ -373,7 +384,7 @@ impl<M: ValueMaker> CandidateList<M> {
         self.doubts.extend(value.doubts.clone().into_item(self.count));
         self.count += 1;
         match &value.value {
-            Some(result) if !self.is_over_limit => M::push_item(&mut self.values, result.clone()),
+            Some(value) if !self.is_over_limit => M::push_item(&mut self.values, value.clone()),
             _ => {
                 self.is_over_limit = true;
                 self.values = M::List::default();
@@ -426,6 +437,7 @@ impl<M: ValueMaker> JsonSink for CandidateSelector<M> {
     }
 }
 
+/// Reports text before the value, whose start is the byte offset `start`.
 fn report_text_before(gap: CandidateGap, start: usize, reports: &mut Vec<FindingReport>) {
     if gap == CandidateGap::Prose {
         let report = FindingReport::new(&rules::TEXT_AROUND, Place::START, start, "text before the value");
@@ -433,6 +445,7 @@ fn report_text_before(gap: CandidateGap, start: usize, reports: &mut Vec<Finding
     }
 }
 
+/// Reports text after the value, whose end is the byte offset `end`.
 fn report_text_after(text: &str, gap: CandidateGap, end: usize, reports: &mut Vec<FindingReport>) {
     let (rule, message) = match gap {
         CandidateGap::Prose => (&rules::TEXT_AROUND, "text after the value"),
@@ -447,20 +460,20 @@ fn report_text_after(text: &str, gap: CandidateGap, end: usize, reports: &mut Ve
 /// Classifies the text between two values.
 fn classify_gap(text: &str) -> CandidateGap {
     let mut gap = CandidateGap::Blank;
-    let mut rest = text.trim_start_matches(is_margin);
-    while let Some(&byte) = rest.as_bytes().first() {
-        let (found, length) = match byte {
+    let mut unread = text.trim_start_matches(is_margin);
+    while let Some(&byte) = unread.as_bytes().first() {
+        let (sign_gap, length) = match byte {
             b',' | b';' => (CandidateGap::Comma, 1),
             b'}' | b']' | b')' => (CandidateGap::Brackets, 1),
             b'`' | b'~' => {
-                let Some((fence, info)) = Fence::parse(rest) else { return CandidateGap::Prose };
-                let tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(byte);
-                (CandidateGap::Fence, fence.len + info.bytes().take_while(tag).count())
+                let Some((fence, info)) = Fence::parse(unread) else { return CandidateGap::Prose };
+                let is_language_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(byte);
+                (CandidateGap::Fence, fence.len + info.bytes().take_while(is_language_byte).count())
             }
             _ => return CandidateGap::Prose,
         };
-        gap = gap.max(found);
-        rest = rest[length..].trim_start();
+        gap = gap.max(sign_gap);
+        unread = unread[length..].trim_start();
     }
     gap
 }

@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
         bytes_left: limits.value,
         items_left: limits.items,
         depth_left: limits.depth,
-        max_word: limits.hold,
+        max_word_len: limits.hold,
         entries: Vec::new(),
         values: Vec::new(),
     };
@@ -36,21 +36,25 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
 struct DirectParser<'a> {
     text: &'a str,
     bytes: &'a [u8],
+    /// Offset of the next unread byte.
     at: usize,
-    /// Remaining limits.
+    /// Bytes of strings that may still follow.
     bytes_left: usize,
+    /// Values and keys that may still follow.
     items_left: usize,
+    /// Brackets that may still be opened.
     depth_left: usize,
     /// Most bytes of a key or a number.
-    max_word: usize,
-    /// Members and elements of open containers.
+    max_word_len: usize,
+    /// Members of all open objects.
     entries: Vec<(String, Value)>,
+    /// Elements of all open arrays.
     values: Vec<Value>,
 }
 
 /// Bytes of a string that are checked one by one before a search pays off.
 const SHORT_STRING: usize = 16;
-/// Length of a number without exponent whose digits a double always keeps.
+/// Most characters of a number without exponent whose digits a double always keeps.
 const EXACT_DIGITS: usize = 15;
 
 impl DirectParser<'_> {
@@ -65,6 +69,7 @@ impl DirectParser<'_> {
         }
     }
 
+    /// Counts an item; `None` beyond the limit.
     #[inline]
     fn count_item(&mut self) -> Option<()> {
         self.items_left = self.items_left.checked_sub(1)?;
@@ -94,6 +99,7 @@ impl DirectParser<'_> {
         Some(value)
     }
 
+    /// Reads an opening bracket; `None` beyond the limits.
     fn enter(&mut self) -> Option<()> {
         self.count_item()?;
         self.depth_left = self.depth_left.checked_sub(1)?;
@@ -101,13 +107,15 @@ impl DirectParser<'_> {
         Some(())
     }
 
+    /// Reads a closing bracket.
     fn leave(&mut self) {
         self.depth_left += 1;
         self.at += 1;
     }
 
-    /// Returns whether another item follows; `None` if neither an item nor the end does.
-    fn has_next(&mut self, end: u8) -> Option<bool> {
+    /// Reads a comma, if there is one, and returns whether another item follows; `None` if neither a comma
+    /// nor the closing bracket `end` follows.
+    fn read_comma(&mut self, end: u8) -> Option<bool> {
         match self.skip_blanks()? {
             b',' => {
                 self.at += 1;
@@ -126,10 +134,10 @@ impl DirectParser<'_> {
                 return None;
             }
             self.count_item()?;
-            let before = self.at;
+            let key_start = self.at;
             let key = self.parse_string()?;
-            // Length as written; the decoded key is no longer.
-            if self.at - before > self.max_word {
+            // Length as written; the decoded key is not longer.
+            if self.at - key_start > self.max_word_len {
                 return None;
             }
             if self.skip_blanks()? != b':' {
@@ -138,7 +146,7 @@ impl DirectParser<'_> {
             self.at += 1;
             let value = self.parse_value()?;
             self.entries.push((key, value));
-            has_more = self.has_next(b'}')?;
+            has_more = self.read_comma(b'}')?;
         }
         self.leave();
         let entries = self.entries.drain(first..);
@@ -158,7 +166,7 @@ impl DirectParser<'_> {
         while has_more {
             let value = self.parse_value()?;
             self.values.push(value);
-            has_more = self.has_next(b']')?;
+            has_more = self.read_comma(b']')?;
         }
         self.leave();
         Some(Value::Array(self.values.drain(first..).collect()))
@@ -182,19 +190,20 @@ impl DirectParser<'_> {
                 self.bytes_left = self.bytes_left.checked_sub(text.len())?;
                 return Some(text);
             }
-            let c = self.parse_escape()?;
-            text.push(c);
+            let character = self.parse_escape()?;
+            text.push(character);
             let end = self.find_string_stop(self.at)?;
             text.push_str(&self.text[self.at..end]);
             self.at = end;
         }
     }
 
-    /// Offset of the next quote or backslash in a string, if no control character precedes it.
+    /// Offset of the next quote or backslash in a string, from `from` on; `None` if there is none, or a
+    /// control character precedes it.
     #[inline]
     fn find_string_stop(&self, from: usize) -> Option<usize> {
-        let rest = &self.bytes[from..];
-        for (at, &byte) in rest.iter().take(SHORT_STRING).enumerate() {
+        let unread = &self.bytes[from..];
+        for (at, &byte) in unread.iter().take(SHORT_STRING).enumerate() {
             if byte == b'"' || byte == b'\\' {
                 return Some(from + at);
             }
@@ -202,16 +211,16 @@ impl DirectParser<'_> {
                 return None;
             }
         }
-        let rest = rest.get(SHORT_STRING..)?;
-        let at = memchr::memchr2(b'"', b'\\', rest)?;
+        let unread = unread.get(SHORT_STRING..)?;
+        let at = memchr::memchr2(b'"', b'\\', unread)?;
         // Checks all bytes, which is faster than stopping early.
-        let has_control = rest[..at].iter().fold(false, |has_control, &byte| has_control | (byte < b' '));
+        let has_control = unread[..at].iter().fold(false, |has_control, &byte| has_control | (byte < b' '));
         (!has_control).then_some(from + SHORT_STRING + at)
     }
 
     /// Parses an escape from its backslash on.
     fn parse_escape(&mut self) -> Option<char> {
-        let c = match *self.bytes.get(self.at + 1)? {
+        let character = match *self.bytes.get(self.at + 1)? {
             b'"' => '"',
             b'\\' => '\\',
             b'/' => '/',
@@ -231,16 +240,17 @@ impl DirectParser<'_> {
                 }
                 let low = self.parse_hex(self.at + 2)?;
                 self.at += 6;
+                // A pair of surrogates.
                 let code = 0x10000 + ((high.checked_sub(0xD800)? & 0x3FF) << 10) + low.checked_sub(0xDC00)?;
                 return (high < 0xDC00 && low < 0xE000).then(|| char::from_u32(code)).flatten();
             }
             _ => return None,
         };
         self.at += 2;
-        Some(c)
+        Some(character)
     }
 
-    /// Parses four hexadecimal digits.
+    /// Parses the four hexadecimal digits at `at`.
     fn parse_hex(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 4)?;
         digits.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
@@ -259,7 +269,7 @@ impl DirectParser<'_> {
             self.at += 1;
         }
         let word = &self.text[start..self.at];
-        if word.len() > self.max_word {
+        if word.len() > self.max_word_len {
             return None;
         }
         if is_integer && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {

@@ -23,11 +23,11 @@ pub struct ValueDoubt {
     pub path: Vec<PathStep>,
     /// Place of the fault.
     pub place: Place,
-    /// Offset after the fault.
+    /// Byte offset after the fault.
     pub end: usize,
     /// Description of the fault.
     pub message: String,
-    /// True if it concerns every value of the text.
+    /// True if the doubt concerns every value of the text.
     is_global: bool,
 }
 
@@ -41,16 +41,18 @@ impl ValueDoubt {
 
 /// Doubts about a value and its nested values.
 ///
-/// An operation or call is refused if its value or a nested one is in doubt: [`ValueDoubts::find_within`] its path.
-/// A fault between two items belongs to the array or object that holds them, not to the items.
+/// An operation or call is refused if its value or a nested one is in doubt, which
+/// [`ValueDoubts::find_within`] tells for the path of the value. A fault between two items belongs to the
+/// array or object that holds them, not to the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueDoubts(Vec<ValueDoubt>);
 
-/// Most doubts recorded; with more, every value is in doubt.
+/// Most doubts recorded; the last of them concerns every value.
 const MAX_DOUBTS: usize = 64;
 
-/// Most steps of a path, and most bytes of a key in it.
+/// Most steps of a path.
 pub(super) const MAX_PATH_STEPS: usize = 16;
+/// Most bytes of a key in a path; a doubt under a longer key concerns every value.
 const MAX_KEY_LEN: usize = 256;
 
 impl ValueDoubts {
@@ -71,7 +73,7 @@ impl ValueDoubts {
         self.0.iter().find(|doubt| doubt.is_global || doubt.path.starts_with(path))
     }
 
-    /// Doubts with paths for an array that holds the value at `index`.
+    /// Doubts with paths in an array that holds the value at `index`.
     pub(super) fn into_item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
         self.0.into_iter().map(move |mut doubt| {
             doubt.path.insert(0, PathStep::Index(index));

@@ -11,10 +11,10 @@ use crate::span::Place;
 pub enum JsonEvent<'a> {
     /// Text outside of values, in pieces, white space included.
     Text(&'a str),
-    /// A comment outside of values, in pieces: a closed HTML comment, or a fence line that begins with `//`.
-    /// It is not searched for values, fences or thinking.
+    /// A comment outside of values, in pieces: a closed HTML comment, or a line in a fence that begins with
+    /// `//`. It is not searched for values, fences or thinking.
     Comment(&'a str),
-    /// Thinking begins outside of values, with this mark. It is not searched for values.
+    /// Thinking begins outside of values, with this mark. Thinking is not searched for values.
     ThoughtStart(ThoughtMark<'a>),
     /// Text of the open thinking, in pieces.
     Thought(&'a str),
@@ -47,7 +47,8 @@ pub enum JsonEvent<'a> {
     StringEnd,
     /// A number.
     Number(&'a Number),
-    /// A number as written, from a reader that keeps all digits ([`JsonReader::with_exact_digits`](super::JsonReader::with_exact_digits)).
+    /// A number as written, from a reader that keeps all digits
+    /// ([`JsonReader::with_exact_digits`](super::JsonReader::with_exact_digits)).
     Digits(&'a str),
     /// `true` or `false`.
     Bool(bool),
@@ -78,9 +79,9 @@ impl ThoughtMark<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThoughtClosing {
-    /// Thinking begun with a mark of the same name.
+    /// Closes thinking that a mark of the same name began.
     SameName,
-    /// Thinking begun with a mark of another name.
+    /// Closes thinking that a mark of another name began.
     OtherName,
     /// No thinking was open.
     Unopened,
@@ -89,9 +90,11 @@ pub enum ThoughtClosing {
 /// Place of a key or bracket, computed on request.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenPlace<'a> {
+    /// Known place before the token.
     pub(super) base: Place,
+    /// Text from `base` to the token.
     pub(super) skipped: &'a str,
-    /// Offset after the key; 0 for a bracket.
+    /// Byte offset after the key; 0 for a bracket.
     pub(super) end: usize,
 }
 
@@ -103,7 +106,7 @@ impl TokenPlace<'_> {
         if self.skipped.is_empty() { self.base } else { self.base.end_of(self.skipped) }
     }
 
-    /// Offset of the place, without counting lines.
+    /// Byte offset of the place, without counting lines.
     pub(crate) fn offset(self) -> usize {
         self.base.offset + self.skipped.len()
     }
@@ -113,7 +116,7 @@ impl TokenPlace<'_> {
         TokenPlace { base: self.place(), skipped: "", end: self.end }
     }
 
-    /// Offset after the key.
+    /// Byte offset after the key.
     pub(crate) fn end(self) -> usize {
         self.end
     }
@@ -160,12 +163,12 @@ pub struct ValueEnd {
     pub offset: usize,
     /// Place of the end.
     pub place: Place,
-    /// True if anything in it was repaired.
+    /// True if anything in the value was repaired.
     pub is_repaired: bool,
-    /// True if the reader closed it: a quote or bracket was added where the text, its fence or its line ended
-    /// (P-027).
+    /// True if the reader closed the value: a quote or bracket was added where the text, its fence or its
+    /// line ended (P-027).
     pub is_auto_closed: bool,
-    /// True if it contains a quoted string or key. Without one it may be prose in brackets.
+    /// True if the value contains a quoted string or key. Without one it may be prose in brackets.
     pub has_quotes: bool,
 }
 
@@ -180,8 +183,8 @@ pub trait JsonSink {
     /// Receives the place of an opening bracket, or the place after a closing one, before its event.
     fn bracket(&mut self, _place: TokenPlace<'_>) {}
 
-    /// Receives the span of the next number if it has more digits than are kept, from `place` to the offset
-    /// `end`. By RFC 8259 this is no fault.
+    /// Receives the span of the next number, from `place` to the byte offset `end`, if the number has more
+    /// digits than are kept. By RFC 8259 this is no fault.
     fn report_rounding(&mut self, _place: Place, _end: usize) {}
 }
 
@@ -189,11 +192,12 @@ pub trait JsonSink {
 #[derive(Clone, Debug, Default)]
 pub struct TopKeyTracker {
     depth: usize,
+    /// Last key of the outermost object.
     key: String,
 }
 
 impl TopKeyTracker {
-    /// Tracks the reader: must receive every event, before [`TopKeyTracker::current_key`].
+    /// Tracks an event: must receive every event of the reader, before the key is asked for.
     #[inline]
     pub fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
@@ -218,7 +222,7 @@ impl TopKeyTracker {
         (self.depth == 1).then_some(self.key.as_str())
     }
 
-    /// Key of the outermost object under which anything is being read, at any depth.
+    /// Key of the outermost object whose value is being read, at any depth; `None` between values.
     #[must_use]
     pub fn enclosing_key(&self) -> Option<&str> {
         (self.depth >= 1).then_some(self.key.as_str())

@@ -1,4 +1,4 @@
-//! Search for the one value of a text.
+//! Search for the one value of a text, and strict parsing of a text that is one value.
 
 use serde_json::Value;
 
@@ -30,11 +30,11 @@ pub struct FoundValue<V = Value> {
     pub reports: Vec<FindingReport>,
     /// True if the reader closed the value (P-027).
     pub is_auto_closed: bool,
-    /// True if anything in it was repaired.
+    /// True if anything in the value was repaired.
     pub is_repaired: bool,
-    /// Span of the value.
+    /// Span of the value in the text.
     pub span: Span,
-    /// Doubts about values in it (R-81); empty if the value is returned as text.
+    /// Doubts about the value and its nested values (R-81); empty if the value is returned as text.
     pub doubts: ValueDoubts,
 }
 
@@ -55,8 +55,8 @@ impl<V> Default for FoundValue<V> {
 
 /// Finds the one JSON value of a chatty, fenced or broken text.
 ///
-/// Of several candidates the first of the highest rank is chosen. These criteria count, in this order: it
-/// comes after the thinking; it is in a fence for JSON; it contains a quoted string or key, so that it is
+/// Of several candidates the first of the highest rank is chosen. These criteria count, in this order: the
+/// value follows the thinking; it is in a fence for JSON; it contains a quoted string or key, so that it is
 /// unlikely to be prose in brackets such as `[1]`; it is not auto-closed. Values separated only by commas, or
 /// only by white space in the whole text, form one array (JSON Lines). A string, number or literal is found
 /// if it is the whole text, and so is a single word.
@@ -114,6 +114,7 @@ pub fn find_displayed(text: &str, limits: &Limits) -> FoundValue<String> {
     found.unwrap_or_else(|| find_text(text, limits))
 }
 
+/// Finds the one value of a text, in the form that `M` makes.
 fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
     // A string that is the whole text is not searched.
     let trimmed_text = text.trim_matches(is_margin);
@@ -143,12 +144,13 @@ fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Rep
 /// Finds members without the brackets of their object: `"a": 1, "b": 2` and nothing else.
 fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
     let members_text = text.trim_matches(is_margin);
-    let key = members_text.strip_prefix('"')?;
-    // A key is short and contains no second quote.
-    let end = key[..key.floor_char_boundary(MAX_KEY_LEN)].find('"')?;
-    if !key[end + 1..].trim_start().starts_with(':') {
+    let key_and_value = members_text.strip_prefix('"')?;
+    // The key is short and contains no quote.
+    let key_len = key_and_value[..key_and_value.floor_char_boundary(MAX_KEY_LEN)].find('"')?;
+    if !key_and_value[key_len + 1..].trim_start().starts_with(':') {
         return None;
     }
+    // Offset of the members in the text.
     let start = members_text.as_ptr() as usize - text.as_ptr() as usize;
     let object_text = format!("{}{{{members_text}\n}}", &text[..start]);
     let found = choose_value::<JsonPrinter>(&object_text, limits);
@@ -176,12 +178,12 @@ fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
     Some(FoundValue { reports, span, is_repaired: true, is_auto_closed: true, ..found })
 }
 
-/// Most bytes of a key.
+/// Most bytes of the first key of members without brackets.
 const MAX_KEY_LEN: usize = 256;
 
 /// Finds a value in a Markdown quotation, with `>` before each of its lines.
 fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
-    let quoted_rest = |line: &str| line.trim_start_matches([' ', '\t']).strip_prefix('>').map(|_| ());
+    let is_quoted = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('>');
     let is_value_start = |line: &str| {
         let body = line.trim_start_matches([' ', '\t']).strip_prefix('>').map(str::trim_start);
         body.is_some_and(|body| body.starts_with(['{', '[']))
@@ -192,21 +194,22 @@ fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> 
     }
     // Replaces each marker by a blank, so that all places stay.
     let mut plain_text = String::with_capacity(text.len());
-    let mut has_marks = false;
+    let mut has_markers = false;
     for line in text.split_inclusive('\n') {
-        match line.find('>').filter(|_| quoted_rest(line).is_some()) {
+        match line.find('>').filter(|_| is_quoted(line)) {
             Some(at) => {
-                has_marks = true;
+                has_markers = true;
                 plain_text.extend([&line[..at], " ", &line[at + 1..]]);
             }
             None => plain_text.push_str(line),
         }
     }
     let found = choose_value::<JsonPrinter>(&plain_text, limits);
-    let lines = &text[found.span.start..found.span.end];
-    let spans = lines.split('\n').skip(1).all(|line| line.trim().is_empty() || quoted_rest(line).is_some());
-    let has_lines = lines.contains('\n');
-    (has_marks && has_lines && spans && found.value.is_some() && !found.is_auto_closed).then(|| {
+    let value_text = &text[found.span.start..found.span.end];
+    let has_lines = value_text.contains('\n');
+    // The first line of the value begins behind its marker.
+    let is_all_quoted = value_text.split('\n').skip(1).all(|line| line.trim().is_empty() || is_quoted(line));
+    (has_markers && has_lines && is_all_quoted && found.value.is_some() && !found.is_auto_closed).then(|| {
         let place = Place::START.end_of(&text[..found.span.start]);
         let report = FindingReport::new(&rules::STRAY_TEXT, place, found.span.end, "a value in a quotation");
         let mut reports = vec![report.with_repair("left its marks out")];
@@ -215,6 +218,7 @@ fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> 
     })
 }
 
+/// Lets the reader keep all digits if the maker of values does.
 fn configure_digits<M: ValueMaker>(reader: JsonReader) -> JsonReader {
     if M::EXACT { reader.with_exact_digits() } else { reader }
 }
@@ -241,8 +245,8 @@ pub fn parse_strict(text: &str, limits: &Limits) -> Result<Value, FindingReport>
     }
 }
 
-/// Like [`parse_strict`], but also reports doubts about a value that is valid JSON: duplicate keys and rounded
-/// numbers.
+/// Like [`parse_strict`], but also reports doubts about a value that is valid JSON: duplicate keys and
+/// rounded numbers.
 ///
 /// # Errors
 ///
@@ -258,8 +262,8 @@ pub fn parse_strict_with_doubts(text: &str, limits: &Limits) -> Result<FoundValu
     Ok(FoundValue { value, candidate_count: 1, reports, span, doubts, ..FoundValue::default() })
 }
 
-/// Like [`parse_strict`], but returns the value as JSON text in one line: of any size, and with all digits of its
-/// numbers.
+/// Like [`parse_strict`], but returns the value as JSON text in one line: of any size, and with all digits of
+/// its numbers.
 ///
 /// # Errors
 ///
@@ -268,20 +272,22 @@ pub fn parse_strict_text(text: &str, limits: &Limits) -> Result<String, FindingR
     read_strict::<JsonPrinter>(text, limits).map(|built_value| built_value.value)
 }
 
+/// Reads a text that must be one value; the first repair of the reader is the error.
 fn read_strict<M: ValueMaker>(
     text: &str,
     limits: &Limits,
 ) -> Result<BuiltValue<M::Representation>, FindingReport> {
     let mut sink = StrictSink { maker: M::new(limits), value: None, fault: None };
     let mut reader = configure_digits::<M>(JsonReader::new_document(limits));
-    let mut rest = text;
-    while !rest.is_empty() && sink.fault.is_none() {
-        let mut piece_len = rest.len().min(64 << 10);
-        while !rest.is_char_boundary(piece_len) {
+    // In pieces, so that reading ends soon after a fault.
+    let mut unread = text;
+    while !unread.is_empty() && sink.fault.is_none() {
+        let mut piece_len = unread.len().min(64 << 10);
+        while !unread.is_char_boundary(piece_len) {
             piece_len += 1;
         }
-        reader.push(&rest[..piece_len], &mut sink);
-        rest = &rest[piece_len..];
+        reader.push(&unread[..piece_len], &mut sink);
+        unread = &unread[piece_len..];
     }
     if sink.fault.is_none() {
         reader.finish(&mut sink);
@@ -294,6 +300,7 @@ fn read_strict<M: ValueMaker>(
     sink.value.ok_or_else(|| FindingReport::new(&rules::NO_VALUE, end, end.offset, "the text holds no value"))
 }
 
+/// Sink that stores the value and the first fault.
 struct StrictSink<M: ValueMaker> {
     maker: M,
     value: Option<BuiltValue<M::Representation>>,
@@ -333,31 +340,34 @@ pub(super) fn rounding_report(place: Place, end: usize) -> FindingReport {
     report.with_repair("rounded").with_doubt(Doubt::InexactNumber)
 }
 
-/// White space, or a byte order mark.
+/// Returns whether a character is white space or a byte order mark.
 pub(super) fn is_margin(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
 /// Finds a value without brackets: a string, number or literal, or one word.
 fn find_scalar<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
-    let mut inner = text.trim_matches(is_margin);
-    // In a fence of its own.
-    if let Some((fence, rest)) = Fence::parse(inner) {
-        let tag = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        inner = rest[tag..].trim_end_matches(char::from(fence.mark)).trim();
+    let mut scalar_text = text.trim_matches(is_margin);
+    // The value may be in a fence, behind its language.
+    if let Some((fence, fenced_text)) = Fence::parse(scalar_text) {
+        let language_len =
+            fenced_text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(fenced_text.len());
+        scalar_text = fenced_text[language_len..].trim_end_matches(char::from(fence.mark)).trim();
     }
-    let is_quoted = inner.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || inner.starts_with("\\\"");
-    let quotes = inner.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();
-    let is_word = !inner.trim_end_matches([',', ' ']).contains(char::is_whitespace);
-    let is_complete = is_quoted && (quotes <= 1 || inner.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
-    if inner.len() < 2 && !inner.chars().all(char::is_alphanumeric) || !(is_word || is_complete) {
+    let is_quoted =
+        scalar_text.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || scalar_text.starts_with("\\\"");
+    let quote_count = scalar_text.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();
+    let is_word = !scalar_text.trim_end_matches([',', ' ']).contains(char::is_whitespace);
+    let is_complete =
+        is_quoted && (quote_count <= 1 || scalar_text.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
+    if scalar_text.len() < 2 && !scalar_text.chars().all(char::is_alphanumeric) || !(is_word || is_complete) {
         return FoundValue::default();
     }
-    let start = inner.as_ptr() as usize - text.as_ptr() as usize;
+    let start = scalar_text.as_ptr() as usize - text.as_ptr() as usize;
     let mut candidates = CandidateSelector::<M>::new(limits);
     let mut reader = configure_digits::<M>(JsonReader::new_document(limits))
         .with_start(Place::START.end_of(&text[..start]));
-    reader.push(inner, &mut candidates);
+    reader.push(scalar_text, &mut candidates);
     reader.finish(&mut candidates);
     match candidates.count {
         1 => candidates.choose(text),

@@ -7,21 +7,24 @@ use crate::finding::{Doubt, FindingReport};
 use crate::repair::rules;
 use crate::span::Place;
 
-/// Pool of key buffers.
+/// Pool of buffers for keys, reused from object to object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KeyBuffers(Vec<String>);
 
-/// Most buffers kept, and most bytes of one.
+/// Most buffers in the pool.
 const MAX_BUFFERS: usize = 16;
+/// Most bytes of a buffer in the pool.
 const MAX_BUFFER_LEN: usize = 1 << 10;
 
 impl KeyBuffers {
+    /// Returns `key` in a buffer of the pool, or in a new one.
     pub(super) fn fill(&mut self, key: &str) -> String {
         let mut buffer = self.0.pop().unwrap_or_default();
         buffer.push_str(key);
         buffer
     }
 
+    /// Returns the buffers of keys to the pool, as far as they fit.
     pub(super) fn recycle(&mut self, keys: impl Iterator<Item = String>) {
         let small_keys = keys.filter(|key| key.capacity() <= MAX_BUFFER_LEN);
         for mut key in small_keys.take(MAX_BUFFERS.saturating_sub(self.0.len())) {
@@ -41,13 +44,13 @@ pub struct DuplicateKey {
     pub first: (Place, usize),
     /// Second occurrence: its place, and the offset after its value.
     pub second: (Place, usize),
-    /// Number of further duplicate keys without an entry; both ranges cover them too.
+    /// Number of further duplicate keys without an entry of their own; `first` and `second` cover them too.
     pub other_count: usize,
-    /// Number of open brackets around it.
+    /// Number of open brackets around the key.
     depth: usize,
 }
 
-/// Most entries of one value.
+/// Most duplicate keys listed for one value.
 const MAX_DUPLICATES: usize = 16;
 
 impl DuplicateKey {
@@ -56,7 +59,7 @@ impl DuplicateKey {
         DuplicateKey { key, first, second: (second, 0), other_count: 0, depth }
     }
 
-    /// Adds a duplicate to the list of a value.
+    /// Adds a duplicate key to the list of a value. The end of its second value is not known yet.
     pub(super) fn add(
         list: &mut Vec<DuplicateKey>,
         key: &str,
@@ -70,36 +73,36 @@ impl DuplicateKey {
         let last = &mut list[MAX_DUPLICATES - 1];
         last.other_count += 1;
         last.first = (last.first.0.min(first.0), last.first.1.max(first.1));
-        // Its end is not known yet.
+        // 0 means that the end is not known yet.
         last.second.1 = 0;
         last.depth = last.depth.min(depth);
     }
 
-    /// Report when the last value is kept; it covers the dropped one.
+    /// Report for a reader that keeps the last value; it covers the first, which is dropped.
     #[must_use]
     pub fn report_last_kept(&self) -> FindingReport {
         self.report(self.first).with_repair("kept the last value")
     }
 
-    /// Report when the first value is kept because it was sent already.
+    /// Report for a reader that keeps the first value, since it was sent already; it covers the second.
     #[must_use]
     pub fn report_first_kept(&self) -> FindingReport {
         self.report(self.second).with_repair("kept the first value, which was sent")
     }
 
-    /// Report on one of the two occurrences, without a repair.
+    /// Report that covers one of the two occurrences, without a repair.
     #[must_use]
     pub fn report(&self, (place, end): (Place, usize)) -> FindingReport {
         let others_text = match self.other_count {
             0 => String::new(),
-            others_text => format!(", and {others_text} more keys"),
+            count => format!(", and {count} more keys"),
         };
         let message = format!("the key `{}` occurs twice{others_text}", self.key);
         FindingReport::new(&rules::DUPLICATE_KEY, place, end, message).with_doubt(Doubt::DuplicateKey)
     }
 }
 
-/// Ends the values of duplicate keys at this depth or deeper.
+/// Sets the end of the second values of duplicate keys, at this depth or deeper, that have none yet.
 #[inline]
 pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end: usize) {
     for duplicate in duplicates.iter_mut().filter(|entry| entry.second.1 == 0 && entry.depth >= depth) {
@@ -107,43 +110,46 @@ pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end:
     }
 }
 
-/// Keys of an object up to which each new one is compared with all others.
+/// Number of keys of an object up to which each new key is compared with all others.
 const LINEAR_KEYS: usize = 16;
 
-/// Index of the keys of a large object: the last position of each name, in an open hash table.
+/// Index of the keys of a large object: a hash table with open addressing, of the position of each key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyIndex {
     hasher: RandomState,
     /// Position of a key plus one, or zero. The length is a power of two.
     slots: Vec<u32>,
+    /// Number of slots in use.
     used: usize,
 }
 
 impl KeyIndex {
-    /// Inserts the key at `at`; returns the earlier one of that name, which it replaces if it `replaces`.
+    /// Inserts the key `name` at the position `at`; returns the position of an earlier equal key. With
+    /// `replaces_earlier` the new position takes its place. `key` returns the key at a position.
     fn insert<'k>(
         &mut self,
         at: usize,
         name: &str,
         key: &impl Fn(usize) -> &'k str,
-        replaces: bool,
+        replaces_earlier: bool,
     ) -> Option<usize> {
         if 2 * self.used >= self.slots.len() {
-            let places = std::mem::take(&mut self.slots).into_iter().filter(|&slot| slot > 0);
-            let places: Vec<u32> = places.collect();
-            self.slots = vec![0; (4 * places.len()).next_power_of_two().max(4 * LINEAR_KEYS)];
-            for place in places {
-                let slot = self.find_slot(key(place as usize - 1), key);
-                self.slots[slot] = place;
+            // The table grows, so that at most half of its slots are in use.
+            let used_slots = std::mem::take(&mut self.slots).into_iter().filter(|&slot| slot > 0);
+            let entries: Vec<u32> = used_slots.collect();
+            self.slots = vec![0; (4 * entries.len()).next_power_of_two().max(4 * LINEAR_KEYS)];
+            for entry in entries {
+                let slot = self.find_slot(key(entry as usize - 1), key);
+                self.slots[slot] = entry;
             }
         }
         let slot = self.find_slot(name, key);
-        let last = self.slots[slot];
-        if last == 0 || replaces {
+        let earlier_entry = self.slots[slot];
+        if earlier_entry == 0 || replaces_earlier {
             self.slots[slot] = u32::try_from(at + 1).unwrap_or(u32::MAX);
         }
-        self.used += usize::from(last == 0);
-        last.checked_sub(1).map(|last| last as usize)
+        self.used += usize::from(earlier_entry == 0);
+        earlier_entry.checked_sub(1).map(|position| position as usize)
     }
 
     /// Slot of the key called `name`, or the free slot for it.
@@ -157,14 +163,15 @@ impl KeyIndex {
     }
 }
 
-/// Position of the last key called `name` among the `count` keys so far, which `key` returns by position. A
-/// repeated key becomes the next position (`replaces`) or keeps its old one.
+/// Position of the last key called `name` among the `count` keys so far, which `key` returns by position; the
+/// key `name` itself is about to be added. With `replaces_earlier` a repeated key is added at a new position,
+/// otherwise it keeps its old one.
 pub(super) fn find_key<'k>(
     count: usize,
     key: impl Fn(usize) -> &'k str,
     name: &str,
     index: &mut Option<Box<KeyIndex>>,
-    replaces: bool,
+    replaces_earlier: bool,
 ) -> Option<usize> {
     if count < LINEAR_KEYS {
         return (0..count).rev().find(|&at| key(at) == name);
@@ -176,5 +183,5 @@ pub(super) fn find_key<'k>(
         }
         index
     });
-    index.insert(count, name, &key, replaces)
+    index.insert(count, name, &key, replaces_earlier)
 }

@@ -9,11 +9,14 @@ use crate::lex::utf8;
 /// Most bytes examined from the place of a question.
 pub(super) const WINDOW: usize = 128;
 
-/// Error: the answer depends on bytes that have not arrived.
+/// Error that means: the answer depends on bytes that have not arrived.
 pub(super) struct MissingInput;
 
+/// Text that may be examined for one question.
 pub(super) struct Lookahead<'a> {
+    /// Text up to the end of the window.
     bytes: &'a [u8],
+    /// True if more text of the window may arrive.
     is_open: bool,
 }
 
@@ -22,28 +25,30 @@ pub(super) struct Lookahead<'a> {
 pub(super) enum KeyCheck {
     Yes,
     No,
-    /// Undecided: the window or the text ends first.
+    /// The window or the text ends before the answer.
     Undecided,
 }
 
-/// End of a string, as seen from inside.
+/// End of a string that is searched from its inside.
 pub(super) enum StringEnd {
     /// Offset after its closing quote.
     After(usize),
-    /// A line break comes first.
+    /// A line break precedes any closing quote.
     LineBreak,
-    /// The window or the text ends first.
+    /// The window or the text ends before any closing quote.
     Undecided,
 }
 
 impl<'a> Lookahead<'a> {
-    pub(super) fn new(bytes: &'a [u8], from: usize, last: bool) -> Lookahead<'a> {
-        Lookahead::with_window(bytes, from, last, WINDOW)
+    /// Creates a look-ahead of [`WINDOW`] bytes from `from` on. `is_last` is whether no text follows `bytes`.
+    pub(super) fn new(bytes: &'a [u8], from: usize, is_last: bool) -> Lookahead<'a> {
+        Lookahead::with_window(bytes, from, is_last, WINDOW)
     }
 
-    pub(super) fn with_window(bytes: &'a [u8], from: usize, last: bool, window: usize) -> Lookahead<'a> {
+    /// Like [`Lookahead::new`], with a window of another size.
+    pub(super) fn with_window(bytes: &'a [u8], from: usize, is_last: bool, window: usize) -> Lookahead<'a> {
         let limit = from + window;
-        Lookahead { is_open: !last && bytes.len() < limit, bytes: &bytes[..limit.min(bytes.len())] }
+        Lookahead { is_open: !is_last && bytes.len() < limit, bytes: &bytes[..limit.min(bytes.len())] }
     }
 
     /// Byte at `at`; `None` at the end of text or window.
@@ -59,25 +64,27 @@ impl<'a> Lookahead<'a> {
     /// Skips white space of any kind; returns the offset behind it, and whether it contains a line break.
     #[inline]
     pub(super) fn skip_space(&self, mut at: usize) -> Result<(usize, bool), MissingInput> {
-        let mut newline = false;
+        let mut has_newline = false;
         loop {
             match self.byte(at)? {
                 Some(byte) if is_json_space(byte) => {
-                    newline |= byte == b'\n';
+                    has_newline |= byte == b'\n';
                     at += 1;
                 }
                 Some(_) => match json::odd_space_len(self.bytes, at) {
                     Some(length) => at += length,
-                    None => return Ok((at, newline)),
+                    None => return Ok((at, has_newline)),
                 },
-                None => return Ok((at, newline)),
+                None => return Ok((at, has_newline)),
             }
         }
     }
 
+    /// Quote at `at`: its kind and its length in bytes.
     pub(super) fn quote_at(&self, at: usize) -> Result<Option<(QuoteKind, usize)>, MissingInput> {
         match self.byte(at)? {
             None => Ok(None),
+            // An escaped quote needs the byte behind the backslash.
             Some(b'\\') => {
                 self.byte(at + 1)?;
                 Ok(json::quote_at(self.bytes, at))
@@ -86,6 +93,7 @@ impl<'a> Lookahead<'a> {
         }
     }
 
+    /// Bracket, comma or colon at `at`, in ASCII; full-width marks count.
     pub(super) fn mark_at(&self, at: usize) -> Result<Option<u8>, MissingInput> {
         Ok(match self.byte(at)? {
             None => None,
@@ -100,8 +108,8 @@ impl<'a> Lookahead<'a> {
 
     /// Returns whether `text` is at `at`.
     pub(super) fn starts_with(&self, at: usize, text: &[u8]) -> Result<bool, MissingInput> {
-        for (i, &byte) in text.iter().enumerate() {
-            if self.byte(at + i)? != Some(byte) {
+        for (offset, &byte) in text.iter().enumerate() {
+            if self.byte(at + offset)? != Some(byte) {
                 return Ok(false);
             }
         }
@@ -116,16 +124,16 @@ impl<'a> Lookahead<'a> {
                 None => return Ok(StringEnd::Undecided),
                 Some(b'\n') => return Ok(StringEnd::LineBreak),
                 Some(b'\\') => {
-                    let Some(next) = self.byte(at + 1)? else { return Ok(StringEnd::Undecided) };
-                    if quote == QuoteKind::Escaped && next == b'"' {
+                    let Some(escaped_byte) = self.byte(at + 1)? else { return Ok(StringEnd::Undecided) };
+                    if quote == QuoteKind::Escaped && escaped_byte == b'"' {
                         return Ok(StringEnd::After(at + 2));
                     }
                     // In a text escaped as a whole, `\\"` is an inner quote.
-                    let is_doubled = quote == QuoteKind::Escaped && next == b'\\';
+                    let is_doubled = quote == QuoteKind::Escaped && escaped_byte == b'\\';
                     at += if is_doubled && self.byte(at + 2)? == Some(b'"') { 3 } else { 2 };
                 }
                 Some(byte) => match json::quote_at(self.bytes, at) {
-                    Some((mark, length)) if quote.can_end_with(mark) => {
+                    Some((end_quote, length)) if quote.can_end_with(end_quote) => {
                         return Ok(StringEnd::After(at + length));
                     }
                     _ => at += utf8::char_width(byte),
@@ -134,8 +142,9 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// Returns whether a key with its colon is at `at`: quoted, or of at most `words` words.
-    pub(super) fn check_key(&self, at: usize, words: usize) -> Result<KeyCheck, MissingInput> {
+    /// Returns whether a key with its colon is at `at`: quoted, or of at most `max_words`
+    /// words.
+    pub(super) fn check_key(&self, at: usize, max_words: usize) -> Result<KeyCheck, MissingInput> {
         if let Some((quote, length)) = self.quote_at(at)? {
             let StringEnd::After(end) = self.string_end(at + length, quote)? else {
                 let is_broken = matches!(self.string_end(at + length, quote)?, StringEnd::LineBreak);
@@ -143,16 +152,18 @@ impl<'a> Lookahead<'a> {
             };
             return self.check_colon(end);
         }
-        let (end, _) = self.skip_words(at, words)?;
+        let (end, _) = self.skip_words(at, max_words)?;
         if end == at {
             return Ok(if self.byte(at)?.is_none() { KeyCheck::Undecided } else { KeyCheck::No });
         }
+        // A key without its opening quote: `a":1`.
         if let Some((QuoteKind::Double | QuoteKind::Single, length)) = self.quote_at(end)? {
             return self.check_colon(end + length);
         }
         self.check_colon(end)
     }
 
+    /// Returns whether a colon is at `at`, behind white space; one in `://` is part of an address.
     fn check_colon(&self, at: usize) -> Result<KeyCheck, MissingInput> {
         let (at, _) = self.skip_space(at)?;
         Ok(match self.mark_at(at)? {
@@ -163,17 +174,18 @@ impl<'a> Lookahead<'a> {
         })
     }
 
-    /// End of a run of at most `words` words on one line, and their number.
-    pub(super) fn skip_words(&self, mut at: usize, words: usize) -> Result<(usize, usize), MissingInput> {
+    /// Skips at most `max_words` words with blanks between them; returns the offset after them and their
+    /// number.
+    pub(super) fn skip_words(&self, mut at: usize, max_words: usize) -> Result<(usize, usize), MissingInput> {
         let (mut end, mut count) = (at, 0);
-        while count < words {
+        while count < max_words {
             let start = at;
             while let Some(byte) = self.byte(at)? {
-                let letter = byte >= 0x80
+                let is_letter = byte >= 0x80
                     && json::mark_at(self.bytes, at).is_none()
                     && json::quote_at(self.bytes, at).is_none()
                     && json::odd_space_len(self.bytes, at).is_none();
-                if !is_word_byte(byte) && !letter {
+                if !is_word_byte(byte) && !is_letter {
                     break;
                 }
                 at += utf8::char_width(byte);
@@ -191,7 +203,7 @@ impl<'a> Lookahead<'a> {
         Ok((end, count))
     }
 
-    /// Word at `at`.
+    /// Word at `at`, empty if there is none.
     pub(super) fn word_at(&self, at: usize) -> Result<&'a [u8], MissingInput> {
         let mut end = at;
         while self.byte(end)?.is_some_and(is_word_byte) {
@@ -200,26 +212,26 @@ impl<'a> Lookahead<'a> {
         Ok(&self.bytes[at..end])
     }
 
-    /// Skips closing brackets and white space behind them; returns the offset, their number, and whether a
-    /// line break is last.
+    /// Skips closing brackets, round ones if `accepts_parens`, and white space behind them. Returns the
+    /// offset, the number of brackets, and whether a line break follows the last one.
     pub(super) fn skip_closers(
         &self,
         mut at: usize,
-        parens: bool,
+        accepts_parens: bool,
     ) -> Result<(usize, usize, bool), MissingInput> {
-        let (mut count, mut newline) = (0, false);
+        let (mut count, mut has_newline) = (0, false);
         loop {
             match self.byte(at)? {
                 Some(_) => {}
-                None => return Ok((at, count, newline)),
+                None => return Ok((at, count, has_newline)),
             }
             match json::mark_at(self.bytes, at) {
                 Some((b'}' | b']', length)) => at += length,
-                Some((b')', length)) if parens => at += length,
-                _ => return Ok((at, count, newline)),
+                Some((b')', length)) if accepts_parens => at += length,
+                _ => return Ok((at, count, has_newline)),
             }
             count += 1;
-            (at, newline) = self.skip_space(at)?;
+            (at, has_newline) = self.skip_space(at)?;
         }
     }
 }

@@ -1,24 +1,27 @@
-//! Places of the members of a value: each extends from its key to the next key beside or above it.
+//! Places of the members of a value. Each extends from its key to the next key of the same or of an outer
+//! object.
 
 use super::event::{JsonEvent, TokenPlace};
 use super::keys::KeyBuffers;
 use crate::span::Place;
 
-/// Place of the start, and offset of the end.
+/// Place of the start, and byte offset of the end; 0 while the end is not known.
 pub type Extent = (Place, usize);
 
-/// Places of the members of an object, and of nested objects down to a depth.
+/// Places of the members of an object and of the objects nested in it, down to a depth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemberPlaces {
+    /// Recorded members, in the order of their keys.
     list: Vec<MemberPlace>,
     /// Extent of the members beyond [`MAX_MEMBERS`] or with keys longer than [`MAX_KEY_LEN`].
     rest_extent: Option<Extent>,
-    /// Open brackets.
+    /// Open objects and lists, the outermost first.
     levels: Vec<OpenLevel>,
-    /// Members without an end yet, the outermost first.
+    /// Indexes in `list` of members without an end yet, the outermost first.
     open_members: Vec<usize>,
     /// Number of objects so far.
     object_count: usize,
+    /// Most keys in the path of a recorded member.
     depth: usize,
     buffers: KeyBuffers,
 }
@@ -26,32 +29,34 @@ pub struct MemberPlaces {
 /// Most members recorded.
 const MAX_MEMBERS: usize = 256;
 
-/// Most bytes of their keys.
+/// Most bytes of the key of a recorded member.
 const MAX_KEY_LEN: usize = 1 << 10;
 
 /// A member and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberPlace {
     pub(crate) key: String,
-    /// Offset after its key.
+    /// Byte offset after its key.
     pub(crate) key_end: usize,
-    /// Index of the object it is in, from 0.
+    /// Index of the object that the member is in; objects are counted from 0 in the order of their starts.
     object: usize,
-    /// Member that contains it, and first object in its own value.
+    /// Index in the list of the member whose value contains this member.
     parent: Option<usize>,
+    /// Index of the first object in the value of the member.
     child_object: Option<usize>,
-    /// Number of open brackets around it.
+    /// Number of open brackets around the member.
     pub(crate) level: usize,
+    /// Extent of key and value.
     pub(crate) extent: Extent,
 }
 
 impl MemberPlace {
-    /// Returns whether it contains this offset.
+    /// Returns whether the member contains this byte offset.
     pub(crate) fn contains(&self, offset: usize) -> bool {
         self.extent.0.offset <= offset && offset < self.extent.1
     }
 
-    /// Returns whether its value contains an object.
+    /// Returns whether the value of the member contains an object.
     pub(crate) fn has_object(&self) -> bool {
         self.child_object.is_some()
     }
@@ -60,8 +65,9 @@ impl MemberPlace {
 /// An open object or list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OpenLevel {
+    /// Index of the object; `None` for a list.
     object: Option<usize>,
-    /// Current member, if it is recorded.
+    /// Index of the current member, if it is recorded.
     member: Option<usize>,
 }
 
@@ -93,6 +99,7 @@ impl MemberPlaces {
         (self.rest_extent, self.object_count) = (None, 0);
     }
 
+    /// Reads the next event.
     #[inline]
     pub(super) fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
@@ -101,42 +108,42 @@ impl MemberPlaces {
             JsonEvent::ArrayStart => self.open_level(false),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.levels.pop()),
             JsonEvent::Key { text, place, .. } => self.push_key(text, *place),
-            // A caller without an end offset of its own sets it later.
+            // An offset of 0 means that the caller sets the end later.
             JsonEvent::ValueEnd(end) if end.offset > 0 => self.end_members(end.offset),
             _ => {}
         }
     }
 
-    fn open_level(&mut self, object: bool) {
-        let object = object.then_some(self.object_count);
+    fn open_level(&mut self, is_object: bool) {
+        let object = is_object.then_some(self.object_count);
         self.object_count += usize::from(object.is_some());
-        let parent_level = self.levels.iter().rev().find(|step| step.object.is_some());
-        if let (Some(object_index), Some(member)) = (object, parent_level.and_then(|step| step.member)) {
+        let parent_level = self.levels.iter().rev().find(|level| level.object.is_some());
+        if let (Some(object_index), Some(member)) = (object, parent_level.and_then(|level| level.member)) {
             self.list[member].child_object.get_or_insert(object_index);
         }
         self.levels.push(OpenLevel { object, member: None });
     }
 
     fn push_key(&mut self, key: &str, place: TokenPlace<'_>) {
-        let keys = self.levels.iter().filter(|step| step.object.is_some()).count();
-        if keys > self.depth {
+        let path_len = self.levels.iter().filter(|level| level.object.is_some()).count();
+        if path_len > self.depth {
             return;
         }
-        let (level, at, place) = (self.levels.len(), place, place.place());
-        // Members on the same level and below end here.
+        let (level, key_end, place) = (self.levels.len(), place.end(), place.place());
+        // Members on the same level and on inner levels end here.
         while let Some(&last) = self.open_members.last().filter(|last| self.list[**last].level >= level) {
             self.list[last].extent.1 = place.offset;
             self.open_members.pop();
         }
         let outer_levels = self.levels[..level - 1].iter().rev();
-        let parent = outer_levels.filter(|step| step.object.is_some()).find_map(|step| step.member);
+        let parent = outer_levels.filter(|level| level.object.is_some()).find_map(|level| level.member);
         let Some(OpenLevel { object: Some(object), member }) = self.levels.last_mut() else { return };
         if self.list.len() < MAX_MEMBERS && key.len() <= MAX_KEY_LEN {
             *member = Some(self.list.len());
             self.open_members.push(self.list.len());
             self.list.push(MemberPlace {
                 key: self.buffers.fill(key),
-                key_end: at.end(),
+                key_end,
                 object: *object,
                 parent,
                 child_object: None,
@@ -149,7 +156,7 @@ impl MemberPlaces {
         }
     }
 
-    /// Ends all open members at this offset.
+    /// Ends all open members at this byte offset.
     pub(crate) fn end_members(&mut self, end: usize) {
         for last in self.open_members.drain(..) {
             self.list[last].extent.1 = end;
@@ -159,8 +166,8 @@ impl MemberPlaces {
         }
     }
 
-    /// Extent of the member with this path of keys; of several with the same key, the last. Lists are
-    /// skipped: the members of an item are those of the first object in it.
+    /// Extent of the member with this path of keys; of several with the same key, the last. A list counts as
+    /// the first object in it. A member that is not recorded has the extent of all such members.
     pub(crate) fn extent(&self, path: &[&str]) -> Option<Extent> {
         let parent = path.split_last().and_then(|(_, parent)| self.find_object(parent));
         self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| parent.is_some()))
@@ -172,7 +179,7 @@ impl MemberPlaces {
         self.find_in_object(self.find_object(parent_path)?, key)
     }
 
-    /// Recorded members of the object with this path.
+    /// Recorded members of the object at this path.
     pub(crate) fn object_members(&self, path: &[&str]) -> impl Iterator<Item = &MemberPlace> {
         let object = self.find_object(path);
         self.list.iter().filter(move |member| Some(member.object) == object)
@@ -183,32 +190,32 @@ impl MemberPlaces {
         self.list.iter()
     }
 
-    /// Member that contains a member.
+    /// Member whose value contains `member`.
     pub(crate) fn parent(&self, member: &MemberPlace) -> Option<&MemberPlace> {
         Some(&self.list[member.parent?])
     }
 
-    /// Objects with members that are the value of a member or are in lists there; only the first one if
-    /// places are missing.
+    /// Indexes of the objects that are the value of `member` or are in lists there, as far as they have
+    /// members; only the first one if some members are not recorded.
     pub(crate) fn child_objects<'a>(
         &'a self,
         member: &'a MemberPlace,
     ) -> impl Iterator<Item = usize> + use<'a> {
-        let inner = move |descendant: &&MemberPlace| {
+        let is_child = move |descendant: &&MemberPlace| {
             self.parent(descendant).is_some_and(|parent| std::ptr::eq(parent, member))
         };
-        let mut last = None;
-        let objects = self.list.iter().filter(inner).map(|descendant| descendant.object);
+        let mut last_object = None;
+        let objects = self.list.iter().filter(is_child).map(|descendant| descendant.object);
         let limit = if self.rest_extent.is_some() { 1 } else { usize::MAX };
-        objects.filter(move |object| last.replace(*object) != Some(*object)).take(limit)
+        objects.filter(move |object| last_object.replace(*object) != Some(*object)).take(limit)
     }
 
-    /// Member of an object under this key; of several, the last.
+    /// Member under this key in the object with this index; of several, the last.
     pub(crate) fn find_in_object(&self, object: usize, key: &str) -> Option<&MemberPlace> {
         self.list.iter().rfind(|member| member.object == object && member.key == key)
     }
 
-    /// Index of the object with this path.
+    /// Index of the object at this path.
     fn find_object(&self, path: &[&str]) -> Option<usize> {
         if path.is_empty() { Some(0) } else { self.find(path)?.child_object }
     }

@@ -2,22 +2,23 @@
 //! around values.
 //!
 //! [`JsonReader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
-//! [`ValueBuilder`] builds values from them. [`find`] returns the one value of a chatty text. [`parse_strict`] repairs
-//! nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any size and with all digits.
+//! [`ValueBuilder`] builds values from them. [`find`] returns the one value of a chatty text.
+//! [`parse_strict`] repairs nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any
+//! size and with all digits.
 //!
-//! The meaning of a value does not belong here, nor the choice among candidates, which dialects make.
+//! The meaning of a value does not belong here, nor the choice among several objects, which dialects make.
 //!
 //! # Reading of faults
 //!
 //! - A quote ends its string if the following text fits: in an object a closing bracket, or a comma and a key
-//!   with its colon; in an array a closing bracket or a comma. Otherwise it is text. A quote that is text at
-//!   a place where a key of the same object would begin ends the string before the comma in front of it.
+//!   with its colon; in an array a closing bracket or a comma. Otherwise it is text. But if it begins the
+//!   next key, its colon included, the string ended before the comma in front of the quote.
 //! - A closing bracket that matches no open one is dropped; one that matches an outer bracket closes the
 //!   inner ones too.
 //! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without
-//!   value gets `null`, half an escape is dropped. [`ValueEnd::is_auto_closed`] records it (P-027).
-//! - An unquoted string in an object ends before a comma or line break that a key follows, in an array at
-//!   either.
+//!   value gets `null`, half an escape is dropped. [`ValueEnd::is_auto_closed`] records the closing (P-027).
+//! - An unquoted string in an object ends before a comma or line break that a key follows, in an array before
+//!   any comma or line break.
 //! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
 //!   range of a double, unless the reader keeps digits ([`JsonReader::with_exact_digits`]).
 

@@ -10,7 +10,7 @@ pub(super) struct JsonLiteral {
     pub(super) is_standard: bool,
 }
 
-/// Literal that `word` stands for.
+/// Literal that `word` stands for; `None` if it is none.
 pub(super) fn parse_literal(word: &str) -> Option<JsonLiteral> {
     let standard = |value| Some(JsonLiteral { value, is_standard: true });
     let nonstandard = |value| Some(JsonLiteral { value, is_standard: false });
@@ -26,7 +26,7 @@ pub(super) fn parse_literal(word: &str) -> Option<JsonLiteral> {
     }
 }
 
-/// Literal of which `word` is a prefix, at the end of a truncated text.
+/// Literal of which `word` is a prefix, at the end of a truncated text. At least two or three letters decide.
 pub(super) fn complete_literal(word: &str) -> Option<JsonLiteral> {
     let is_prefix_of = |literal: &str, min_len: usize| word.len() >= min_len && literal.starts_with(word);
     let value = if is_prefix_of("true", 2) || is_prefix_of("True", 2) {
@@ -44,7 +44,7 @@ pub(super) fn complete_literal(word: &str) -> Option<JsonLiteral> {
 /// A parsed number.
 pub(super) struct ParsedNumber {
     pub(super) number: Number,
-    /// JSON notation, if it differs from the source.
+    /// Number in JSON notation, if it was written otherwise.
     pub(super) text: Option<String>,
     /// True if its notation is not that of JSON.
     pub(super) is_nonstandard: bool,
@@ -52,7 +52,8 @@ pub(super) struct ParsedNumber {
     pub(super) is_rounded: bool,
 }
 
-/// Parses a number. With `is_exact` the source is kept and the value is irrelevant.
+/// Parses a number; `None` if `word` is none. With `is_exact` the caller uses the digits as written, so
+/// [`ParsedNumber::number`] is not computed.
 pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
@@ -68,7 +69,7 @@ pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
     if is_exact {
         return parsed_number(Number::from(0));
     }
-    // Fast path: few digits and nothing else.
+    // Fast path: digits only, few enough for 64 bits.
     if bytes.len() < 18 && bytes.iter().all(u8::is_ascii_digit) {
         let value = bytes.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
         return parsed_number(Number::from(value));
@@ -78,7 +79,7 @@ pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
     Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: has_rounding })
 }
 
-/// Number of digits, and range of exponents, within which a double keeps all digits.
+/// Number of digits, and absolute value of the exponent, up to which a double keeps all digits.
 const EXACT_RANGE: (usize, i64) = (15, 290);
 
 /// Most digits that a double is printed with.
@@ -91,87 +92,90 @@ fn is_rounded(word: &str) -> bool {
         return false;
     }
     let Ok(float) = word.parse::<f64>() else { return true };
-    // Compares with the shortest number that reads as the same double, and with the nearest of as many
-    // digits: of two equally near shortest numbers printers choose either.
+    // The number is kept if it is the shortest text of its double. Of two equally short texts printers choose
+    // either, so the number is also compared with the text of as many digits that is nearest to the double.
     let (shortest_text, nearest_text) =
         (format!("{float:e}"), format!("{float:.*e}", digits.len().min(40) - 1));
-    let digits_given = (digits, exponent);
-    let is_printed =
-        digits_given.0.len() <= MAX_PRINTED_DIGITS && self::significant_digits(&nearest_text) == digits_given;
-    self::significant_digits(&shortest_text) != digits_given && !is_printed
+    let written_digits = (digits, exponent);
+    let is_printed = written_digits.0.len() <= MAX_PRINTED_DIGITS
+        && self::significant_digits(&nearest_text) == written_digits;
+    self::significant_digits(&shortest_text) != written_digits && !is_printed
 }
 
-/// Digits without zeros at either end, and the exponent of the first one. Zero has no digits.
+/// Digits without zeros at either end, and the decimal exponent of the first of them. Zero has no digits.
 fn significant_digits(word: &str) -> (Vec<u8>, i64) {
     let (mantissa, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
     let mantissa = mantissa.trim_start_matches(['-', '+']);
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mut digits: Vec<u8> = integer.bytes().chain(fraction.bytes()).collect();
-    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
-    digits.drain(..zeros);
+    let leading_zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+    digits.drain(..leading_zeros);
     digits.truncate(digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1));
     let exponent = exponent.parse::<i64>().unwrap_or(i64::MAX / 2);
-    (digits, exponent.saturating_add(integer.len() as i64 - zeros as i64 - 1))
+    (digits, exponent.saturating_add(integer.len() as i64 - leading_zeros as i64 - 1))
 }
 
 /// Returns whether `bytes` is a number by RFC 8259.
 pub(super) fn is_json_number(bytes: &[u8]) -> bool {
-    let mut rest = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let digits = |rest: &mut &[u8]| {
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        *rest = &rest[count..];
+    let mut unread = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    // Skips digits; returns their number.
+    let skip_digits = |unread: &mut &[u8]| {
+        let count = unread.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        *unread = &unread[count..];
         count
     };
-    let has_zero = rest.first() == Some(&b'0');
-    let integer_len = digits(&mut rest);
+    let has_zero = unread.first() == Some(&b'0');
+    let integer_len = skip_digits(&mut unread);
     if integer_len == 0 || has_zero && integer_len > 1 {
         return false;
     }
-    if let Some(after) = rest.strip_prefix(b".") {
-        rest = after;
-        if digits(&mut rest) == 0 {
+    if let Some(fraction) = unread.strip_prefix(b".") {
+        unread = fraction;
+        if skip_digits(&mut unread) == 0 {
             return false;
         }
     }
-    if let [b'e' | b'E', after @ ..] = rest {
-        rest = after;
-        if let [b'+' | b'-', after @ ..] = rest {
-            rest = after;
+    if let [b'e' | b'E', exponent @ ..] = unread {
+        unread = exponent;
+        if let [b'+' | b'-', digits @ ..] = unread {
+            unread = digits;
         }
-        if digits(&mut rest) == 0 {
+        if skip_digits(&mut unread) == 0 {
             return false;
         }
     }
-    rest.is_empty()
+    unread.is_empty()
 }
 
-/// JSON notation of `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-`. Not with leading zeros, which carry
-/// meaning.
+/// JSON notation of a number such as `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F` or `-`. `None` for other words,
+/// and for numbers with leading zeros, which carry meaning.
 fn normalize_number(word: &str) -> Option<String> {
-    let (negative, digits) = match word.strip_prefix(['+', '-']) {
-        Some(rest) => (word.starts_with('-'), rest),
+    let (is_negative, digits) = match word.strip_prefix(['+', '-']) {
+        Some(digits) => (word.starts_with('-'), digits),
         None => (false, word),
     };
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         let value = i64::from_str_radix(hex, 16).ok().filter(|_| !hex.starts_with(['+', '-']))?;
-        return Some(if negative { -value } else { value }.to_string());
+        return Some(if is_negative { -value } else { value }.to_string());
     }
     let mut normalized = String::with_capacity(word.len() + 3);
-    if negative {
+    if is_negative {
         normalized.push('-');
     }
     let bytes = digits.as_bytes();
-    for (i, &byte) in bytes.iter().enumerate() {
+    for (index, &byte) in bytes.iter().enumerate() {
         if byte == b'_' {
-            // Only between digits.
-            let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-            if !digit(i.checked_sub(1)) || !digit(Some(i + 1)) {
+            // An underscore may only separate digits.
+            let is_digit =
+                |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+            if !is_digit(index.checked_sub(1)) || !is_digit(Some(index + 1)) {
                 return None;
             }
             continue;
         }
         let is_after_digits = normalized.bytes().next_back().is_some_and(|last| last.is_ascii_digit());
         match byte {
+            // `.5` gets a zero before its point, and `1.e5` one behind it.
             b'.' | b'e' | b'E' if !is_after_digits && normalized.bytes().next_back() != Some(b'.') => {
                 if byte != b'.' || bytes.len() == 1 {
                     return None;

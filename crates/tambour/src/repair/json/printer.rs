@@ -12,15 +12,16 @@ use super::keys::{self, DuplicateKey, KeyIndex};
 use super::members::MemberPlaces;
 use crate::span::Place;
 
-/// Prints the value of the events it receives. Offsets have 32 bits, since there may be a member for every
-/// few bytes.
+/// Prints the value of the events it receives. Offsets have 32 bits to save memory, since there may be a
+/// member for every few bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JsonPrinter {
+    /// Text printed so far.
     text: String,
     open_frames: Vec<PrinterFrame>,
     /// Members of all open objects.
     members: Vec<PrintedMember>,
-    /// Ranges of members whose key came again; they are cut out at the end.
+    /// Ranges in `text` of members whose key occurred again; they are cut out at the end.
     dropped_ranges: Vec<Range<u32>>,
     start: Option<ValueStart>,
     duplicates: Vec<DuplicateKey>,
@@ -31,11 +32,13 @@ pub(super) struct JsonPrinter {
 #[derive(Clone, Debug)]
 struct PrinterFrame {
     is_object: bool,
-    /// Index of its first member.
+    /// Index in [`JsonPrinter::members`] of its first member.
     first_member: usize,
-    /// Flag that it has content, and index of the member read last.
+    /// True if an item or member of it has begun.
     has_content: bool,
+    /// Index, among its own members, of the member read last.
     last_member: usize,
+    /// Hash index of its keys, once there are many.
     index: Option<Box<KeyIndex>>,
 }
 
@@ -44,11 +47,12 @@ struct PrinterFrame {
 struct PrintedMember {
     /// Offset in the printed text, before its comma.
     start: u32,
-    /// Place in the source, and offset of the next member there.
+    /// Place in the source: byte offset, line and column.
     offset: u32,
     line: u32,
     column: u32,
-    next: u32,
+    /// Byte offset in the source of the next member, where this one ends.
+    source_end: u32,
 }
 
 impl PrintedMember {
@@ -58,15 +62,16 @@ impl PrintedMember {
             offset: to_u32(place.offset),
             line: place.line,
             column: place.column,
-            next: 0,
+            source_end: 0,
         }
     }
 
-    /// Printed text from its key on.
+    /// Printed text from the key on.
     fn printed_text<'t>(&self, text: &'t str) -> &'t str {
         text[self.start as usize..].trim_start_matches(',')
     }
 
+    /// Printed key, with its quotes.
     fn key<'t>(&self, text: &'t str) -> &'t str {
         let text = self.printed_text(text);
         &text[..string_len(text)]
@@ -77,6 +82,7 @@ impl PrintedMember {
     }
 }
 
+/// Converts an offset; one that is too large makes the whole value too large.
 fn to_u32(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
@@ -147,6 +153,7 @@ impl JsonPrinter {
         }
     }
 
+    /// Appends an item that is written without quotes.
     fn push_word(&mut self, word: &str) {
         self.begin_item();
         self.text.push_str(word);
@@ -156,13 +163,15 @@ impl JsonPrinter {
         self.push_word(&number.to_string());
     }
 
+    /// Appends a key and its colon. A repeated key takes the index of the earlier one, whose range is
+    /// dropped.
     fn push_key(&mut self, key: &str, place: Place) {
         let depth = self.open_frames.len();
         keys::end_duplicates(&mut self.duplicates, depth, place.offset);
         let Some(frame) = self.open_frames.last_mut() else { return };
         let members = &mut self.members[frame.first_member..];
         if std::mem::replace(&mut frame.has_content, true) {
-            members[frame.last_member].next = to_u32(place.offset);
+            members[frame.last_member].source_end = to_u32(place.offset);
         }
         let member = PrintedMember::new(self.text.len(), place);
         if !members.is_empty() {
@@ -172,9 +181,9 @@ impl JsonPrinter {
         escape_into(key, &mut self.text);
         self.text.push('"');
         let (text, key_at) = (&self.text, |at: usize| members[at].key(&self.text));
-        let found = keys::find_key(members.len(), key_at, member.key(text), &mut frame.index, false);
-        frame.last_member = found.unwrap_or(members.len());
-        if let Some(at) = found {
+        let earlier_index = keys::find_key(members.len(), key_at, member.key(text), &mut frame.index, false);
+        frame.last_member = earlier_index.unwrap_or(members.len());
+        if let Some(at) = earlier_index {
             let replaced_member = std::mem::replace(&mut members[at], member);
             let end = text.len() - replaced_member.printed_text(text).len()
                 + self::member_len(replaced_member.printed_text(text));
@@ -185,7 +194,7 @@ impl JsonPrinter {
             DuplicateKey::add(
                 &mut self.duplicates,
                 key,
-                (replaced_member.place(), replaced_member.next as usize),
+                (replaced_member.place(), replaced_member.source_end as usize),
                 place,
                 depth,
             );
@@ -213,21 +222,22 @@ impl JsonPrinter {
     }
 }
 
-/// Length of the string at the start of `text`.
+/// Length of the JSON string at the start of `text`, with its quotes.
 fn string_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
+    while let Some(stop) = bytes.get(at..).and_then(|unread| memchr::memchr2(b'"', b'\\', unread)) {
+        at += stop + 1;
         if bytes[at - 1] == b'"' {
             return at;
         }
+        // The escaped character.
         at += 1;
     }
     bytes.len()
 }
 
-/// Length of the member at the start of `text`.
+/// Length of the member at the start of `text`, without the comma behind it.
 fn member_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0);
@@ -247,38 +257,38 @@ fn member_len(text: &str) -> usize {
     at
 }
 
-/// Removes dropped members from `text`.
+/// Removes the ranges of dropped members from `text`.
 fn remove_members(text: &str, mut ranges: Vec<Range<u32>>) -> String {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    // Ranges inside a dropped member overlap with its range.
-    let mut rest_text = String::new();
+    let mut out = String::new();
     let mut at = 0;
     for range in ranges {
         let (start, end) = (range.start as usize, range.end as usize);
+        // A range inside a dropped member is dropped with it.
         if start >= at {
-            append_rest(&text[at..start], &mut rest_text);
+            append_rest(&text[at..start], &mut out);
         }
         at = at.max(end);
     }
-    append_rest(&text[at..], &mut rest_text);
-    rest_text
+    append_rest(&text[at..], &mut out);
+    out
 }
 
-/// Appends text behind a dropped member, without its leading comma if it now comes first in the object.
+/// Appends text behind a dropped member, without its leading comma if it now is the first in the object.
 fn append_rest(part: &str, out: &mut String) {
     let part = if out.ends_with('{') { part.trim_start_matches(',') } else { part };
     out.push_str(part);
 }
 
-/// Appends text of a string, escaped.
+/// Appends text of a string, escaped for JSON.
 fn escape_into(text: &str, out: &mut String) {
-    let mut from = 0;
+    let mut unwritten_start = 0;
     for (at, byte) in text.bytes().enumerate() {
         if byte >= b' ' && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.push_str(&text[from..at]);
-        from = at + 1;
+        out.push_str(&text[unwritten_start..at]);
+        unwritten_start = at + 1;
         match byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
@@ -290,5 +300,5 @@ fn escape_into(text: &str, out: &mut String) {
             _ => write!(out, "\\u{byte:04x}").expect("a string takes all that is written"),
         }
     }
-    out.push_str(&text[from..]);
+    out.push_str(&text[unwritten_start..]);
 }

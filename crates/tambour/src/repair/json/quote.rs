@@ -1,4 +1,4 @@
-//! Decides whether a quote ends its string, from the text behind it within a bounded look-ahead.
+//! Decides whether a quote ends its string, from the text behind the quote within a bounded look-ahead.
 
 use crate::lex::json::{QuoteKind, is_json_space, is_word_byte};
 
@@ -18,7 +18,7 @@ pub(super) enum QuoteRole {
     NextItem,
     /// Start of the value: the key ended before the colon in front of the quote, at this offset.
     NextValue(usize),
-    /// End of a part that `+` joins to another; its text continues at `next`.
+    /// End of a part that `+` joins to another, which has this quote; its text begins at `next`.
     Concatenation { quote: QuoteKind, next: usize },
 }
 
@@ -45,219 +45,251 @@ impl JsonReader {
         }
     }
 
-    /// Decides about the quote at `at`. Text before it is unemitted from `from` on; from `tail` on it
-    /// consists of commas, closing brackets and white space.
+    /// Decides about the quote at `at` of `length` bytes. The text of the string before it is emitted up to
+    /// `from`; from `tail` on it consists of commas, closing brackets and white space.
     pub(super) fn decide_quote(
         &self,
         bytes: &[u8],
         at: usize,
         length: usize,
         (from, tail): (usize, usize),
-        last: bool,
+        is_last: bool,
     ) -> Result<QuoteRole, MissingInput> {
-        let p = Lookahead::new(bytes, at, last);
+        let lookahead = Lookahead::new(bytes, at, is_last);
         let mut after = at + length;
         if self.string.quote == QuoteKind::Triple {
-            if !p.starts_with(at, b"\"\"\"")? {
+            if !lookahead.starts_with(at, b"\"\"\"")? {
                 return Ok(QuoteRole::Text);
             }
             after = at + 3;
         }
         let close = QuoteRole::End(after - at);
-        let (next, newline) = p.skip_space(after)?;
-        let Some(byte) = p.byte(next)? else { return Ok(close) };
+        let (next, has_newline) = lookahead.skip_space(after)?;
+        let Some(byte) = lookahead.byte(next)? else { return Ok(close) };
         if self.string.has_double_opening && byte == b'"' && next == after {
-            let (following, _) = p.skip_space(after + 1)?;
-            if p.byte(following)?.is_none()
-                || matches!(p.mark_at(following)?, Some(b':' | b',' | b'}' | b']'))
+            let (following, _) = lookahead.skip_space(after + 1)?;
+            if lookahead.byte(following)?.is_none()
+                || matches!(lookahead.mark_at(following)?, Some(b':' | b',' | b'}' | b']'))
             {
                 return Ok(QuoteRole::End(2));
             }
         }
         if self.string.is_empty && from == at && next == after && self.string.quote == QuoteKind::Double {
-            let is_letter = is_word_byte(byte) && byte != b'+' || byte >= 0x80 && p.mark_at(next)?.is_none();
-            if is_letter && p.quote_at(next)?.is_none() {
+            let is_letter =
+                is_word_byte(byte) && byte != b'+' || byte >= 0x80 && lookahead.mark_at(next)?.is_none();
+            if is_letter && lookahead.quote_at(next)?.is_none() {
                 return Ok(QuoteRole::Redundant);
             }
         }
         if byte == b'+' && !self.string.is_key {
-            let (second, _) = p.skip_space(next + 1)?;
-            if let Some((quote, length)) = p.quote_at(second)? {
+            let (second, _) = lookahead.skip_space(next + 1)?;
+            if let Some((quote, length)) = lookahead.quote_at(second)? {
                 return Ok(QuoteRole::Concatenation { quote, next: second + length });
             }
         }
-        let is_comment_next = p.is_comment(next)? || byte == b'#' && next > after;
-        if is_comment_next || byte == b'`' && p.starts_with(next, b"```")? {
+        let is_comment_next = lookahead.is_comment(next)? || byte == b'#' && next > after;
+        if is_comment_next || byte == b'`' && lookahead.starts_with(next, b"```")? {
             return Ok(close);
         }
         let is_end = if self.string.is_key {
-            self.ends_key(&p, next)?
+            self.ends_key(&lookahead, next)?
         } else {
             match self.stack.last() {
-                Some(JsonFrame::Object) => self.ends_member(&p, next, newline)?,
-                Some(JsonFrame::Array | JsonFrame::Tuple) => self.ends_item(&p, next, newline)?,
-                None => self.ends_scalar(&p, next, newline)?,
+                Some(JsonFrame::Object) => self.ends_member(&lookahead, next, has_newline)?,
+                Some(JsonFrame::Array | JsonFrame::Tuple) => self.ends_item(&lookahead, next, has_newline)?,
+                None => self.ends_scalar(&lookahead, next, has_newline)?,
             }
         };
         if is_end {
             return Ok(close);
         }
-        // `{"key:"value"}`
+        // `{"key:"value"}`: the closing quote of the key is missing.
         let blanks = bytes[from..at].iter().rev().take_while(|byte| **byte == b' ').count();
         let colon = at - blanks;
         if self.string.is_key
             && bytes[from..colon].ends_with(b":")
             && self.string.quote == QuoteKind::Double
-            && let StringEnd::After(end) = p.string_end(after, QuoteKind::Double)?
+            && let StringEnd::After(end) = lookahead.string_end(after, QuoteKind::Double)?
         {
-            let (following, _) = p.skip_space(end)?;
-            if p.byte(following)?.is_none() || matches!(p.mark_at(following)?, Some(b',' | b'}')) {
+            let (following, _) = lookahead.skip_space(end)?;
+            if lookahead.byte(following)?.is_none()
+                || matches!(lookahead.mark_at(following)?, Some(b',' | b'}'))
+            {
                 return Ok(QuoteRole::NextValue(colon - 1));
             }
         }
-        if tail < at && self.begins_next(&p, &bytes[tail..at], at, after)? {
+        if tail < at && self.begins_next(&lookahead, &bytes[tail..at], at, after)? {
             return Ok(QuoteRole::NextItem);
         }
         Ok(QuoteRole::Text)
     }
 
     /// Returns whether a key ends before `next`: a colon follows, or a value whose colon is missing.
-    fn ends_key(&self, p: &Lookahead<'_>, next: usize) -> Result<bool, MissingInput> {
-        if let Some(mark) = p.mark_at(next)? {
+    fn ends_key(&self, lookahead: &Lookahead<'_>, next: usize) -> Result<bool, MissingInput> {
+        if let Some(mark) = lookahead.mark_at(next)? {
             return Ok(mark != b')');
         }
-        if p.byte(next)? == Some(b'=') {
-            return self.is_equals_colon(p, next);
+        if lookahead.byte(next)? == Some(b'=') {
+            return self.is_equals_colon(lookahead, next);
         }
-        Ok(p.quote_at(next)?.is_some() || self.is_value_word(p, next)?)
+        Ok(lookahead.quote_at(next)?.is_some() || self.is_value_word(lookahead, next)?)
     }
 
     /// Returns whether `=` or `=>` at `at` replaces a colon, with a value behind it.
-    pub(super) fn is_equals_colon(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
-        let (value, _) = p.skip_space(at + width)?;
-        Ok(p.quote_at(value)?.is_some()
-            || matches!(p.mark_at(value)?, Some(b'{' | b'['))
-            || self.is_value_word(p, value)?)
+    pub(super) fn is_equals_colon(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+        let width = 1 + usize::from(lookahead.byte(at + 1)? == Some(b'>'));
+        let (value, _) = lookahead.skip_space(at + width)?;
+        Ok(lookahead.quote_at(value)?.is_some()
+            || matches!(lookahead.mark_at(value)?, Some(b'{' | b'['))
+            || self.is_value_word(lookahead, value)?)
     }
 
-    /// Returns whether the value of a key ends before `next`.
-    fn ends_member(&self, p: &Lookahead<'_>, next: usize, newline: bool) -> Result<bool, MissingInput> {
-        match p.mark_at(next)? {
-            Some(b'}' | b']') => return self.ends_containers(p, next),
+    /// Returns whether the value of a key ends before `next`. `has_newline` is whether a line break precedes
+    /// `next`.
+    fn ends_member(
+        &self,
+        lookahead: &Lookahead<'_>,
+        next: usize,
+        has_newline: bool,
+    ) -> Result<bool, MissingInput> {
+        match lookahead.mark_at(next)? {
+            Some(b'}' | b']') => return self.ends_containers(lookahead, next),
             Some(b')') => return Ok(self.open_calls > 0),
-            Some(b'{' | b'[') => return Ok(newline),
+            Some(b'{' | b'[') => return Ok(has_newline),
             Some(b',') => {}
             Some(_) => return Ok(false),
-            None if p.byte(next)? == Some(b';') => {
-                let (key, _) = p.skip_space(next + 1)?;
-                return Ok(p.byte(key)?.is_none()
-                    || p.mark_at(key)? == Some(b'}')
-                    || p.check_key(key, 1)? == KeyCheck::Yes);
+            None if lookahead.byte(next)? == Some(b';') => {
+                let (key, _) = lookahead.skip_space(next + 1)?;
+                return Ok(lookahead.byte(key)?.is_none()
+                    || lookahead.mark_at(key)? == Some(b'}')
+                    || lookahead.check_key(key, 1)? == KeyCheck::Yes);
             }
-            None if p.quote_at(next)?.is_some() => return Ok(p.check_key(next, 1)? == KeyCheck::Yes),
-            None => return Ok(newline && p.check_key(next, 3)? == KeyCheck::Yes),
+            None if lookahead.quote_at(next)?.is_some() => {
+                return Ok(lookahead.check_key(next, 1)? == KeyCheck::Yes);
+            }
+            None => return Ok(has_newline && lookahead.check_key(next, 3)? == KeyCheck::Yes),
         }
         // The text behind the comma must look like a key.
-        let width = if p.byte(next)? == Some(b',') { 1 } else { 3 };
-        let (item, newline) = p.skip_space(next + width)?;
-        let Some(byte) = p.byte(item)? else { return Ok(true) };
-        if p.mark_at(item)?.is_some() || p.is_comment(item)? || matches!(byte, b'#' | b'`') {
+        // A comma that is not ASCII has three bytes.
+        let comma_len = if lookahead.byte(next)? == Some(b',') { 1 } else { 3 };
+        let (item, has_newline) = lookahead.skip_space(next + comma_len)?;
+        let Some(byte) = lookahead.byte(item)? else { return Ok(true) };
+        if lookahead.mark_at(item)?.is_some() || lookahead.is_comment(item)? || matches!(byte, b'#' | b'`') {
             return Ok(true);
         }
-        let Some((quote, length)) = p.quote_at(item)? else {
-            if p.starts_with(item, b"...")? || p.starts_with(item, "…".as_bytes())? {
+        let Some((quote, length)) = lookahead.quote_at(item)? else {
+            if lookahead.starts_with(item, b"...")? || lookahead.starts_with(item, "…".as_bytes())? {
                 return Ok(true);
             }
-            if p.check_key(item, if newline { 3 } else { 1 })? != KeyCheck::No {
+            if lookahead.check_key(item, if has_newline { 3 } else { 1 })? != KeyCheck::No {
                 return Ok(true);
             }
             // A stray word before the next key.
-            let (end, _) = p.skip_words(item, 2)?;
+            let (end, _) = lookahead.skip_words(item, 2)?;
             return Ok(end > item
-                && p.quote_at(end + 1)?.is_some()
-                && p.check_key(end + 1, 1)? == KeyCheck::Yes);
+                && lookahead.quote_at(end + 1)?.is_some()
+                && lookahead.check_key(end + 1, 1)? == KeyCheck::Yes);
         };
-        if p.check_key(item, 1)? != KeyCheck::No {
+        if lookahead.check_key(item, 1)? != KeyCheck::No {
             return Ok(true);
         }
-        // A string without a colon: inside inner quotes more likely the next quotation.
-        let StringEnd::After(end) = p.string_end(item + length, quote)? else { return Ok(true) };
-        let (following, _) = p.skip_space(end)?;
-        Ok(!self.string.is_in_inner_quotes || following > end && p.quote_at(following)?.is_some())
+        // A string without a colon follows: if inner quotes are open, it is more likely the next quotation.
+        let StringEnd::After(end) = lookahead.string_end(item + length, quote)? else { return Ok(true) };
+        let (following, _) = lookahead.skip_space(end)?;
+        Ok(!self.string.is_in_inner_quotes || following > end && lookahead.quote_at(following)?.is_some())
     }
 
-    /// Returns whether an item of an array ends before `next`.
-    fn ends_item(&self, p: &Lookahead<'_>, next: usize, newline: bool) -> Result<bool, MissingInput> {
-        let inner = self.string.is_in_inner_quotes;
-        match p.mark_at(next)? {
-            Some(b'}' | b']') => return self.ends_containers(p, next),
+    /// Returns whether an item of an array ends before `next`. `has_newline` is whether a line break precedes
+    /// `next`.
+    fn ends_item(
+        &self,
+        lookahead: &Lookahead<'_>,
+        next: usize,
+        has_newline: bool,
+    ) -> Result<bool, MissingInput> {
+        let is_in_inner_quotes = self.string.is_in_inner_quotes;
+        match lookahead.mark_at(next)? {
+            Some(b'}' | b']') => return self.ends_containers(lookahead, next),
             Some(b')') => {
                 return Ok(self.open_calls > 0 || self.stack.last() == Some(&JsonFrame::Tuple));
             }
             Some(b',') => {}
-            None if p.byte(next)? == Some(b';') => {
-                let (item, _) = p.skip_space(next + 1)?;
-                return Ok(!inner && (p.quote_at(item)?.is_some() || p.mark_at(item)?.is_some()));
+            None if lookahead.byte(next)? == Some(b';') => {
+                let (item, _) = lookahead.skip_space(next + 1)?;
+                return Ok(!is_in_inner_quotes
+                    && (lookahead.quote_at(item)?.is_some() || lookahead.mark_at(item)?.is_some()));
             }
-            Some(_) => return Ok(!inner),
-            None if p.quote_at(next)?.is_some() => return Ok(!inner || newline),
-            None => return Ok(!inner && self.is_value_word(p, next)?),
+            Some(_) => return Ok(!is_in_inner_quotes),
+            None if lookahead.quote_at(next)?.is_some() => return Ok(!is_in_inner_quotes || has_newline),
+            None => return Ok(!is_in_inner_quotes && self.is_value_word(lookahead, next)?),
         }
-        let width = if p.byte(next)? == Some(b',') { 1 } else { 3 };
-        let (item, newline) = p.skip_space(next + width)?;
-        let Some(byte) = p.byte(item)? else { return Ok(true) };
-        if !inner || newline || p.mark_at(item)?.is_some() {
+        // A comma that is not ASCII has three bytes.
+        let comma_len = if lookahead.byte(next)? == Some(b',') { 1 } else { 3 };
+        let (item, has_newline) = lookahead.skip_space(next + comma_len)?;
+        let Some(byte) = lookahead.byte(item)? else { return Ok(true) };
+        if !is_in_inner_quotes || has_newline || lookahead.mark_at(item)?.is_some() {
             return Ok(true);
         }
-        if let Some((quote, length)) = p.quote_at(item)? {
-            let StringEnd::After(end) = p.string_end(item + length, quote)? else { return Ok(true) };
-            let (following, _) = p.skip_space(end)?;
-            return Ok(p.byte(following)?.is_none() || p.mark_at(following)?.is_some());
+        if let Some((quote, length)) = lookahead.quote_at(item)? {
+            let StringEnd::After(end) = lookahead.string_end(item + length, quote)? else { return Ok(true) };
+            let (following, _) = lookahead.skip_space(end)?;
+            return Ok(lookahead.byte(following)?.is_none() || lookahead.mark_at(following)?.is_some());
         }
-        Ok(!byte.is_ascii_alphabetic() || self.is_value_word(p, item)?)
+        Ok(!byte.is_ascii_alphabetic() || self.is_value_word(lookahead, item)?)
     }
 
-    /// Returns whether a string that is the whole value ends before `next`.
-    fn ends_scalar(&self, p: &Lookahead<'_>, next: usize, newline: bool) -> Result<bool, MissingInput> {
-        if p.mark_at(next)? == Some(b')') {
+    /// Returns whether a string that is the whole value ends before `next`. `has_newline` is whether a line
+    /// break precedes `next`.
+    fn ends_scalar(
+        &self,
+        lookahead: &Lookahead<'_>,
+        next: usize,
+        has_newline: bool,
+    ) -> Result<bool, MissingInput> {
+        if lookahead.mark_at(next)? == Some(b')') {
             return Ok(self.open_calls > 0);
         }
-        if p.mark_at(next)? == Some(b',') {
-            let (item, _) = p.skip_space(next + 1)?;
-            return Ok(p.byte(item)?.is_none() || self.starts_value(p, item)?);
+        if lookahead.mark_at(next)? == Some(b',') {
+            let (item, _) = lookahead.skip_space(next + 1)?;
+            return Ok(lookahead.byte(item)?.is_none() || self.starts_value(lookahead, item)?);
         }
-        Ok(newline && self.starts_value(p, next)?)
+        Ok(has_newline && self.starts_value(lookahead, next)?)
     }
 
-    fn starts_value(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        Ok(matches!(p.mark_at(at)?, Some(b'{' | b'['))
-            || p.quote_at(at)?.is_some()
-            || self.is_value_word(p, at)?)
+    /// Returns whether a value begins at `at`.
+    fn starts_value(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+        Ok(matches!(lookahead.mark_at(at)?, Some(b'{' | b'['))
+            || lookahead.quote_at(at)?.is_some()
+            || self.is_value_word(lookahead, at)?)
     }
 
     /// Returns whether the closing brackets at `at` end containers rather than a bracketed part of the text.
-    fn ends_containers(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        let (next, count, newline) = p.skip_closers(at, self.open_calls > 0)?;
-        if count >= self.stack.len() || newline {
+    fn ends_containers(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+        let (next, count, has_newline) = lookahead.skip_closers(at, self.open_calls > 0)?;
+        if count >= self.stack.len() || has_newline {
             return Ok(true);
         }
-        let Some(byte) = p.byte(next)? else { return Ok(true) };
-        Ok(matches!(p.mark_at(next)?, Some(b',' | b'{' | b'['))
-            || p.quote_at(next)?.is_some()
-            || p.is_comment(next)?
+        let Some(byte) = lookahead.byte(next)? else { return Ok(true) };
+        Ok(matches!(lookahead.mark_at(next)?, Some(b',' | b'{' | b'['))
+            || lookahead.quote_at(next)?.is_some()
+            || lookahead.is_comment(next)?
             || matches!(byte, b'#' | b';' | b'.'))
     }
 
     /// Returns whether a number or literal is at `at`, as a separate word.
-    pub(super) fn is_value_word(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+    pub(super) fn is_value_word(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         let mut at = at;
         // Further words may follow, as in `[1 2 3]`.
         loop {
-            let Some(end) = JsonReader::value_word_end(p, at)? else { return Ok(false) };
-            let (next, newline) = p.skip_space(end)?;
-            let Some(byte) = p.byte(next)? else { return Ok(true) };
-            if newline || p.mark_at(next)?.is_some() || byte == b'"' || byte == b';' || p.is_comment(next)? {
+            let Some(end) = JsonReader::value_word_end(lookahead, at)? else { return Ok(false) };
+            let (next, has_newline) = lookahead.skip_space(end)?;
+            let Some(byte) = lookahead.byte(next)? else { return Ok(true) };
+            if has_newline
+                || lookahead.mark_at(next)?.is_some()
+                || byte == b'"'
+                || byte == b';'
+                || lookahead.is_comment(next)?
+            {
                 return Ok(true);
             }
             if next == end {
@@ -267,9 +299,9 @@ impl JsonReader {
         }
     }
 
-    /// End of the number or literal at `at`.
-    fn value_word_end(p: &Lookahead<'_>, at: usize) -> Result<Option<usize>, MissingInput> {
-        let word = p.word_at(at)?;
+    /// Offset after the number or literal at `at`; `None` if there is none.
+    fn value_word_end(lookahead: &Lookahead<'_>, at: usize) -> Result<Option<usize>, MissingInput> {
+        let word = lookahead.word_at(at)?;
         let end = at + word.len();
         let is_literal = matches!(
             word,
@@ -284,7 +316,7 @@ impl JsonReader {
     /// offset behind it.
     fn begins_next(
         &self,
-        p: &Lookahead<'_>,
+        lookahead: &Lookahead<'_>,
         tail: &[u8],
         at: usize,
         after: usize,
@@ -299,40 +331,41 @@ impl JsonReader {
             return Ok(false);
         }
         if self.stack.last() == Some(&JsonFrame::Object) || has_closing {
-            return Ok(p.check_key(at, 1)? == KeyCheck::Yes);
+            return Ok(lookahead.check_key(at, 1)? == KeyCheck::Yes);
         }
         // In an array a comma and a space may precede a quotation too.
         let is_tight = has_newline && has_comma || tail == b",";
         if !is_tight || self.string.is_in_inner_quotes {
             return Ok(false);
         }
-        let StringEnd::After(end) = p.string_end(after, self.string.quote)? else { return Ok(false) };
-        let (following, _) = p.skip_space(end)?;
-        Ok(matches!(p.mark_at(following)?, Some(b',' | b']')))
+        let StringEnd::After(end) = lookahead.string_end(after, self.string.quote)? else { return Ok(false) };
+        let (following, _) = lookahead.skip_space(end)?;
+        Ok(matches!(lookahead.mark_at(following)?, Some(b',' | b']')))
     }
 
-    /// For JSON Lines: whether the line behind the line break at `at` begins like an object.
+    /// Returns whether the line behind the line break at `at` begins like an object; for JSON Lines only.
     pub(super) fn begins_line_value(
         &self,
         bytes: &[u8],
         at: usize,
-        last: bool,
+        is_last: bool,
     ) -> Result<bool, MissingInput> {
         debug_assert!(self.mode == ReaderMode::Lines, "only JSON Lines are cut at line breaks");
-        let p = Lookahead::new(bytes, at, last);
-        if p.byte(at + 1)? != Some(b'{') {
+        let lookahead = Lookahead::new(bytes, at, is_last);
+        if lookahead.byte(at + 1)? != Some(b'{') {
             return Ok(false);
         }
-        let (key, _) = p.skip_space(at + 2)?;
-        Ok(p.byte(key)? == Some(b'"') && p.check_key(key, 1)? == KeyCheck::Yes)
+        let (key, _) = lookahead.skip_space(at + 2)?;
+        Ok(lookahead.byte(key)? == Some(b'"') && lookahead.check_key(key, 1)? == KeyCheck::Yes)
     }
 }
 
-/// Returns whether a plain quoted key is at `at`, directly followed by a colon.
+/// Returns whether a plain quoted key is at `at`, directly followed by a colon, behind at most 32 blanks.
+/// Only keys of at most 64 bytes are recognized; others take the slow path.
 fn is_quoted_key(bytes: &[u8], at: usize) -> bool {
     let spaces = bytes[at..].iter().take(32).take_while(|&&byte| is_json_space(byte)).count();
-    let Some((&quote @ (b'"' | b'\''), rest)) = bytes[at + spaces..].split_first() else { return false };
+    let Some((&quote @ (b'"' | b'\''), unread)) = bytes[at + spaces..].split_first() else { return false };
     let length =
-        rest.iter().take(64).take_while(|&&byte| byte >= 0x20 && byte != quote && byte != b'\\').count();
-    rest[length..].starts_with(&[quote, b':'])
+        unread.iter().take(64).take_while(|&&byte| byte >= 0x20 && byte != quote && byte != b'\\').count();
+    unread[length..].starts_with(&[quote, b':'])
 }

@@ -1,8 +1,8 @@
 //! Incremental JSON reader: its state, and the dispatch of each chunk.
 //!
 //! The reader passes over the text once. If a decision needs bytes that have not arrived, it holds the text
-//! back from that place on, at most [`MAX_HELD_BYTES`] bytes, and decides again when more arrives. Brackets and
-//! punctuation, strings, unquoted text, and the text around values have modules of their own.
+//! back from that place on, at most [`MAX_HELD_BYTES`] bytes, and decides again when more arrives. Brackets
+//! and punctuation, strings, unquoted text, and the text around values have modules of their own.
 
 use crate::lex::json::QuoteKind;
 use crate::limits::Limits;
@@ -37,29 +37,38 @@ pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 #[derive(Clone, Debug)]
 pub struct JsonReader {
     pub(super) mode: ReaderMode,
+    /// Most brackets open at once.
     pub(super) max_depth: usize,
+    /// Most bytes of a key, and of an HTML comment outside of values.
     pub(super) max_key_len: usize,
+    /// Most repairs reported.
     pub(super) max_reports: usize,
     /// Text that was pushed but not read.
     held_text: String,
+    /// Place of the start of the current text.
     pub(super) base_place: Place,
     /// Offset in the current text and its place, as computed last.
     pub(super) known_place: (usize, Place),
+    /// Open brackets, the outermost first.
     pub(super) stack: Vec<JsonFrame>,
     pub(super) expected: ExpectedToken,
     pub(super) lexeme: OpenLexeme,
     pub(super) string: StringState,
+    /// Current key, as far as it had to be buffered.
     pub(super) key: String,
+    /// Start of the current key.
     pub(super) key_spot: TextSpot,
+    /// True if the current key was cut off at its limit.
     pub(super) is_key_truncated: bool,
     /// Offset after the last reported full-width mark.
     pub(super) odd_mark_end: usize,
+    /// Place of the last comma.
     pub(super) comma_spot: TextSpot,
-    /// Length of that comma in bytes; a full-width one has more than one.
+    /// Length of that comma in bytes; a full-width comma has more than one.
     pub(super) comma_length: usize,
     /// Number of open call brackets, as in `ObjectId(`.
     pub(super) open_calls: usize,
-    /// True if a line break came since the last token.
+    /// True if there was a line break since the last token.
     pub(super) is_after_newline: bool,
     /// True if the last item ended with a bracket.
     pub(super) is_after_bracket: bool,
@@ -67,18 +76,23 @@ pub struct JsonReader {
     pub(super) stray_text: Option<(Place, usize)>,
     /// Start of the open comment; `None` while a line is skipped.
     pub(super) comment_place: Option<Place>,
-    /// Most bytes of a number, and whether numbers are emitted as written.
+    /// Most bytes of a number.
     pub(super) max_number_len: usize,
+    /// True if numbers are emitted as written.
     pub(super) keeps_digits: bool,
     /// Bytes of a held word that have been scanned already.
     pub(super) word_len: usize,
     pub(super) surrounding_text: super::surrounding_text::SurroundingText,
-    /// Sought keys of objects.
+    /// Keys of objects that are sought ([`JsonReader::with_sought_keys`]).
     pub(super) sought_keys: &'static [&'static str],
     pub(super) suspicion: ValueSuspicion,
+    /// Index of the next value in the text.
     value_index: usize,
+    /// End of the current value, as far as it is known.
     pub(super) value_end: ValueEnd,
+    /// Number of repairs, reported or not.
     pub(super) repair_count: usize,
+    /// Bytes examined, look-ahead included.
     pub(super) work: u64,
 }
 
@@ -150,7 +164,7 @@ impl JsonReader {
         self
     }
 
-    /// Like [`JsonReader::with_start`].
+    /// Like [`JsonReader::with_start`], on an existing reader.
     pub fn set_start(&mut self, place: Place) {
         self.base_place = place;
         self.known_place = (0, place);
@@ -163,8 +177,8 @@ impl JsonReader {
         self
     }
 
-    /// Seeks objects with these keys: one that begins a line or a fence ends an earlier value which a bracket
-    /// in a sentence began, or which was left open before the fence.
+    /// Seeks objects with one of these keys. Such an object at the start of a line ends an earlier value that
+    /// began in a sentence; at the start of a fence it ends a value that was left open before the fence.
     #[must_use]
     pub fn with_sought_keys(mut self, keys: &'static [&'static str]) -> JsonReader {
         self.sought_keys = keys;
@@ -189,26 +203,26 @@ impl JsonReader {
             self.held_text.push_str(&text[read_len..]);
             return;
         }
-        // Reads the held text, with as much of the new text as its decision needs, from one buffer; the rest
-        // of a long chunk is read in place.
-        let (mut held_text, mut rest) = (std::mem::take(&mut self.held_text), text);
-        while !rest.is_empty() {
+        // The held text is read in one buffer with as much of the new text as its decision needs; the
+        // remainder of a long chunk is read in place.
+        let (mut held_text, mut unread) = (std::mem::take(&mut self.held_text), text);
+        while !unread.is_empty() {
             let old_len = held_text.len();
-            let mut piece_len = rest.len().min(2 * WINDOW);
-            while !rest.is_char_boundary(piece_len) {
+            let mut piece_len = unread.len().min(2 * WINDOW);
+            while !unread.is_char_boundary(piece_len) {
                 piece_len += 1;
             }
-            held_text.push_str(&rest[..piece_len]);
+            held_text.push_str(&unread[..piece_len]);
             let read_len = self.read_chunk(&held_text, false, sink);
             if read_len >= old_len {
                 held_text.clear();
-                rest = &rest[read_len - old_len..];
-                let read_len = self.read_chunk(rest, false, sink);
-                held_text.push_str(&rest[read_len..]);
+                unread = &unread[read_len - old_len..];
+                let read_len = self.read_chunk(unread, false, sink);
+                held_text.push_str(&unread[read_len..]);
                 break;
             }
             held_text.drain(..read_len);
-            rest = &rest[piece_len..];
+            unread = &unread[piece_len..];
         }
         self.held_text = held_text;
     }
@@ -219,8 +233,8 @@ impl JsonReader {
         self.read_chunk(&held_text, true, sink);
     }
 
-    /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment outside of
-    /// values. A key of up to `limits.hold` bytes is buffered separately.
+    /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment
+    /// outside of values. A key of up to `limits.hold` bytes is buffered separately.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_text.len()
@@ -253,17 +267,16 @@ impl JsonReader {
 
     /// Reads `text` as far as it can be decided; returns the bytes read.
     fn read_chunk<S: JsonSink + ?Sized>(&mut self, text: &str, is_last: bool, sink: &mut S) -> usize {
-        let mut cursor = TextCursor { text, offset: 0, is_last };
-        let c = &mut cursor;
+        let cursor = &mut TextCursor { text, offset: 0, is_last };
         loop {
             let flow = match self.lexeme {
-                OpenLexeme::String => self.read_string(c, sink),
-                OpenLexeme::BareString => self.read_bare_string(c, sink),
-                OpenLexeme::LineComment | OpenLexeme::BlockComment => self.skip_comment(c, sink),
+                OpenLexeme::String => self.read_string(cursor, sink),
+                OpenLexeme::BareString => self.read_bare_string(cursor, sink),
+                OpenLexeme::LineComment | OpenLexeme::BlockComment => self.skip_comment(cursor, sink),
                 OpenLexeme::None if self.stack.is_empty() && self.mode != ReaderMode::Document => {
-                    self.read_text(c, sink)
+                    self.read_text(cursor, sink)
                 }
-                OpenLexeme::None => self.read_structure(c, sink),
+                OpenLexeme::None => self.read_structure(cursor, sink),
             };
             if flow == ReadFlow::NeedsInput {
                 break;
@@ -278,8 +291,13 @@ impl JsonReader {
     }
 
     /// Begins a value at `at`.
-    pub(super) fn begin_value<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
-        let place = self.place_at(c.text, at);
+    pub(super) fn begin_value<S: JsonSink + ?Sized>(
+        &mut self,
+        cursor: &TextCursor<'_>,
+        at: usize,
+        sink: &mut S,
+    ) {
+        let place = self.place_at(cursor.text, at);
         let (origin, is_in_open_comment) =
             (self.surrounding_text.origin(), self.surrounding_text.has_open_comment());
         self.value_end = ValueEnd::default();
@@ -296,9 +314,14 @@ impl JsonReader {
         self.value_index += 1;
     }
 
-    /// Ends the value at `at`.
-    pub(super) fn end_value<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
-        self.value_end.place = self.place_at(c.text, at);
+    /// Ends the value before `at`.
+    pub(super) fn end_value<S: JsonSink + ?Sized>(
+        &mut self,
+        cursor: &TextCursor<'_>,
+        at: usize,
+        sink: &mut S,
+    ) {
+        self.value_end.place = self.place_at(cursor.text, at);
         self.value_end.offset = self.base_place.offset + at;
         self.expected = ExpectedToken::CommaOrEnd;
         self.is_after_newline = false;
@@ -308,13 +331,18 @@ impl JsonReader {
     }
 
     /// Continues behind an item that ends before `at`.
-    pub(super) fn finish_item<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
+    pub(super) fn finish_item<S: JsonSink + ?Sized>(
+        &mut self,
+        cursor: &TextCursor<'_>,
+        at: usize,
+        sink: &mut S,
+    ) {
         self.report_stray_text(sink);
         self.expected = ExpectedToken::CommaOrEnd;
         self.is_after_newline = false;
         self.is_after_bracket = false;
         if self.stack.is_empty() {
-            self.end_value(c, at, sink);
+            self.end_value(cursor, at, sink);
         }
     }
 
@@ -324,13 +352,13 @@ impl JsonReader {
     }
 
     /// Appends to the current key up to the limit; once text was cut off, nothing more is appended.
-    pub(super) fn add_to_key(&mut self, part: &str) {
+    pub(super) fn add_to_key(&mut self, text: &str) {
         if self.is_key_truncated {
             return;
         }
         let room = self.max_key_len.saturating_sub(self.key.len());
-        let kept_len = part.floor_char_boundary(room);
-        self.key.push_str(&part[..kept_len]);
-        self.is_key_truncated = kept_len < part.len();
+        let kept_len = text.floor_char_boundary(room);
+        self.key.push_str(&text[..kept_len]);
+        self.is_key_truncated = kept_len < text.len();
     }
 }

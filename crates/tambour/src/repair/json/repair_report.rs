@@ -8,7 +8,8 @@ use super::event::{JsonSink, TokenPlace};
 use super::reader::JsonReader;
 use super::state::{ExpectedToken, OpenLexeme, TextCursor, TextSpot};
 
-/// Bytes after which places are counted without a request, so that later requests stay cheap.
+/// Number of bytes after which a place is computed although nobody requests it, so that later requests stay
+/// cheap.
 const COUNT_INTERVAL: usize = 1 << 10;
 
 /// Rule of a repair, and the doubt that it casts on the value.
@@ -25,12 +26,12 @@ impl From<&'static Rule> for RepairRule {
 }
 
 impl RepairRule {
-    /// Repair with one reading, although others of its rule are guesses.
+    /// Repair with one reading, although other repairs by its rule are guesses.
     pub(super) fn certain(rule: &'static Rule) -> RepairRule {
         RepairRule { rule, doubt: None }
     }
 
-    /// Repair that casts this doubt.
+    /// Repair that casts this doubt on the value.
     pub(super) fn doubtful(rule: &'static Rule, doubt: Doubt) -> RepairRule {
         RepairRule { rule, doubt: Some(doubt) }
     }
@@ -56,10 +57,11 @@ impl JsonReader {
         TokenPlace { end, ..self.spot_place(text, self.key_spot) }
     }
 
-    /// Lazy place of a spot in the current text or before it.
-    pub(super) fn spot_place<'b>(&mut self, text: &'b str, mark: TextSpot) -> TokenPlace<'b> {
-        match mark {
+    /// Lazy place of a spot; `text` is the current text.
+    pub(super) fn spot_place<'b>(&mut self, text: &'b str, spot: TextSpot) -> TokenPlace<'b> {
+        match spot {
             TextSpot::Known(base) => TokenPlace { base, skipped: "", end: 0 },
+            // The known place is behind the spot: counting starts at the beginning of the text.
             TextSpot::Current(at) if at < self.known_place.0 => {
                 TokenPlace { base: self.base_place, skipped: &text[..at], end: 0 }
             }
@@ -85,10 +87,11 @@ impl JsonReader {
         self.known_place.1
     }
 
-    /// Reports a repair of `start..end` of the current text.
+    /// Reports a repair of `start..end` of the current text, with a description of the fault and of the
+    /// repair.
     pub(super) fn report_repair<S: JsonSink + ?Sized>(
         &mut self,
-        c: &TextCursor<'_>,
+        cursor: &TextCursor<'_>,
         (start, end): (usize, usize),
         rule: impl Into<RepairRule>,
         (message, repair): (&str, &str),
@@ -98,15 +101,15 @@ impl JsonReader {
         self.value_end.is_repaired = true;
         self.suspicion.is_damaged |= rules::repair_doubt(rule.rule).is_some();
         if self.repair_count < self.max_reports {
-            self.save_places(c.text);
-            let place = self.place_at(c.text, start);
+            self.save_places(cursor.text);
+            let place = self.place_at(cursor.text, start);
             self.report_repair_at(place, end - start, rule, (message, repair), sink);
         } else {
             self.repair_count += 1;
         }
     }
 
-    /// Reports a repair at a known place.
+    /// Reports a repair of `length` bytes at a known place.
     pub(super) fn report_repair_at<S: JsonSink + ?Sized>(
         &mut self,
         place: Place,
@@ -122,6 +125,7 @@ impl JsonReader {
         if self.repair_count > self.max_reports {
             return;
         }
+        // The last report says that the later repairs are not reported.
         if self.repair_count == self.max_reports && self.max_reports > 1 {
             let limit_message = "more repairs than are reported; the later ones are made without a report";
             let report = FindingReport::new(&rules::LIMIT_EXCEEDED, place, place.offset, limit_message);

@@ -38,11 +38,13 @@ pub(super) enum ExpectedToken {
     CommaOrEnd,
 }
 
-/// Lexeme the reader is inside of.
+/// Lexeme in which the reader is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenLexeme {
     None,
+    /// A quoted string or key.
     String,
+    /// A string without quotes.
     BareString,
     LineComment,
     BlockComment,
@@ -53,17 +55,17 @@ pub(super) enum OpenLexeme {
 pub(super) struct StringState {
     pub(super) quote: QuoteKind,
     pub(super) is_key: bool,
-    /// True if nothing of it has been read.
+    /// True if no text of the string has been read.
     pub(super) is_empty: bool,
-    /// True if it began with two quotes.
+    /// True if the string began with two quotes.
     pub(super) has_double_opening: bool,
     /// True if the number of inner quotes so far is odd.
     pub(super) is_in_inner_quotes: bool,
     /// True if a raw control character was reported.
     pub(super) has_reported_control: bool,
-    /// True if it contains opening brackets.
+    /// True if the string contains opening brackets.
     pub(super) has_brackets: bool,
-    /// Open `{` and `[` in an unquoted string.
+    /// Numbers of `{` and of `[` that are open in an unquoted string.
     pub(super) open_brackets: (u32, u32),
 }
 
@@ -86,27 +88,29 @@ impl StringState {
 /// A place that may be requested later, so that lines are counted only then.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextSpot {
-    /// Offset in the current text.
+    /// Offset in the current text, whose place is not computed yet.
     Current(usize),
-    /// Place before the current text.
+    /// A computed place.
     Known(Place),
 }
 
 /// Evidence against the current value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ValueSuspicion {
-    /// True if it began in the middle of a sentence.
+    /// True if the value began in the middle of a sentence.
     pub(super) is_in_sentence: bool,
     /// True if repairs went beyond the spelling of its tokens.
     pub(super) is_damaged: bool,
-    /// True if an object in it is complete.
+    /// True if an object in the value is complete.
     pub(super) has_object: bool,
 }
 
 /// Result of a reading step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFlow {
+    /// Reading goes on with the current text.
     Continue,
+    /// More text is needed.
     NeedsInput,
 }
 

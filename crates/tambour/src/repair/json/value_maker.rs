@@ -9,7 +9,7 @@ use super::builder::{BuiltValue, ValueBuilder};
 use super::event::JsonEvent;
 use super::printer::JsonPrinter;
 
-/// Builds values from events.
+/// Maker of values from events, in one of the forms.
 pub(super) trait ValueMaker {
     /// Form of a value.
     type Representation: Clone;
@@ -18,13 +18,17 @@ pub(super) trait ValueMaker {
     /// True if numbers are kept as written.
     const EXACT: bool;
 
+    /// Creates a maker of values within the limits.
     fn new(limits: &Limits) -> Self;
+    /// Reads the next event; returns the value at its end, unless it exceeded the limits.
     fn push_event(&mut self, event: &JsonEvent<'_>) -> Option<BuiltValue<Self::Representation>>;
     /// Records a report on the current value.
     fn note_report(&mut self, report: &FindingReport);
     /// Returns whether the last value exceeded the limits.
     fn is_over_limit(&self) -> bool;
+    /// Bytes and items of the last value; 0 if they are not limited.
     fn size(&self) -> (usize, usize);
+    /// Appends a value to a list.
     fn push_item(list: &mut Self::List, item: Self::Representation);
     /// Finishes the list as one value, an array.
     fn finish_array(list: Self::List) -> Self::Representation;

@@ -17,28 +17,29 @@ impl JsonReader {
     /// Reads a token that begins with neither punctuation nor a quote.
     pub(super) fn read_word<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         sink: &mut S,
     ) -> Result<(), MissingInput> {
-        let object = self.stack.last() == Some(&JsonFrame::Object);
-        if object
+        let is_in_object = self.stack.last() == Some(&JsonFrame::Object);
+        if is_in_object
             && matches!(
                 self.expected,
                 ExpectedToken::FirstItemOrEnd | ExpectedToken::Item | ExpectedToken::CommaOrEnd
             )
         {
-            return self.read_bare_key(c, sink);
+            return self.read_bare_key(cursor, sink);
         }
-        let (bytes, at) = (c.bytes(), c.offset);
+        let (bytes, at) = (cursor.bytes(), cursor.offset);
         let mut end = at + self.word_len;
         while end < bytes.len() && end - at <= self.max_number_len && json::is_word_byte(bytes[end]) {
             end += 1;
         }
+        // Bytes scanned before the word was held back are not counted again.
         self.work += (end - at - self.word_len) as u64;
         self.word_len = end - at;
         if matches!(bytes.get(end), Some(b',' | b'}' | b']' | b'\n')) && end - at <= 8 {
             // Fast path for small integers and standard literals.
-            let word = &c.text[at..end];
+            let word = &cursor.text[at..end];
             if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
                 self.word_len = 0;
                 let value = word.bytes().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
@@ -48,117 +49,126 @@ impl JsonReader {
                     is_nonstandard: false,
                     is_rounded: false,
                 };
-                self.emit_number(c, (at, end), &parsed, sink);
+                self.emit_number(cursor, (at, end), &parsed, sink);
                 return Ok(());
             }
             if let Some(literal) = number::parse_literal(word).filter(|literal| literal.is_standard) {
                 self.word_len = 0;
-                self.emit_literal(c, (at, end), literal, sink);
+                self.emit_literal(cursor, (at, end), literal, sink);
                 return Ok(());
             }
         }
-        let p = Lookahead::new(bytes, end, c.is_last);
-        let (next, newline) = p.skip_space(end)?;
-        let is_end = newline || self.ends_word(&p, end, next)?;
-        let word = &c.text[at..end];
+        let lookahead = Lookahead::new(bytes, end, cursor.is_last);
+        let (next, has_newline) = lookahead.skip_space(end)?;
+        let is_end = has_newline || self.ends_word(&lookahead, end, next)?;
+        let word = &cursor.text[at..end];
         if let Some(length) = ellipsis_len(&bytes[at..]).filter(|&length| length >= end - at) {
-            let (next, _) = Lookahead::new(bytes, at + length, c.is_last).skip_space(at + length)?;
+            let (next, _) = Lookahead::new(bytes, at + length, cursor.is_last).skip_space(at + length)?;
             if !json::is_word_byte(bytes.get(next).copied().unwrap_or(b' ')) || next > at + length {
                 self.word_len = 0;
-                self.skip_ellipsis(c, length, sink);
+                self.skip_ellipsis(cursor, length, sink);
                 return Ok(());
             }
         }
         if is_end && end - at <= self.max_number_len {
             if let Some(literal) = number::parse_literal(word) {
                 self.word_len = 0;
-                self.emit_literal(c, (at, end), literal, sink);
+                self.emit_literal(cursor, (at, end), literal, sink);
                 return Ok(());
             }
             if let Some(parsed) = number::parse_number(word, self.keeps_digits) {
-                let stray_quote = if self.ends_after_quote(&p, end)? { p.quote_at(end)? } else { None };
+                let stray_quote =
+                    if self.ends_after_quote(&lookahead, end)? { lookahead.quote_at(end)? } else { None };
                 self.word_len = 0;
-                self.emit_number(c, (at, end), &parsed, sink);
+                self.emit_number(cursor, (at, end), &parsed, sink);
                 if let Some((_, length)) = stray_quote {
                     let texts = ("a quote after a number", "left it out");
-                    self.report_repair(c, (end, end + length), &rules::MISSING_QUOTE, texts, sink);
-                    c.offset = end + length;
+                    self.report_repair(cursor, (end, end + length), &rules::MISSING_QUOTE, texts, sink);
+                    cursor.offset = end + length;
                 }
                 return Ok(());
             }
             if number::is_json_number(word.as_bytes()) {
                 self.word_len = 0;
-                self.emit_oversized_number(c, (at, end), sink);
+                self.emit_oversized_number(cursor, (at, end), sink);
                 return Ok(());
             }
-            let is_truncated = c.is_last && next == bytes.len() && !self.stack.is_empty();
+            let is_truncated = cursor.is_last && next == bytes.len() && !self.stack.is_empty();
             if let Some(literal) = number::complete_literal(word).filter(|_| is_truncated) {
                 self.word_len = 0;
-                self.emit_literal(c, (at, end), literal, sink);
+                self.emit_literal(cursor, (at, end), literal, sink);
                 return Ok(());
             }
         }
-        if p.byte(next)? == Some(b'(') && number::is_function_name(word) && self.opens_call(&p, next + 1)? {
+        if lookahead.byte(next)? == Some(b'(')
+            && number::is_function_name(word)
+            && self.opens_call(&lookahead, next + 1)?
+        {
             let texts = ("a call around a value", "read only the value");
-            self.report_repair(c, (at, next + 1), &rules::WRAPPER, texts, sink);
+            self.report_repair(cursor, (at, next + 1), &rules::WRAPPER, texts, sink);
             self.open_calls += 1;
             self.word_len = 0;
-            c.offset = next + 1;
+            cursor.offset = next + 1;
             return Ok(());
         }
         self.word_len = 0;
-        self.begin_item(c, at, sink);
+        self.begin_item(cursor, at, sink);
         let texts = ("a text without quotes", "added quotes");
-        self.report_repair(c, (at, end), &rules::UNQUOTED_VALUE, texts, sink);
+        self.report_repair(cursor, (at, end), &rules::UNQUOTED_VALUE, texts, sink);
         self.begin_string(at, QuoteKind::Double, false, sink);
         self.lexeme = OpenLexeme::BareString;
         Ok(())
     }
 
-    /// Returns whether a number or literal may end before `next`.
-    fn ends_word(&self, p: &Lookahead<'_>, end: usize, next: usize) -> Result<bool, MissingInput> {
-        let Some(byte) = p.byte(next)? else { return Ok(true) };
-        if let Some(mark) = p.mark_at(next)? {
+    /// Returns whether a number or literal that ends at `end` is complete, judging by the token at `next`.
+    fn ends_word(&self, lookahead: &Lookahead<'_>, end: usize, next: usize) -> Result<bool, MissingInput> {
+        let Some(byte) = lookahead.byte(next)? else { return Ok(true) };
+        if let Some(mark) = lookahead.mark_at(next)? {
             return Ok(!matches!(mark, b':' | b'('));
         }
         if byte == b'`' {
-            return p.starts_with(next, b"```");
+            return lookahead.starts_with(next, b"```");
         }
-        if p.quote_at(next)?.is_some() || p.is_comment(next)? || matches!(byte, b'#' | b';' | 0..=0x1F) {
+        if lookahead.quote_at(next)?.is_some()
+            || lookahead.is_comment(next)?
+            || matches!(byte, b'#' | b';' | 0..=0x1F)
+        {
             return Ok(true);
         }
-        // A comma is missing: `[1 2]`, `{a: 1 b: 2}`.
+        // A comma may be missing: `[1 2]`, `{a: 1 b: 2}`.
         match self.stack.last() {
-            Some(JsonFrame::Object) => Ok(next > end && p.check_key(next, 1)? == KeyCheck::Yes),
-            Some(_) => Ok(next > end && self.is_value_word(p, next)?),
+            Some(JsonFrame::Object) => Ok(next > end && lookahead.check_key(next, 1)? == KeyCheck::Yes),
+            Some(_) => Ok(next > end && self.is_value_word(lookahead, next)?),
             None => Ok(false),
         }
     }
 
-    fn ends_after_quote(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        let Some((_, length)) = p.quote_at(at)? else { return Ok(false) };
-        let (next, _) = p.skip_space(at + length)?;
-        Ok(p.byte(next)?.is_none() || matches!(p.mark_at(next)?, Some(b',' | b'}' | b']')))
+    /// Returns whether a stray quote is at `at`, behind which the item ends.
+    fn ends_after_quote(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+        let Some((_, length)) = lookahead.quote_at(at)? else { return Ok(false) };
+        let (next, _) = lookahead.skip_space(at + length)?;
+        Ok(lookahead.byte(next)?.is_none() || matches!(lookahead.mark_at(next)?, Some(b',' | b'}' | b']')))
     }
 
     /// Returns whether a value follows the round bracket of a call.
-    fn opens_call(&self, p: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        let (at, _) = p.skip_space(at)?;
-        let Some(byte) = p.byte(at)? else { return Ok(true) };
-        Ok(p.quote_at(at)?.is_some()
-            || matches!(p.mark_at(at)?, Some(b'{' | b'['))
+    fn opens_call(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
+        let (at, _) = lookahead.skip_space(at)?;
+        let Some(byte) = lookahead.byte(at)? else { return Ok(true) };
+        Ok(lookahead.quote_at(at)?.is_some()
+            || matches!(lookahead.mark_at(at)?, Some(b'{' | b'['))
             || byte.is_ascii_digit()
-            || matches!(p.word_at(at)?, b"true" | b"false" | b"null"))
+            || matches!(lookahead.word_at(at)?, b"true" | b"false" | b"null"))
     }
 
+    /// Emits a literal, and reports it if its spelling is not that of JSON.
     fn emit_literal<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         (at, end): (usize, usize),
         literal: JsonLiteral,
         sink: &mut S,
     ) {
-        self.begin_item(c, at, sink);
+        self.begin_item(cursor, at, sink);
         let event = match literal.value {
             Some(value) => JsonEvent::Bool(value),
             None => JsonEvent::Null,
@@ -169,8 +179,8 @@ impl JsonReader {
                 Some(false) => "read as `false`",
                 None => "read as `null`",
             };
-            // A number that JSON cannot represent is lost.
-            let word = &c.text[at..end];
+            // `NaN` and `Infinity` are numbers that JSON cannot represent: they are lost.
+            let word = &cursor.text[at..end];
             let is_number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
             // `undefined` and truncated words may mean that there is no value.
             let is_certain =
@@ -180,74 +190,76 @@ impl JsonReader {
                 (false, true) => RepairRule::from(&rules::LITERAL),
                 (false, false) => RepairRule::doubtful(&rules::LITERAL, Doubt::Guess),
             };
-            self.report_repair(c, (at, end), rule, ("a literal JSON does not know", repair), sink);
+            self.report_repair(cursor, (at, end), rule, ("a literal JSON does not know", repair), sink);
         }
         sink.event(event);
-        c.offset = end;
-        self.finish_item(c, end, sink);
+        cursor.offset = end;
+        self.finish_item(cursor, end, sink);
     }
 
+    /// Emits a number, and reports it if its notation is not that of JSON.
     fn emit_number<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         (at, end): (usize, usize),
         parsed: &ParsedNumber,
         sink: &mut S,
     ) {
-        self.begin_item(c, at, sink);
+        self.begin_item(cursor, at, sink);
         if parsed.is_nonstandard {
             let texts = ("a number in a form JSON does not know", "read as the number meant");
-            self.report_repair(c, (at, end), &rules::NUMBER, texts, sink);
+            self.report_repair(cursor, (at, end), &rules::NUMBER, texts, sink);
         }
         if self.keeps_digits {
-            sink.event(JsonEvent::Digits(parsed.text.as_deref().unwrap_or(&c.text[at..end])));
+            sink.event(JsonEvent::Digits(parsed.text.as_deref().unwrap_or(&cursor.text[at..end])));
         } else {
             if parsed.is_rounded {
-                self.save_places(c.text);
-                sink.report_rounding(self.place_at(c.text, at), self.base_place.offset + end);
+                self.save_places(cursor.text);
+                sink.report_rounding(self.place_at(cursor.text, at), self.base_place.offset + end);
             }
             sink.event(JsonEvent::Number(&parsed.number));
         }
-        c.offset = end;
-        self.finish_item(c, end, sink);
+        cursor.offset = end;
+        self.finish_item(cursor, end, sink);
     }
 
     /// Emits a number beyond the range of a double, such as `1e400`, as a string.
     fn emit_oversized_number<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         (at, end): (usize, usize),
         sink: &mut S,
     ) {
-        self.begin_item(c, at, sink);
+        self.begin_item(cursor, at, sink);
         let rule = RepairRule::doubtful(&rules::NUMBER, Doubt::InexactNumber);
         self.report_repair(
-            c,
+            cursor,
             (at, end),
             rule,
             ("a number that does not fit a double", "kept as a text"),
             sink,
         );
         sink.event(JsonEvent::StringStart);
-        sink.event(JsonEvent::StringDelta(&c.text[at..end]));
+        sink.event(JsonEvent::StringDelta(&cursor.text[at..end]));
         sink.event(JsonEvent::StringEnd);
-        c.offset = end;
-        self.finish_item(c, end, sink);
+        cursor.offset = end;
+        self.finish_item(cursor, end, sink);
     }
 
+    /// Skips and reports an ellipsis of `length` bytes at the cursor.
     pub(super) fn skip_ellipsis<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut TextCursor<'_>,
+        cursor: &mut TextCursor<'_>,
         length: usize,
         sink: &mut S,
     ) {
-        let span = (c.offset, c.offset + length);
-        self.report_repair(c, span, &rules::ELLIPSIS, ("items left out", "left the dots out"), sink);
-        c.offset += length;
+        let span = (cursor.offset, cursor.offset + length);
+        self.report_repair(cursor, span, &rules::ELLIPSIS, ("items left out", "left the dots out"), sink);
+        cursor.offset += length;
     }
 }
 
-/// Length of the ellipsis at the start of `bytes`.
+/// Length in bytes of the ellipsis at the start of `bytes`; `None` if there is none.
 pub(super) fn ellipsis_len(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with("…".as_bytes()) {
         return Some(3);

@@ -1,4 +1,4 @@
-//! A value of a command. It is parsed, never computed (R-81).
+//! Parser for the values of commands, which are never computed (R-81).
 
 use serde_json::Value;
 
@@ -9,31 +9,32 @@ use crate::limits::Limits;
 use crate::repair::json;
 use crate::state::bound_numbers;
 
-/// Returns a text without surrounding quotes.
+/// Returns a text without white space and quotes around it.
 pub(super) fn strip_quotes(text: &str) -> &str {
     quoted_content(text).unwrap_or(trim(text))
 }
 
-/// Returns the content of quotes that enclose a whole text.
+/// Returns the content of the quotes that enclose a whole text; `None` without such quotes.
 pub(super) fn quoted_content(text: &str) -> Option<&str> {
     let text = trim(text);
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
-    let (mut escaped, inner) = (false, &text[1..]);
+    let (mut is_escaped, inner) = (false, &text[1..]);
     let end = inner.char_indices().find(|(_, c)| {
-        let is_end = *c == quote && !escaped;
-        escaped = *c == '\\' && !escaped;
+        let is_end = *c == quote && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
         is_end
     });
     end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
 }
 
-/// Fault of a value that is code.
+/// Reason why a value that is code cannot be used.
 pub(super) const COMPUTED_VALUE_FAULT: &str = "it would have to be computed";
 
-/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
+/// Parses a value: `true`, `false`, `null`, `undefined`, JSON, a quoted text, or an object or list in
+/// JavaScript notation. Any other text that is not code is the value itself.
 ///
 /// # Errors
-/// Returns a message if the value would have to be computed or guessed.
+/// Returns the reason if the value would have to be computed or guessed.
 pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> {
     match text {
         "true" => return Ok(Value::Bool(true)),
@@ -64,9 +65,9 @@ pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> 
     Ok(Value::from(text))
 }
 
-/// Returns the report on a duplicate key in an object or list (R-82), with places in the text.
+/// Returns the report on the first duplicate key in an object or list (R-82), with places in the text.
 pub(super) fn duplicate_key_report(text: &str, limits: &Limits) -> Option<FindingReport> {
-    // The limit bounds the listed findings, and this one must be found whatever precedes it.
+    // A larger limit, because other findings may come before this one.
     let limits = Limits { findings: limits.findings.max(1_000), ..limits.clone() };
     let reports = text.starts_with(['[', '{']).then(|| json::find(text, &limits).reports)?;
     reports.into_iter().find(|report| report.doubt == Some(Doubt::DuplicateKey))
@@ -95,20 +96,21 @@ fn parse_signed(text: &str) -> Option<Value> {
         None => ("", text),
     };
     let zero = if digits.starts_with('.') { "0" } else { "" };
-    let is_numeral = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
-    is_numeral.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
+    let is_number = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
+    is_number.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
-/// Treatment of an escape without a meaning.
+/// Treatment of a backslash before a character that needs none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownEscape {
+    /// Both characters are kept.
     Keep,
     /// The backslash is dropped, as in JavaScript.
     DropBackslash,
 }
 
-/// Decodes escaped quotes and line breaks of a text.
-pub(super) fn unescape(text: &str, unknown: UnknownEscape) -> String {
+/// Decodes escaped quotes, backslashes, tabs and line breaks of a text.
+pub(super) fn unescape(text: &str, unknown_escape: UnknownEscape) -> String {
     let mut result = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -120,7 +122,7 @@ pub(super) fn unescape(text: &str, unknown: UnknownEscape) -> String {
             Some('n') => result.push('\n'),
             Some('t') => result.push('\t'),
             Some(c @ ('\'' | '"' | '`' | '\\')) => result.push(c),
-            Some(c) if unknown == UnknownEscape::DropBackslash => result.push(c),
+            Some(c) if unknown_escape == UnknownEscape::DropBackslash => result.push(c),
             Some(c) => result.extend(['\\', c]),
             None => result.push('\\'),
         }

@@ -1,16 +1,19 @@
-//! The beginning of an element: its kind, and faults of its position.
+//! Beginning of an element: its kind, and faults of its position.
 
 use super::super::block::{FilamentBlock, StringTracker};
 use super::super::code_filter::MarkdownTracker;
 use super::super::rules;
 use super::super::tags::{ElementForm, ElementKind, KnownElement, attributes, contradicts_itself};
-use super::{FilamentFrame, OpenElementState, OpenPart, report_at, thought_marks};
+use super::{FilamentFrame, OpenElementState, OpenPart, report_at, thought_reasoning};
 use crate::dialect::{Intent, IntentSink};
 use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::prose::QuotingElements;
 use crate::span::Place;
 use crate::structure::{ElementMisfit, NameSpelling};
+
+/// Most unused attributes of a tag that one finding names.
+const MAX_REPORTED_ATTRIBUTES: usize = 8;
 
 impl FilamentFrame {
     /// Begins an element of the structure.
@@ -22,13 +25,14 @@ impl FilamentFrame {
         out: &mut dyn IntentSink,
     ) {
         self.has_begun = true;
+        // A thought or content right after one of the same kind continues it (F-203).
         let is_adjacent = self.last_closed.take() == Some(element.index)
             && matches!(element.kind, ElementKind::Thought | ElementKind::Content);
         self.check_tag(tag, element, at, out);
-        if self.tags.is_unasked(element.index) {
+        if self.tags.is_added_thought(element.index) {
             let message = format!("`{}` is not a tag of the structure", tag.name);
-            let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
-            out.report(found.with_row("F-234").with_repair("read as thinking"));
+            let report = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+            out.report(report.with_row("F-234").with_repair("read as thinking"));
         } else {
             self.report_alias(tag, element, at, out);
         }
@@ -46,35 +50,35 @@ impl FilamentFrame {
         if !self.seen_elements.contains(&element.index) {
             self.seen_elements.push(element.index);
         }
-        let after = at.end_of(tag.raw);
+        let tag_end = at.end_of(tag.raw);
         match element.kind {
             ElementKind::Thought | ElementKind::Content => {
                 self.report_unused_attributes(tag, element, at, &[], out);
                 let tag = Some((tag.name.to_owned(), at, tag.raw.len()));
-                let marks = thought_marks(tag.as_ref().map_or("", |(name, ..)| name));
-                let open = OpenPart {
+                let open_reasoning = thought_reasoning(tag.as_ref().map_or("", |(name, ..)| name));
+                let part = OpenPart {
                     index: element.index,
                     tag,
-                    text_start: after,
+                    text_start: tag_end,
                     is_head: false,
-                    marks,
+                    open_reasoning,
                     has_phase: is_adjacent,
                 };
-                self.open_part(element.kind, open, is_adjacent, out);
+                self.open_part(element.kind, part, is_adjacent, out);
                 if is_empty {
                     self.close_empty_part(out);
                 }
             }
             _ => {
-                let is_nested = matches!(self.mode, OpenElementState::Content(_));
-                if let OpenElementState::Content(open) =
-                    std::mem::replace(&mut self.mode, OpenElementState::Outside)
+                let is_nested = matches!(self.open_element, OpenElementState::Content(_));
+                if let OpenElementState::Content(part) =
+                    std::mem::replace(&mut self.open_element, OpenElementState::Outside)
                 {
-                    let prose = std::mem::replace(
-                        &mut self.prose,
+                    let markdown = std::mem::replace(
+                        &mut self.markdown,
                         MarkdownTracker::new(self.context.options.limits.line),
                     );
-                    self.suspended_content = Some((open, prose));
+                    self.suspended_content = Some((part, markdown));
                 }
                 let block = FilamentBlock {
                     element,
@@ -82,12 +86,12 @@ impl FilamentFrame {
                     attributes: attributes(tag),
                     has_two_names: contradicts_itself(tag, "name"),
                     tag_start: at,
-                    body_start: after,
+                    body_start: tag_end,
                     body: String::new(),
                     gaps: Vec::new(),
                     is_nested,
                     open_inner: Vec::new(),
-                    quotes: StringTracker::default(),
+                    string_tracker: StringTracker::default(),
                     is_overlong: false,
                     is_unclosed: false,
                 };
@@ -102,8 +106,8 @@ impl FilamentFrame {
                 if element.kind != ElementKind::Custom && element.form != ElementForm::Html {
                     self.report_unused_attributes(tag, element, at, used_attributes, out);
                 }
-                self.prose.restart();
-                self.mode = OpenElementState::Block(Box::new(block));
+                self.markdown.restart();
+                self.open_element = OpenElementState::Block(Box::new(block));
                 if is_empty {
                     self.close_block(out);
                 }
@@ -111,18 +115,18 @@ impl FilamentFrame {
         }
     }
 
-    /// Begins or continues a thought or the content.
+    /// Begins a thought or the content. With `is_joined` it continues the last one, which was just closed.
     pub(super) fn open_part(
         &mut self,
         kind: ElementKind,
-        open: OpenPart,
+        part: OpenPart,
         is_joined: bool,
         out: &mut dyn IntentSink,
     ) {
-        self.prose.restart();
+        self.markdown.restart();
         self.in_comment = false;
         if kind == ElementKind::Content {
-            if open.tag.is_some() {
+            if part.tag.is_some() {
                 // The thought is over, whatever was opened in it (F-202).
                 (self.inner_thoughts, self.is_doubtful) = (0, false);
             }
@@ -135,14 +139,14 @@ impl FilamentFrame {
             if !std::mem::replace(&mut self.is_answering, true) {
                 out.emit_intent(Intent::ThinkingEnd);
             }
-            self.mode = OpenElementState::Content(open);
+            self.open_element = OpenElementState::Content(part);
         } else {
             self.is_line_break_due = is_joined && self.has_line_break;
-            self.mode = OpenElementState::Thought(open);
+            self.open_element = OpenElementState::Thought(part);
         }
     }
 
-    /// Reports an alias of an element's name.
+    /// Reports a name that is an alias of the element's name.
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,
@@ -160,20 +164,20 @@ impl FilamentFrame {
         };
         let name = &*self.tags.element(element.index).name;
         let message = format!("`{}` is another name for `{name}`", tag.name);
-        let found =
+        let report =
             FindingReport::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).with_row(row);
-        out.report(found.with_repair(format!("read as `{name}`")));
+        out.report(report.with_repair(format!("read as `{name}`")));
     }
 
     /// Reports an element that comes too late, or again.
     pub(super) fn report_misfit(
         &self,
         tag: &MarkupTag<'_>,
-        element: usize,
+        index: usize,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        match self.tags.misfit(element, &self.seen_elements) {
+        match self.tags.misfit(index, &self.seen_elements) {
             None => {}
             Some(ElementMisfit::Late(other)) => {
                 let message = format!("`{other}` must come after `{}`, but comes before it", tag.name);
@@ -186,7 +190,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Reports attributes without meaning.
+    /// Reports attributes that are not in `used_names`.
     pub(super) fn report_unused_attributes(
         &self,
         tag: &MarkupTag<'_>,
@@ -198,8 +202,8 @@ impl FilamentFrame {
         let unused_names: Vec<&str> = tag
             .attributes()
             .map(|attribute| attribute.name)
-            .filter(|name| !used_names.iter().any(|known| known.eq_ignore_ascii_case(name)))
-            .take(8)
+            .filter(|name| !used_names.iter().any(|used_name| used_name.eq_ignore_ascii_case(name)))
+            .take(MAX_REPORTED_ATTRIBUTES)
             .collect();
         if !unused_names.is_empty() {
             let name = &*self.tags.element(element.index).name;
@@ -216,7 +220,7 @@ impl FilamentFrame {
             self.refuse_held_calls(tag.raw, out);
         }
         self.content.mark_gap();
-        if let OpenElementState::Block(block) = &mut self.mode {
+        if let OpenElementState::Block(block) = &mut self.open_element {
             block.append_gap(tag.raw);
         }
     }

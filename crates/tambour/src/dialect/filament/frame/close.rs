@@ -1,4 +1,4 @@
-//! The end of an element, and its outcome.
+//! End of an element: blocks are read, and what cannot be read is shown.
 
 use super::super::block::{BlockOutcome, FilamentBlock, emit_notice};
 use super::super::rules;
@@ -10,9 +10,9 @@ use crate::finding::FindingReport;
 use crate::span::Place;
 
 impl FilamentFrame {
-    /// Closes the open element before `end`, without a closing tag.
+    /// Closes the open element before the offset `end`, without a closing tag.
     pub(super) fn close_unclosed(&mut self, end: usize, out: &mut dyn IntentSink) {
-        match &mut self.mode {
+        match &mut self.open_element {
             OpenElementState::Outside => {}
             OpenElementState::Thought(_) | OpenElementState::Content(_) => self.close_part(false, end, out),
             OpenElementState::Block(block) => {
@@ -24,11 +24,13 @@ impl FilamentFrame {
         }
     }
 
+    /// Reports the element `name`, whose tag is at `at`, as closed before the offset `end` without a closing
+    /// tag.
     fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn IntentSink) {
         // A mark that is not a tag is named as written.
         let tag = if name.starts_with(char::is_alphanumeric) { format!("<{name}>") } else { name.to_owned() };
-        let found = FindingReport::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
-        out.report(found.with_repair("closed here"));
+        let report = FindingReport::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
+        out.report(report.with_repair("closed here"));
     }
 
     /// Closes an empty thought or content.
@@ -36,29 +38,31 @@ impl FilamentFrame {
         self.close_part(true, 0, out);
     }
 
-    /// Closes a thought or the content before `end`; `is_closed` is set if a tag closed it.
+    /// Closes a thought or the content before the offset `end`; `is_closed` is set if a tag closed it.
     pub(super) fn close_part(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
-        let (OpenElementState::Thought(open) | OpenElementState::Content(open)) =
-            std::mem::replace(&mut self.mode, OpenElementState::Outside)
+        let (OpenElementState::Thought(part) | OpenElementState::Content(part)) =
+            std::mem::replace(&mut self.open_element, OpenElementState::Outside)
         else {
             return;
         };
-        self.finish_part(&open, is_closed, end, out);
+        self.finish_part(&part, is_closed, end, out);
     }
 
-    fn finish_part(&mut self, open: &OpenPart, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
+    /// Reports how a thought or the content was closed.
+    fn finish_part(&mut self, part: &OpenPart, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         self.last_closed = None;
         self.has_line_break = false;
-        match &open.tag {
+        match &part.tag {
             Some((name, at, _)) if !is_closed => self.report_unclosed(name, *at, end, out),
             Some(_) => {}
-            None => self.report_untagged_text(open, is_closed, end, out),
+            None => self.report_untagged_text(part, is_closed, end, out),
         }
     }
 
     /// Closes a block.
     pub(super) fn close_block(&mut self, out: &mut dyn IntentSink) {
-        let OpenElementState::Block(mut block) = std::mem::replace(&mut self.mode, OpenElementState::Outside)
+        let OpenElementState::Block(mut block) =
+            std::mem::replace(&mut self.open_element, OpenElementState::Outside)
         else {
             return;
         };
@@ -69,6 +73,7 @@ impl FilamentFrame {
             self.resume_content();
         }
         if block.is_overlong {
+            // The body was shown as text when it exceeded the limit.
             self.content.begin_paragraph();
             return match kind {
                 ElementKind::Update => emit_notice(update::FAILED_CODE, None, out),
@@ -100,8 +105,8 @@ impl FilamentFrame {
     fn refuse_doubtful(&mut self, block: &FilamentBlock, out: &mut dyn IntentSink) {
         let message =
             format!("`<{}>` comes after a thought or a comment that may not have ended", block.name);
-        let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, block.tag_start, block.end(), message);
-        out.report(found.with_repair("shown as text"));
+        let report = FindingReport::new(rules::BLOCK_IN_THOUGHT, block.tag_start, block.end(), message);
+        out.report(report.with_repair("shown as text"));
         let outcome = match block.element.kind {
             ElementKind::Update => update::fail_block(block, out),
             _ => {
@@ -125,18 +130,19 @@ impl FilamentFrame {
             BlockOutcome::Raw(text) => {
                 self.content.push_paragraph(&mut [(block.body_start, &*text)].into_iter(), out)
             }
-            BlockOutcome::RestFrom(at) => {
-                let blank_len = block.body[at..].len() - block.body[at..].trim_start().len();
-                let place = block.body_start.end_of(&block.body[..at + blank_len]);
-                let rest = &block.body[at + blank_len..];
+            BlockOutcome::RestFrom(start) => {
+                let blank_len = block.body[start..].len() - block.body[start..].trim_start().len();
+                let place = block.body_start.end_of(&block.body[..start + blank_len]);
+                let rest = &block.body[start + blank_len..];
                 self.content.push_paragraph(&mut [(place, rest)].into_iter(), out);
             }
             BlockOutcome::Text => {
-                let (mut place, mut read) = (block.body_start, 0);
+                // `place` is the place of the offset `counted_end` in the body.
+                let (mut place, mut counted_end) = (block.body_start, 0);
                 let mut lines = Vec::new();
-                for (at, text) in status::text_pieces(&block.body) {
-                    place.advance(&block.body[read..at]);
-                    read = at;
+                for (start, text) in status::text_pieces(&block.body) {
+                    place.advance(&block.body[counted_end..start]);
+                    counted_end = start;
                     if !lines.is_empty() {
                         lines.push((place, "\n"));
                     }
@@ -150,8 +156,8 @@ impl FilamentFrame {
     /// Resumes the content after a block in it.
     pub(super) fn resume_content(&mut self) {
         self.content.mark_gap();
-        if let Some((open, prose)) = self.suspended_content.take() {
-            (self.mode, self.prose) = (OpenElementState::Content(open), prose);
+        if let Some((part, markdown)) = self.suspended_content.take() {
+            (self.open_element, self.markdown) = (OpenElementState::Content(part), markdown);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! A comment in the content, or outside of tags: its text, and its end (F-103, R-85).
+//! Comments in the content or outside of tags: their text, and their end (F-103, R-85).
 //!
-//! An unclosed comment ends at the closing tag of the content or, if no tag is open, before the first tag of
-//! the structure in it. It is known to be unclosed when another comment begins or the reply ends; the text
-//! after that tag is read then. Outside of tags, one without such a tag is not a comment: `<!--` is text, and
-//! the text after it is read normally.
+//! An unclosed comment ends before the first closing tag of the content in it or, outside of tags, before the
+//! first tag of the structure in it; the text from that tag on is read again. The comment is known to be
+//! unclosed when another comment begins after such a tag, or when the reply ends. Outside of tags, an unclosed
+//! comment without such a tag is no comment: `<!--` is text, and the text after it is read again too.
 
 use super::super::rules;
 use super::{FilamentFrame, OpenElementState, report_at};
@@ -17,11 +17,15 @@ use crate::texts::format_count;
 
 /// A comment that is held until it ends.
 pub(super) struct HeldComment {
+    /// Text after `<!--`.
     text: String,
+    /// Place of `<!--`.
     start: Place,
+    /// Set if only white space was read on the current line.
     is_line_blank: bool,
-    /// Set if it is between elements.
+    /// Set if the comment is outside of tags.
     is_outside: bool,
+    /// The first tag in the comment that may end it.
     close: Option<CommentClose>,
 }
 
@@ -30,15 +34,16 @@ const ESCAPED_OPEN: &str = "&lt;!--";
 
 /// The first tag in a comment that may end it.
 struct CommentClose {
-    /// Length of the comment before the tag.
+    /// Bytes of the comment before the tag.
     len: usize,
+    /// Place of the tag.
     start: Place,
-    /// Set if a tag of the structure opens after it.
+    /// Set if a tag of the structure opens after this one, still in the comment.
     is_reopened: bool,
 }
 
 impl HeldComment {
-    /// Creates a comment that begins at `at`; `outside` is set between elements.
+    /// Creates a comment whose `<!--` is at `start`; `is_outside` is set outside of tags.
     pub(super) fn new(start: Place, is_outside: bool) -> HeldComment {
         HeldComment { text: String::new(), start, is_line_blank: false, is_outside, close: None }
     }
@@ -76,8 +81,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Handles a token that exceeds the limit of a comment outside of tags: it is not a comment then, and
-    /// both are read. Returns whether it did.
+    /// Handles a token with which a comment outside of tags exceeds its limit: the comment ends at a tag in
+    /// it or is text, and the token is read after it. Returns whether the limit was exceeded.
     fn handle_overlong_comment(
         &mut self,
         token: &MarkupToken<'_>,
@@ -120,26 +125,29 @@ impl FilamentFrame {
     /// Turns the held comment into text, since it is unclosed and no tag in it can end it.
     pub(super) fn turn_comment_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, .. }) = self.comment.take() else { return };
-        let found =
+        let report =
             FindingReport::new(rules::COMMENT_UNCLOSED, start, start.offset + 4, "a comment is not closed");
-        out.report(found.with_repair("read as text"));
-        // If this one is unclosed, the ones in it are too.
+        out.report(report.with_repair("read as text"));
+        // If this comment is unclosed, the comments in it are too.
         self.ignores_comments = true;
         self.read_comment_open(start, out);
         self.replay(&text, start.end_of("<!--"), out);
     }
 
-    /// Reads a `<!--` that begins no comment.
+    /// Reads `<!--` as text.
     pub(super) fn read_comment_open(&mut self, at: Place, out: &mut dyn IntentSink) {
-        if matches!(self.mode, OpenElementState::Outside) {
+        if matches!(self.open_element, OpenElementState::Outside) {
             self.begin_untagged_part(at, true, out);
         }
-        let text = if matches!(self.mode, OpenElementState::Content(_)) { ESCAPED_OPEN } else { "<!--" };
+        let is_in_content = matches!(self.open_element, OpenElementState::Content(_));
+        let text = if is_in_content { ESCAPED_OPEN } else { "<!--" };
         self.push_text(text, LazyPlace::from(at), out);
         // The emitted text is longer than the source, so the next text needs its place.
         self.content.mark_gap();
     }
 
+    /// Handles a tag in a comment. A closing tag of the open element that is alone on its line ends the
+    /// comment.
     fn handle_comment_tag(
         &mut self,
         token: &MarkupToken<'_>,
@@ -155,7 +163,7 @@ impl FilamentFrame {
                 let len = comment.text.len();
                 comment.close.get_or_insert(CommentClose { len, start, is_reopened: false });
                 if is_closing && comment.is_line_blank {
-                    return self.prose.hold_line(token, start);
+                    return self.markdown.hold_line(token, start);
                 }
             } else if let Some(close) = &mut comment.close {
                 close.is_reopened |= is_opening;
@@ -169,30 +177,30 @@ impl FilamentFrame {
         self.comment.as_ref().is_some_and(|comment| comment.close.is_some())
     }
 
-    /// Ends an unclosed comment at a closing tag that is alone on its line. Returns whether the comment ended
-    /// earlier, at another tag after which the reply continued.
+    /// Ends an unclosed comment at a closing tag that is alone on its line, or at an earlier tag after which
+    /// the structure continued. Returns whether it ended at the earlier tag.
     pub(super) fn end_at_lone_close(&mut self, at: Place, out: &mut dyn IntentSink) -> bool {
         let close = self.comment.as_ref().and_then(|comment| comment.close.as_ref());
-        let earlier = close.is_some_and(|close| close.is_reopened && close.start != at);
-        match earlier {
+        let ended_earlier = close.is_some_and(|close| close.is_reopened && close.start != at);
+        match ended_earlier {
             true => self.end_at_close(out),
             false => self.end_comment(false, at.offset, out),
         }
-        earlier
+        ended_earlier
     }
 
-    /// Ends the comment before the tag in it, and reads the rest.
+    /// Ends the comment before the tag in it that may end it, and reads the text from that tag on again.
     pub(super) fn end_at_close(&mut self, out: &mut dyn IntentSink) {
         let Some(comment) = &mut self.comment else { return };
         let Some(CommentClose { len, start, .. }) = comment.close.take() else { return };
         let rest = comment.text.split_off(len);
-        // Text after it may still be in the comment: nothing acts before a content begins.
+        // The text may still belong to the comment: nothing acts until a content begins.
         self.is_doubtful |= comment.is_outside;
         self.end_comment(false, start.offset, out);
         self.replay(&rest, start, out);
     }
 
-    /// Ends a comment; `is_closed` is set if it ended properly.
+    /// Ends a comment before the offset `end`, and emits it; `is_closed` is set if its own end closed it.
     pub(super) fn end_comment(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, is_outside, .. }) = self.comment.take() else { return };
         if is_outside {
@@ -200,8 +208,8 @@ impl FilamentFrame {
             report_at(rules::TEXT_OUTSIDE_TAGS, start, 4, message, "read as a comment", out);
         }
         if !is_closed {
-            let found = FindingReport::new(rules::COMMENT_UNCLOSED, start, end, "a comment is not closed");
-            out.report(found.with_repair("kept as a comment"));
+            let report = FindingReport::new(rules::COMMENT_UNCLOSED, start, end, "a comment is not closed");
+            out.report(report.with_repair("kept as a comment"));
         }
         if !trim(&text).is_empty() {
             out.emit_intent(Intent::Aside { kind: AsideKind::Comment, text: trim(&text) });
@@ -218,26 +226,26 @@ impl FilamentFrame {
             let rest = comment.text.split_off(comment.text.floor_char_boundary(limit));
             let piece = std::mem::replace(&mut comment.text, rest);
             comment.close = None;
-            // After `<!--`.
-            let (at, end) = (comment.start, comment.start.offset + 4 + piece.len());
+            let (at, end) = (comment.start, comment.start.offset + "<!--".len() + piece.len());
             out.emit_intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
             if !std::mem::replace(&mut self.has_overlong_comment, true) {
-                let found = FindingReport::new(
+                let report = FindingReport::new(
                     rules::LIMIT_EXCEEDED,
                     at,
                     end,
                     format!("a comment is longer than {}", format_count(limit, "byte")),
                 );
-                out.report(found.with_repair("sent in pieces"));
+                out.report(report.with_repair("sent in pieces"));
             }
         }
     }
 
-    /// Reads held text again; a tag, a comment or the end follows it.
+    /// Reads held text again. A tag, a comment or the end of the reply follows it.
     pub(super) fn replay(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         let mut lexer = self.new_lexer(at);
         lexer.push(text, &mut |token, at| self.read_token(token, at, out));
-        // Unfinished markup is finished as it was the first time.
+        // A `<` after the text ends unfinished markup in it, as the tag or comment after it did the first
+        // time.
         lexer.push("<", &mut |token, at| self.read_token(token, at, out));
         lexer.drop_carry();
         self.flush_mark_carry(out);

@@ -1,52 +1,52 @@
-//! An acting block in an open thought, or a mark that may close only a nested thought. It is resolved when
-//! the thought ends or the content begins.
+//! Held text of an open thought, from an acting block on, or from a mark that may close only a nested
+//! thought. It is resolved when the thought ends or the content begins.
 
 use super::super::block::emit_notice;
 use super::super::code_filter::MarkdownTracker;
 use super::super::rules;
 use super::super::tags::{ElementKind, KnownElement};
 use super::super::tool_call::HeldToolCall;
-use super::{FilamentFrame, Marks, OpenElementState};
+use super::{FilamentFrame, OpenElementState, OpenReasoning};
 use crate::dialect::{Intent, IntentSink, call_check};
 use crate::finding::{FindingReport, clip};
 use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_space;
 use crate::span::{LazyPlace, Place};
 
-/// Held text from the tag of an acting block on, or from a mark that may close only a nested thought.
+/// Held text of a thought, from the tag of an acting block on, or from a doubtful end.
 pub(super) struct HeldDraft {
     /// Start of the held text.
     start: Place,
-    /// The tag or mark, without attributes.
+    /// The tag or mark that the text begins with, without attributes.
     mark: String,
     /// The possible end of the thought, if the text begins with one.
     doubtful_end: Option<DoubtfulEnd>,
     text: String,
-    /// Thoughts that were opened in it.
+    /// Number of nested thoughts that are open in the text.
     inner_thoughts: usize,
-    /// Number of times the text was read before, after other drafts that turned out not to be drafts.
+    /// Number of times the text has been read before, because it turned out not to be a draft.
     read_count: usize,
 }
 
-/// A mark that may close only a nested thought, and the reader's state there, since later text may be read
-/// again.
+/// A mark that may close only a nested thought, and the state of the reader after it, which is restored if
+/// the text is read again.
 struct DoubtfulEnd {
     meaning: InnerEnd,
-    prose: MarkdownTracker,
-    marks: Marks,
+    markdown: MarkdownTracker,
+    open_reasoning: OpenReasoning,
     is_in_comment: bool,
 }
 
-/// Meaning of a mark that closes a nested thought.
+/// Meaning of a mark if it closes only a nested thought.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InnerEnd {
-    /// Its opening mark began a phase.
+    /// The mark is dropped, because its opening tag began a new phase.
     Phase,
-    /// Its opening mark is text of the thinking, and so is this one.
+    /// The mark is text of the thinking, as its opening mark is.
     Text,
 }
 
-/// Most times one text is read, so that the cost stays linear.
+/// Most times that a text is read, so that the cost stays linear.
 const MAX_READS: usize = 8;
 
 /// Event that makes a held draft part of the thinking.
@@ -68,15 +68,15 @@ impl HeldDraft {
 }
 
 impl FilamentFrame {
-    /// Handles a tag in a thought that is not code. Returns whether it is text of the thinking, or of a draft
-    /// held there.
+    /// Handles a tag in a thought, not in code. Returns whether the tag is text of the thinking or of a
+    /// draft. An acting block begins a draft.
     pub(super) fn is_draft_text(
         &mut self,
         tag: &MarkupTag<'_>,
         element: Option<KnownElement>,
         at: Place,
     ) -> bool {
-        if !matches!(self.mode, OpenElementState::Thought(_)) {
+        if !matches!(self.open_element, OpenElementState::Thought(_)) {
             return false;
         }
         let kind = element.map(|element| element.kind);
@@ -87,11 +87,11 @@ impl FilamentFrame {
                 self.open_inner_thought(tag.kind == TagKind::Open);
                 self.draft.is_some()
             }
-            // Not an acting block: a closing tag in the draft, or an envelope.
+            // All other tags in a draft are its text.
             _ if self.draft.is_some() => true,
             (Some(ElementKind::Content) | None, _) => false,
-            // An example, which is text whatever follows.
-            (Some(_), _) if self.prose.is_quoted() || self.in_comment => true,
+            // An example in a quotation or comment: text whatever follows.
+            (Some(_), _) if self.markdown.is_quoted() || self.in_comment => true,
             (Some(_), false) => false,
             (Some(_), true) => {
                 self.hold_draft(format!("<{}>", tag.name), None, at);
@@ -100,7 +100,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Holds the following text of the thought.
+    /// Holds the text of the thought from `start` on, where `mark` is.
     fn hold_draft(&mut self, mark: String, doubtful_end: Option<DoubtfulEnd>, start: Place) {
         self.draft = Some(HeldDraft {
             start,
@@ -112,43 +112,44 @@ impl FilamentFrame {
         });
     }
 
-    /// Counts a thought that begins in the open one.
-    pub(super) fn open_inner_thought(&mut self, is_opening: bool) {
-        if is_opening && matches!(&self.mode, OpenElementState::Thought(open) if open.tag.is_some()) {
-            *self.inner_thought_count() += 1;
+    /// Counts a nested thought that opens in the open thought, unless a self-closing tag opens it.
+    pub(super) fn open_inner_thought(&mut self, stays_open: bool) {
+        if stays_open && matches!(&self.open_element, OpenElementState::Thought(part) if part.tag.is_some()) {
+            *self.inner_thought_count_mut() += 1;
         }
     }
 
     /// Counts the end of a nested thought; returns whether there was one.
     pub(super) fn close_inner_thought(&mut self) -> bool {
-        let inner = self.inner_thought_count();
-        let has_inner = *inner > 0;
-        *inner -= usize::from(has_inner);
+        let count = self.inner_thought_count_mut();
+        let has_inner = *count > 0;
+        *count -= usize::from(has_inner);
         has_inner
     }
 
-    fn inner_thought_count(&mut self) -> &mut usize {
+    /// Returns the number of open nested thoughts, in the draft if there is one.
+    fn inner_thought_count_mut(&mut self) -> &mut usize {
         match &mut self.draft {
             Some(draft) => &mut draft.inner_thoughts,
             None => &mut self.inner_thoughts,
         }
     }
 
-    /// Handles a mark that closes a thought. Returns whether the open one ends; otherwise the mark is, or may
-    /// be, text of the thinking.
+    /// Handles a mark that closes a thought. Returns whether the open thought ends. Otherwise the mark closes
+    /// a nested thought, and is text or begins a draft; `inner_end` is its meaning then.
     pub(super) fn try_end_thought(
         &mut self,
         raw: &str,
-        inner: InnerEnd,
+        inner_end: InnerEnd,
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let is_inner = self.draft.is_some() && self.close_inner_thought();
-        if is_inner || self.inner_thoughts > 0 && self.read_count < MAX_READS {
-            if !is_inner {
+        let closes_inner_of_draft = self.draft.is_some() && self.close_inner_thought();
+        if closes_inner_of_draft || self.inner_thoughts > 0 && self.read_count < MAX_READS {
+            if !closes_inner_of_draft {
                 self.keep_draft(DraftEnd::Mark, out);
                 self.inner_thoughts -= 1;
-                let doubtful_end = self.new_doubtful_end(inner);
+                let doubtful_end = self.new_doubtful_end(inner_end);
                 self.hold_draft(raw.to_owned(), doubtful_end, at);
             }
             self.push_text(raw, LazyPlace::from(at), out);
@@ -160,29 +161,30 @@ impl FilamentFrame {
         true
     }
 
+    /// Captures the state of the reader at a doubtful end; `None` outside of thoughts.
     fn new_doubtful_end(&self, meaning: InnerEnd) -> Option<DoubtfulEnd> {
-        let OpenElementState::Thought(open) = &self.mode else { return None };
+        let OpenElementState::Thought(part) = &self.open_element else { return None };
         Some(DoubtfulEnd {
             meaning,
-            prose: self.prose.clone(),
-            marks: open.marks,
+            markdown: self.markdown.clone(),
+            open_reasoning: part.open_reasoning,
             is_in_comment: self.in_comment,
         })
     }
 
-    /// Returns whether a possible draft is held.
+    /// Returns whether text is held that may be a draft.
     pub(super) fn has_draft(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// Refuses the calls before a mark that closes reasoning without an opening mark: that text may have been
-    /// thinking.
+    /// Refuses all calls before `mark`, which closes reasoning without an opening mark: the text before it
+    /// may have been thinking.
     pub(super) fn refuse_held_calls(&mut self, mark: &str, out: &mut dyn IntentSink) {
         for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
             let message =
                 format!("`{}` is called before `{mark}`, which ends thinking", clip(&call.name, 60));
-            let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, start, end, message);
-            out.report(found.with_row("R-93").with_repair("not called, its arguments are not used"));
+            let report = FindingReport::new(rules::BLOCK_IN_THOUGHT, start, end, message);
+            out.report(report.with_row("R-93").with_repair("not called, its arguments are not used"));
             emit_notice(call_check::REFUSED_CODE, Some(clip(&call.name, 60).into_owned()), out);
         }
     }
@@ -196,16 +198,17 @@ impl FilamentFrame {
         }
     }
 
-    /// Resolves held text as a draft: thinking, in which nothing acts.
+    /// Resolves held text as a draft: thinking, in which nothing acts. `end` is the event that shows it.
     pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn IntentSink) {
-        let is_block = |draft: &HeldDraft| draft.doubtful_end.is_none();
-        if !self.draft.as_ref().is_none_or(is_block) && !matches!(end, DraftEnd::Mark) {
-            // The answer is not lost, but nothing in it acts.
+        let has_doubtful_end = self.draft.as_ref().is_some_and(|draft| draft.doubtful_end.is_some());
+        if has_doubtful_end && !matches!(end, DraftEnd::Mark) {
+            // The thought may have ended at the mark, so the text after it is read again, but nothing in it
+            // acts.
             self.is_doubtful = true;
             return self.replay_draft(out);
         }
         let Some(HeldDraft { start, mark, text, doubtful_end, .. }) = self.draft.take() else { return };
-        match doubtful_end.map(|end_mark| end_mark.meaning) {
+        match doubtful_end.map(|doubtful_end| doubtful_end.meaning) {
             Some(InnerEnd::Phase) => return self.emit_thinking(&text[mark.len()..], out),
             Some(InnerEnd::Text) => return self.emit_thinking(&text, out),
             None => {}
@@ -219,7 +222,7 @@ impl FilamentFrame {
                 (format!("`{mark}` is inside a thought that does not end soon enough"), "read as thinking")
             }
         };
-        // Text beyond the limit is left out of the span: its length depends on the chunks.
+        // The span ends at the limit, since the length of the text beyond it depends on the chunks.
         let excerpt_len = text.floor_char_boundary(self.context.options.limits.hold);
         out.report(
             FindingReport::new(rules::BLOCK_IN_THOUGHT, start, start.offset + excerpt_len, message)
@@ -228,35 +231,37 @@ impl FilamentFrame {
         self.emit_thinking(&text, out);
     }
 
-    /// Resolves held text as not a draft: the thought ended before it (F-202).
+    /// Reads held text again because it is no draft: the thought ended before it (F-202).
     pub(super) fn replay_draft(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldDraft { start, text, read_count, doubtful_end, .. }) = self.draft.take() else { return };
         self.inner_thoughts = 0;
-        match (doubtful_end, &mut self.mode) {
-            (Some(DoubtfulEnd { prose, marks, is_in_comment, .. }), OpenElementState::Thought(open)) => {
-                (self.prose, open.marks, self.in_comment) = (prose, marks, is_in_comment);
+        match (doubtful_end, &mut self.open_element) {
+            (Some(doubtful_end), OpenElementState::Thought(part)) => {
+                part.open_reasoning = doubtful_end.open_reasoning;
+                self.markdown = doubtful_end.markdown;
+                self.in_comment = doubtful_end.is_in_comment;
             }
             _ => self.close_unclosed(start.offset, out),
         }
-        let before = std::mem::replace(&mut self.read_count, read_count + 1);
+        let previous = std::mem::replace(&mut self.read_count, read_count + 1);
         self.replay(&text, start, out);
-        self.read_count = before;
+        self.read_count = previous;
     }
 
     /// Emits text of the thinking.
     fn emit_thinking(&mut self, text: &str, out: &mut dyn IntentSink) {
         let limit = self.context.options.limits.value;
-        let OpenElementState::Thought(open) = &mut self.mode else { return };
+        let OpenElementState::Thought(part) = &mut self.open_element else { return };
         // A leading byte order mark is no text.
         let text =
-            if open.has_phase { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
+            if part.has_phase { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
         if text.is_empty() {
             return;
         }
-        if !std::mem::replace(&mut open.has_phase, true) {
-            out.emit_intent(Intent::Phase("".into(), open.text_start));
+        if !std::mem::replace(&mut part.has_phase, true) {
+            out.emit_intent(Intent::Phase("".into(), part.text_start));
         }
-        if open.tag.is_none() && self.head_text.len() < limit {
+        if part.tag.is_none() && self.head_text.len() < limit {
             let room = text.floor_char_boundary(limit - self.head_text.len());
             self.head_text.push_str(&text[..room]);
         }

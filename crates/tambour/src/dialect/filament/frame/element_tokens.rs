@@ -1,4 +1,4 @@
-//! Tokens in a thought, the content or a block.
+//! Handling of tokens in a thought, the content or a block.
 
 use super::super::block::{FilamentBlock, StringTracker};
 use super::super::code_filter::TagContext;
@@ -16,7 +16,7 @@ use crate::span::{LazyPlace, Place};
 use crate::structure::NameSpelling;
 use crate::texts::format_count;
 
-/// Inline HTML elements, which are not tags of a reply.
+/// Inline HTML elements, which are never reported as unknown tags.
 const INLINE_HTML: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
 
 impl FilamentFrame {
@@ -37,7 +37,7 @@ impl FilamentFrame {
             self.track_quoting(tag);
         }
         match token {
-            MarkupToken::Text(text) if self.is_loose() => {
+            MarkupToken::Text(text) if self.is_untagged() => {
                 let place = at.resolve();
                 self.push_free_text(text, place, out);
             }
@@ -45,21 +45,21 @@ impl FilamentFrame {
             MarkupToken::Tag(tag) if self.is_countable(&tag) => {
                 self.handle_inside_tag(&token, &tag, at.resolve(), out)
             }
-            MarkupToken::CommentOpen if matches!(self.mode, OpenElementState::Content(_)) => {
-                match self.prose.tag_context() {
+            MarkupToken::CommentOpen if matches!(self.open_element, OpenElementState::Content(_)) => {
+                match self.markdown.tag_context() {
                     TagContext::Text => self.handle_markup(token, at.resolve(), out),
-                    TagContext::Undecided => self.prose.hold_span(&token, at.resolve()),
+                    TagContext::Undecided => self.markdown.hold_span(&token, at.resolve()),
                     TagContext::CodeSpan | TagContext::Fence => self.push_text(token.raw(), at, out),
                 }
             }
-            MarkupToken::Reasoning(raw, mark) if self.is_word_countable(mark) => {
-                match self.prose.tag_context() {
+            MarkupToken::Reasoning(raw, mark) if self.is_mark_countable(mark) => {
+                match self.markdown.tag_context() {
                     TagContext::Text => self.handle_markup(token, at.resolve(), out),
-                    TagContext::Undecided => self.prose.hold_span(&token, at.resolve()),
+                    TagContext::Undecided => self.markdown.hold_span(&token, at.resolve()),
                     TagContext::CodeSpan | TagContext::Fence => self.push_text(raw, at, out),
                 }
             }
-            MarkupToken::Tag(tag) if self.is_loose() => {
+            MarkupToken::Tag(tag) if self.is_untagged() => {
                 let place = at.resolve();
                 self.report_unknown_tag(&tag, place, out);
                 self.push_text(tag.raw, LazyPlace::from(place), out);
@@ -68,7 +68,7 @@ impl FilamentFrame {
                 if let (
                     MarkupToken::CommentOpen | MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_),
                     OpenElementState::Thought(_),
-                ) = (&token, &self.mode)
+                ) = (&token, &self.open_element)
                 {
                     self.in_comment = matches!(token, MarkupToken::CommentOpen);
                 }
@@ -79,47 +79,53 @@ impl FilamentFrame {
 
     /// Tracks HTML elements that quote.
     fn track_quoting(&mut self, tag: &MarkupTag<'_>) {
-        if matches!(self.mode, OpenElementState::Content(_)) && self.prose.tag_context() == TagContext::Text {
+        if matches!(self.open_element, OpenElementState::Content(_))
+            && self.markdown.tag_context() == TagContext::Text
+        {
             self.quoting.observe_tag(tag);
         }
     }
 
-    /// Returns whether a reasoning mark that is not a tag may count: in a thought, or at the start of a line
-    /// where one may begin.
-    fn is_word_countable(&self, mark: ReasoningMark) -> bool {
-        match &self.mode {
+    /// Returns whether a reasoning mark that is not a tag may count: in a thought, or an opening mark at the
+    /// start of a line outside of tags.
+    fn is_mark_countable(&self, mark: ReasoningMark) -> bool {
+        match &self.open_element {
             OpenElementState::Thought(_) => true,
-            OpenElementState::Content(open) => {
-                open.tag.is_none() && mark.kind == MarkKind::Open && self.prose.is_line_blank()
+            OpenElementState::Content(part) => {
+                part.tag.is_none() && mark.kind == MarkKind::Open && self.markdown.is_line_blank()
             }
             _ => false,
         }
     }
 
-    /// Returns whether the open part began without a tag.
-    pub(super) fn is_loose(&self) -> bool {
-        matches!(&self.mode, OpenElementState::Thought(open) | OpenElementState::Content(open) if open.tag.is_none())
+    /// Returns whether the open thought or content began without a tag.
+    pub(super) fn is_untagged(&self) -> bool {
+        matches!(
+            &self.open_element,
+            OpenElementState::Thought(part) | OpenElementState::Content(part) if part.tag.is_none()
+        )
     }
 
-    /// Returns whether the open part began without a tag, or nothing is open.
+    /// Returns whether the current place is outside of tags: nothing is open, or a thought or content without
+    /// a tag.
     pub(super) fn is_outside(&self) -> bool {
-        matches!(self.mode, OpenElementState::Outside) || self.is_loose()
+        matches!(self.open_element, OpenElementState::Outside) || self.is_untagged()
     }
 
     /// Reports a tag that the structure does not know, in text outside of tags.
     fn report_unknown_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
-        let html = INLINE_HTML.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
-        if html
+        let is_inline_html = INLINE_HTML.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
+        if is_inline_html
             || tag.kind == TagKind::Close
             || self.draft.is_some()
-            || self.prose.tag_context() != TagContext::Text
+            || self.markdown.tag_context() != TagContext::Text
         {
             return;
         }
         let message = format!("`{}` is not a tag of the structure", tag.name);
-        let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+        let report = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
         let row = if matches!(self.tags.meaning(tag), TagMeaning::Inactive) { "F-234" } else { "F-206" };
-        out.report(found.with_row(row).with_repair("read as text"));
+        out.report(report.with_row(row).with_repair("read as text"));
     }
 
     /// Returns whether a tag may count here if it is not code.
@@ -127,16 +133,17 @@ impl FilamentFrame {
         match self.tags.meaning(tag) {
             TagMeaning::Known(_) => true,
             TagMeaning::Reasoning(_) => {
-                matches!(self.mode, OpenElementState::Thought(_))
-                    || self.is_loose() && tag.kind == TagKind::Open
+                matches!(self.open_element, OpenElementState::Thought(_))
+                    || self.is_untagged() && tag.kind == TagKind::Open
             }
-            TagMeaning::Envelope => self.is_loose(),
+            TagMeaning::Envelope => self.is_untagged(),
             TagMeaning::Inactive | TagMeaning::Unknown => {
-                self.is_loose() && self.tags.html_status_bar(tag).is_some()
+                self.is_untagged() && self.tags.html_status_bar(tag).is_some()
             }
         }
     }
 
+    /// Handles a tag in a thought or the content, or holds it until it is known whether it is in code.
     fn handle_inside_tag(
         &mut self,
         token: &MarkupToken<'_>,
@@ -144,19 +151,21 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let is_alone = self.prose.is_line_blank();
-        match self.prose.tag_context() {
+        let is_alone = self.markdown.is_line_blank();
+        match self.markdown.tag_context() {
             TagContext::Text => self.handle_markup(*token, at, out),
-            TagContext::Undecided => self.prose.hold_span(token, at),
+            TagContext::Undecided => self.markdown.hold_span(token, at),
             // A closing tag on a line of its own ends even a fence (F-105).
-            TagContext::Fence if is_alone && self.closes_open_element(tag) => self.prose.hold_line(token, at),
+            TagContext::Fence if is_alone && self.closes_open_element(tag) => {
+                self.markdown.hold_line(token, at)
+            }
             TagContext::CodeSpan | TagContext::Fence => self.push_text(tag.raw, LazyPlace::from(at), out),
         }
     }
 
     /// Returns whether a tag closes the open element.
     pub(super) fn closes_open_element(&self, tag: &MarkupTag<'_>) -> bool {
-        let kind = match &self.mode {
+        let kind = match &self.open_element {
             OpenElementState::Thought(_) => ElementKind::Thought,
             OpenElementState::Content(_) => ElementKind::Content,
             OpenElementState::Block(block) => block.element.kind,
@@ -165,13 +174,13 @@ impl FilamentFrame {
         tag.kind == TagKind::Close && self.known_element(tag).is_some_and(|element| element.kind == kind)
     }
 
-    /// Handles a tag, or the beginning of a comment, that is not code.
+    /// Handles a tag, a reasoning mark or the beginning of a comment that is not in code.
     pub(super) fn handle_markup(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         if let MarkupToken::Reasoning(raw, mark) = token {
             return self.handle_mark(raw, mark, at, out);
         }
         let MarkupToken::Tag(tag) = token else {
-            if self.ignores_comments && self.is_loose() {
+            if self.ignores_comments && self.is_untagged() {
                 return self.read_comment_open(at, out);
             }
             self.content.mark_gap();
@@ -181,23 +190,24 @@ impl FilamentFrame {
         if self.comment.is_some() && self.end_at_lone_close(at, out) {
             return self.push_token(token, LazyPlace::from(at), out);
         }
-        if let OpenElementState::Block(block) = &mut self.mode {
-            // A tag held because of an open JSON string is outside of any string.
-            block.quotes = StringTracker::default();
+        if let OpenElementState::Block(block) = &mut self.open_element {
+            // A tag that was held because of an open string, and counts, is outside of any string.
+            block.string_tracker = StringTracker::default();
             return self.handle_block_tag(&token, &tag, at, out);
         }
         let meaning = self.tags.meaning(&tag);
         let element = self.known_element(&tag).or_else(|| self.tags.html_status_bar(&tag));
-        let draft = !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, element, at);
-        if draft || self.is_quoted(&tag, element) {
+        let is_draft_text =
+            !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, element, at);
+        if is_draft_text || self.is_quoted(&tag, element) {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
         let element = match meaning {
             TagMeaning::Known(element) => element,
-            TagMeaning::Reasoning(element) if matches!(self.mode, OpenElementState::Thought(_)) => {
+            TagMeaning::Reasoning(element) if matches!(self.open_element, OpenElementState::Thought(_)) => {
                 let mark = parse_tag_mark(tag.name, tag.kind == TagKind::Close);
-                let OpenElementState::Thought(open) = &mut self.mode else { return };
-                let is_end = mark.is_some_and(|mark| open.marks.apply(mark) != MarkEffect::Text);
+                let OpenElementState::Thought(part) = &mut self.open_element else { return };
+                let is_end = mark.is_some_and(|mark| part.open_reasoning.apply(mark) != MarkEffect::Text);
                 if !is_end {
                     match tag.kind {
                         TagKind::Close => _ = self.close_inner_thought(),
@@ -214,12 +224,13 @@ impl FilamentFrame {
             }
         };
         if tag.kind == TagKind::Close {
-            let inner = match meaning {
+            let inner_end = match meaning {
                 TagMeaning::Known(_) => InnerEnd::Phase,
                 _ => InnerEnd::Text,
             };
-            let thought = self.closes_open_element(&tag) && matches!(self.mode, OpenElementState::Thought(_));
-            if thought && !self.try_end_thought(tag.raw, inner, at, out) {
+            let closes_thought =
+                self.closes_open_element(&tag) && matches!(self.open_element, OpenElementState::Thought(_));
+            if closes_thought && !self.try_end_thought(tag.raw, inner_end, at, out) {
                 return;
             }
             return self.handle_closing_tag(&tag, element, at, out);
@@ -228,24 +239,23 @@ impl FilamentFrame {
             self.replay_draft(out);
             return self.push_token(token, LazyPlace::from(at), out);
         }
-        if element.kind == ElementKind::Details && matches!(self.mode, OpenElementState::Content(_)) {
-            // The content continues after it.
+        if element.kind == ElementKind::Details && matches!(self.open_element, OpenElementState::Content(_)) {
+            // The content is not closed: it continues after the block.
             return self.begin_element(&tag, element, at, out);
         }
         self.close_unclosed(at.offset, out);
         self.push_token(token, LazyPlace::from(at), out);
     }
 
-    /// Returns whether the tag of a block in the content, or its closing tag, is in a quotation: it is an
-    /// example.
+    /// Returns whether a tag of a block is in a quotation of the content: the block is an example.
     fn is_quoted(&self, tag: &MarkupTag<'_>, element: Option<KnownElement>) -> bool {
-        let block = element.is_some_and(|element| {
+        let is_block_tag = element.is_some_and(|element| {
             !matches!(element.kind, ElementKind::Thought | ElementKind::Content)
                 && (element.kind != ElementKind::Details || tag.kind == TagKind::Close)
         });
-        block
-            && matches!(self.mode, OpenElementState::Content(_))
-            && (self.quoting.is_open() || self.prose.is_quoted())
+        is_block_tag
+            && matches!(self.open_element, OpenElementState::Content(_))
+            && (self.quoting.is_open() || self.markdown.is_quoted())
     }
 
     /// Handles a closing tag in a thought or the content.
@@ -256,9 +266,9 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let (kind, open) = match &self.mode {
-            OpenElementState::Thought(open) => (ElementKind::Thought, open),
-            OpenElementState::Content(open) => (ElementKind::Content, open),
+        let (kind, part) = match &self.open_element {
+            OpenElementState::Thought(part) => (ElementKind::Thought, part),
+            OpenElementState::Content(part) => (ElementKind::Content, part),
             _ => return,
         };
         if closing_element.kind != kind {
@@ -266,30 +276,32 @@ impl FilamentFrame {
         }
         self.check_tag(tag, closing_element, at, out);
         self.report_unused_attributes(tag, closing_element, at, &[], out);
-        let (element, head) = (open.index, open.is_head);
-        match &open.tag {
+        let (index, is_head) = (part.index, part.is_head);
+        match &part.tag {
             Some((name, ..))
                 if !name.eq_ignore_ascii_case(tag.name) && closing_element.spelling != NameSpelling::Typo =>
             {
                 let message = format!("`{}` closes `<{name}>`", tag.raw);
                 report_at(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
             }
-            None if !head => self.handle_unopened(tag, at, out),
+            None if !is_head => self.handle_unopened(tag, at, out),
             _ => {}
         }
-        if head && !self.seen_elements.contains(&element) {
-            self.seen_elements.push(element);
+        if is_head && !self.seen_elements.contains(&index) {
+            self.seen_elements.push(index);
         }
         self.close_part(true, at.offset, out);
-        self.last_closed = Some(element);
+        self.last_closed = Some(index);
     }
 
     /// Handles a token in a block.
     pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let OpenElementState::Block(block) = &mut self.open_element else { return };
+        // A medium with its source in the tag has no body.
         let is_void = block.element.kind == ElementKind::Media && block.attribute("src").is_some();
         let (kind, block_index) = (block.element.kind, block.element.index);
-        // Names inside are free (F-130, F-235): one that resembles a tag of the reply is not that tag.
+        // Names of inner tags are free (F-130, F-235): a name that resembles that of a reply tag is no typo
+        // of it.
         if let MarkupToken::Tag(tag) = token
             && matches!(kind, ElementKind::Status | ElementKind::Details)
             && self
@@ -303,7 +315,7 @@ impl FilamentFrame {
                 let blank_len = text.len() - text.trim_start_matches(is_space).len();
                 self.push_block_text(&text[..blank_len], LazyPlace::from(at), out);
                 if blank_len < text.len() {
-                    // A medium is empty: its closing tag is missing.
+                    // The text comes after the medium, whose closing tag is missing.
                     let at = at.end_of(&text[..blank_len]);
                     self.close_unclosed(at.offset, out);
                     self.push_token(MarkupToken::Text(&text[blank_len..]), LazyPlace::from(at), out);
@@ -324,7 +336,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Handles a tag in a block that is not code.
+    /// Handles a tag in a block.
     fn handle_block_tag(
         &mut self,
         token: &MarkupToken<'_>,
@@ -332,7 +344,7 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let OpenElementState::Block(block) = &mut self.open_element else { return };
         if block.element.form == ElementForm::Html {
             return self.handle_html_tag(tag, at, out);
         }
@@ -341,21 +353,21 @@ impl FilamentFrame {
         else {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         };
-        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let OpenElementState::Block(block) = &mut self.open_element else { return };
         let name = tag.name.to_ascii_lowercase();
         let is_same_element = element.kind == block.element.kind && (element.index == block.element.index);
         let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         if tag.kind == TagKind::Close {
-            if let Some(inner) = block.open_inner.iter().rposition(|inner| *inner == name) {
-                block.open_inner.truncate(inner);
+            if let Some(depth) = block.open_inner.iter().rposition(|inner| *inner == name) {
+                block.open_inner.truncate(depth);
                 return self.push_text(tag.raw, LazyPlace::from(at), out);
             }
-            // It may be text of a string: the rest of the line decides. Apostrophes do not hold back the end
-            // of their block.
-            if let Some(quote) = block.quotes.open_quote
+            // The tag may be text of a string: the rest of the line decides. In commands an open quote may be
+            // an apostrophe, so there the closing tag of the block counts at once.
+            if let Some(quote) = block.string_tracker.open_quote
                 && (block.holds_json() || block.holds_commands() && !is_same_element)
             {
-                return self.prose.hold_quote(token, at, quote);
+                return self.markdown.hold_quote(token, at, quote);
             }
             if is_same_element {
                 if !has_same_name {
@@ -372,13 +384,13 @@ impl FilamentFrame {
             }
             return self.handle_unopened(tag, at, out);
         }
-        if block.quotes.open_quote.is_some() && block.holds_json() {
+        if block.string_tracker.open_quote.is_some() && block.holds_json() {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
         let may_nest =
             matches!(element.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
-        let nests = is_same_element && (may_nest || !has_same_name);
-        if nests && block.open_inner.len() < self.context.options.limits.depth {
+        let is_nested_tag = is_same_element && (may_nest || !has_same_name);
+        if is_nested_tag && block.open_inner.len() < self.context.options.limits.depth {
             if tag.kind == TagKind::Open {
                 block.open_inner.push(name);
             }
@@ -391,7 +403,7 @@ impl FilamentFrame {
 
     /// Handles a tag in an HTML status bar, which ends with the element that began it.
     fn handle_html_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
-        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let OpenElementState::Block(block) = &mut self.open_element else { return };
         let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         match tag.kind {
             TagKind::Close if has_same_name => match block.open_inner.pop() {
@@ -399,6 +411,7 @@ impl FilamentFrame {
                 None => self.close_block(out),
             },
             TagKind::Open if has_same_name && block.open_inner.len() < self.context.options.limits.depth => {
+                // Only the number of open elements matters here.
                 block.open_inner.push(String::new());
                 self.push_text(tag.raw, LazyPlace::from(at), out);
             }
@@ -413,13 +426,13 @@ impl FilamentFrame {
     /// Reads text of a block; beyond the limit it is text of the content.
     pub(super) fn push_block_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         let limit = self.context.options.limits.value;
-        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let OpenElementState::Block(block) = &mut self.open_element else { return };
         if block.is_overlong {
             return self.content.push_text(text, at, out);
         }
         if block.holds_json() || block.holds_commands() {
             let quotes: &[u8] = if block.holds_commands() { b"\"'`" } else { b"\"" };
-            block.quotes.push_text(text, quotes);
+            block.string_tracker.push_text(text, quotes);
         }
         block.body.push_str(text);
         if block.body.len() <= limit {
@@ -427,13 +440,13 @@ impl FilamentFrame {
         }
         block.is_overlong = true;
         let body = std::mem::take(&mut block.body);
-        let (tag, place, name) = (block.tag_start, block.body_start, block.name.clone());
+        let (tag_start, body_start, name) = (block.tag_start, block.body_start, block.name.clone());
         let message = format!("`<{name}>` is longer than {}", format_count(limit, "byte"));
-        let end = place.offset + body.floor_char_boundary(limit);
-        let found = FindingReport::new(rules::LIMIT_EXCEEDED, tag, end, message);
-        out.report(found.with_repair("shown as text of the content"));
+        let end = body_start.offset + body.floor_char_boundary(limit);
+        let report = FindingReport::new(rules::LIMIT_EXCEEDED, tag_start, end, message);
+        out.report(report.with_repair("shown as text of the content"));
         self.content.begin_paragraph();
-        self.content.push_text(&body, LazyPlace::from(place), out);
+        self.content.push_text(&body, LazyPlace::from(body_start), out);
     }
 }
 
@@ -444,7 +457,7 @@ impl FilamentBlock {
             && !matches!(self.element.form, ElementForm::Commands | ElementForm::SingleUpdate)
     }
 
-    /// Returns whether the block holds commands, or JSON in their place.
+    /// Returns whether the block holds commands (F-140), or JSON in their place.
     fn holds_commands(&self) -> bool {
         self.element.form == ElementForm::Commands
     }

@@ -1,4 +1,4 @@
-//! The end of the reply: open elements are closed, and missing ones reported.
+//! End of the reply: open elements are closed, and missing elements are reported.
 
 use super::super::block::{BlockOutcome, emit_notice};
 use super::super::rules;
@@ -12,18 +12,19 @@ use crate::finding::FindingReport;
 use crate::span::{LazyPlace, Place};
 
 impl FilamentFrame {
-    /// Leaves out an incomplete tag at the very end (F-204).
+    /// Reports an incomplete tag at the very end, which is left out (F-204).
     pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
         let message = format!("the reply ends within a tag: `{partial_tag}`");
-        let found = FindingReport::new(rules::TAG_CUT, at, at.offset + partial_tag.len(), message);
-        out.report(found.with_repair("left out"));
+        let report = FindingReport::new(rules::TAG_CUT, at, at.offset + partial_tag.len(), message);
+        out.report(report.with_repair("left out"));
     }
 
     /// Ends the reply at `end`; `is_truncated` is set if it was truncated.
     pub(in super::super) fn finish(&mut self, end: Place, is_truncated: bool, out: &mut dyn IntentSink) {
         self.flush_mark_carry(out);
+        // Held text that is read again may hold text anew, so this repeats until nothing is held.
         loop {
-            while let Some((is_counted, tokens)) = self.prose.finish() {
+            while let Some((is_counted, tokens)) = self.markdown.finish() {
                 self.handle_decided(is_counted, &tokens, out);
             }
             self.finish_fence(out);
@@ -41,8 +42,8 @@ impl FilamentFrame {
         if self.comment.is_some() {
             self.end_comment(false, end.offset, out);
         }
-        while !matches!(self.mode, OpenElementState::Outside) {
-            if is_truncated && matches!(self.mode, OpenElementState::Block(_)) {
+        while !matches!(self.open_element, OpenElementState::Outside) {
+            if is_truncated && matches!(self.open_element, OpenElementState::Block(_)) {
                 self.end_truncated_block(end.offset, out);
             } else {
                 self.close_unclosed(end.offset, out);
@@ -50,7 +51,7 @@ impl FilamentFrame {
         }
         self.report_missing(end, out);
         self.content.finish(out);
-        if let Some(found) = self.content.tail().and_then(choice::choice_from_text) {
+        if let Some(text_choice) = self.content.tail().and_then(choice::choice_from_text) {
             let report = FindingReport::new(
                 rules::CHOICES_FROM_TEXT,
                 end,
@@ -58,7 +59,7 @@ impl FilamentFrame {
                 "a list at the end of the text",
             );
             out.report(report.with_repair("offered as a choice"));
-            out.emit_action(ReplyAction::Extension(found.into()));
+            out.emit_action(ReplyAction::Extension(text_choice.into()));
         }
         for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
             if is_truncated {
@@ -73,7 +74,8 @@ impl FilamentFrame {
 
     /// Handles a block that the end of the reply truncated: nothing of it runs (F-214).
     fn end_truncated_block(&mut self, end: usize, out: &mut dyn IntentSink) {
-        let OpenElementState::Block(mut block) = std::mem::replace(&mut self.mode, OpenElementState::Outside)
+        let OpenElementState::Block(mut block) =
+            std::mem::replace(&mut self.open_element, OpenElementState::Outside)
         else {
             return;
         };
@@ -82,10 +84,10 @@ impl FilamentFrame {
             self.resume_content();
         }
         let message = format!("the reply was cut within `<{}>`", block.name);
-        let found = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
-        let tags = matches!(block.element.kind, ElementKind::Status | ElementKind::Choice);
-        let tags = if tags { ", its tags not used" } else { "" };
-        out.report(found.with_repair(format!("none of it runs; shown as text{tags}")));
+        let report = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
+        let drops_tags = matches!(block.element.kind, ElementKind::Status | ElementKind::Choice);
+        let tags_text = if drops_tags { ", its tags not used" } else { "" };
+        out.report(report.with_repair(format!("none of it runs; shown as text{tags_text}")));
         if block.is_overlong {
             return;
         }
@@ -98,7 +100,7 @@ impl FilamentFrame {
                 emit_notice("tool_call_cut", block.attribute("name").map(str::to_owned), out);
                 BlockOutcome::Raw(block.body.clone())
             }
-            // Folded text is text.
+            // Folded text does not act, so its beginning is shown in its form.
             ElementKind::Details => elements::read_details(&block, &self.context, out),
             ElementKind::Status | ElementKind::Choice => BlockOutcome::Text,
             _ => BlockOutcome::Raw(block.body.clone()),
@@ -106,38 +108,39 @@ impl FilamentFrame {
         self.apply_outcome(outcome, &block, out);
     }
 
-    /// Reports missing mandatory elements.
+    /// Reports missing mandatory elements. Without a mandatory content the text before all tags is the
+    /// content (F-209).
     fn report_missing(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.seen_elements.extend(self.assumed_head);
-        for element in self.tags.missing(&self.seen_elements) {
-            let name = self.tags.element(element).name.clone();
+        for index in self.tags.missing(&self.seen_elements) {
+            let name = self.tags.element(index).name.clone();
             let message = format!("there is no `<{name}>`");
-            let found = FindingReport::new(rules::TAG_MISSING, end, end.offset, message);
-            out.report(match self.tags.kind(element) {
+            let report = FindingReport::new(rules::TAG_MISSING, end, end.offset, message);
+            out.report(match self.tags.kind(index) {
                 ElementKind::Content if self.content.has_text() => {
-                    found.with_repair("text outside of tags is the content")
+                    report.with_repair("text outside of tags is the content")
                 }
-                ElementKind::Content => found.with_repair("other text takes its place"),
-                _ => found,
+                ElementKind::Content => report.with_repair("other text takes its place"),
+                _ => report,
             });
         }
-        let mandatory = self
+        let is_content_mandatory = self
             .tags
             .first_of_kind(ElementKind::Content)
-            .is_some_and(|at| self.tags.element(at).is_mandatory);
-        if self.content.has_text() || !mandatory {
+            .is_some_and(|index| self.tags.element(index).is_mandatory);
+        if self.content.has_text() || !is_content_mandatory {
             return;
         }
-        let head = std::mem::take(&mut self.head_text);
-        let found = FindingReport::new(rules::CONTENT_MISSING, end, end.offset, "the reply has no content");
-        if head.trim().is_empty() {
-            return out.report(found.with_repair("the fallback text"));
+        let head_text = std::mem::take(&mut self.head_text);
+        let report = FindingReport::new(rules::CONTENT_MISSING, end, end.offset, "the reply has no content");
+        if head_text.trim().is_empty() {
+            return out.report(report.with_repair("the fallback text"));
         }
-        out.report(found.with_repair("the text before all tags is the content"));
+        out.report(report.with_repair("the text before all tags is the content"));
         if !std::mem::replace(&mut self.is_answering, true) {
             out.emit_intent(Intent::ThinkingEnd);
         }
         self.content.begin_paragraph();
-        self.content.push_text(head.trim_end(), LazyPlace::from(end), out);
+        self.content.push_text(head_text.trim_end(), LazyPlace::from(end), out);
     }
 }

@@ -1,8 +1,8 @@
-//! The top level of a reply: tracks the open element, interprets tags, and routes text.
+//! Top level of a reply: tracks the open element, interprets tags, and routes text.
 //!
-//! `surrounding_text` handles text between elements, `begin` opening tags, `element_tokens` tokens in an element, `comment`
-//! comments, `draft` blocks in a thought, `reasoning_marks` marks that are not tags, `close` the end of an element,
-//! `end` the end of the reply.
+//! `surrounding_text` handles text between elements, `begin` opening tags, `element_tokens` tokens in an
+//! element, `comment` comments, `draft` acting blocks in a thought, `reasoning_marks` marks that are not
+//! tags, `close` the end of an element, `end` the end of the reply.
 
 mod begin;
 mod close;
@@ -24,7 +24,7 @@ use super::tool_call::HeldToolCall;
 use crate::dialect::{Intent, IntentSink};
 use crate::finding::{FindingReport, Rule};
 use crate::lex::fence::Fence;
-use crate::lex::marks::{MarkKind, OpenReasoning as Marks, ReasoningMark, parse_tag_mark};
+use crate::lex::marks::{MarkKind, OpenReasoning, ReasoningMark, parse_tag_mark};
 use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::prose::QuotingElements;
 use crate::options::Options;
@@ -38,49 +38,52 @@ use reasoning_marks::MarkCarry;
 pub(super) struct FilamentFrame {
     context: BlockContext,
     tags: TagTable,
-    mode: OpenElementState,
-    prose: MarkdownTracker,
+    /// The element at the current place.
+    open_element: OpenElementState,
+    /// Code structure of the open element's text, and tags held because of it.
+    markdown: MarkdownTracker,
     content: ContentWriter,
-    /// The content to resume after a block in it, with its code state.
+    /// The content to resume after a block in it, with its code structure.
     suspended_content: Option<(OpenPart, MarkdownTracker)>,
     /// The current comment.
     comment: Option<HeldComment>,
-    /// The line of a fence, possibly incomplete.
+    /// A held line that may be a fence around elements.
     fence_line: Option<PendingFenceLine>,
-    /// The fence that was removed.
+    /// The opening fence that was removed, until its closing line.
     fence: Option<Fence>,
     /// Indexes of elements, in order of first appearance.
     seen_elements: Vec<usize>,
-    /// The element that closed last, as long as only white space follows it.
+    /// Index of the element that closed last, as long as only white space follows it.
     last_closed: Option<usize>,
-    /// The element assumed for the head of the reply (F-201).
+    /// Index of the element that the text before all tags was read as (F-201).
     assumed_head: Option<usize>,
     /// Set once any element or text has begun.
     has_begun: bool,
     /// Set once thoughts are over.
     is_answering: bool,
-    /// Thinking without a tag, kept for a reply without content (F-209).
+    /// Thinking without a tag, which becomes the content of a reply that has none (F-209).
     head_text: String,
     /// Calls held until the end of the reply.
     held_calls: Vec<HeldToolCall>,
-    /// Steps left for argument checks.
+    /// Steps left for argument checks ([`MAX_CHECK_STEPS`]).
     check_steps: u64,
     /// Set once a comment has exceeded its limit.
     has_overlong_comment: bool,
-    /// Set once `<!--` outside of tags is text.
+    /// Set once `<!--` outside of tags is text, because no comment is closed there.
     ignores_comments: bool,
-    /// An acting block in the open thought, or its doubtful end, and the text after it.
+    /// Held text of the open thought, from an acting block or a doubtful closing mark on.
     draft: Option<HeldDraft>,
-    /// Thoughts opened in the open thought and not closed.
+    /// Number of nested thoughts that are open in the open thought.
     inner_thoughts: usize,
     /// Set if a thought, or a comment outside of tags, may still be open: nothing acts.
     is_doubtful: bool,
-    words: MarkCarry,
+    /// Possible beginning of a reasoning mark that is not a tag.
+    mark_carry: MarkCarry,
     /// Number of times the current text was held as a draft that turned out not to be one.
     read_count: usize,
-    /// Set if a line break was read since an element closed, and if one is due in a thought that continues
-    ///
+    /// Set if a line break was read since an element closed.
     has_line_break: bool,
+    /// Set if a line break is due before the next text of a thought that continues.
     is_line_break_due: bool,
     /// Set if the thinking so far ends with a line break.
     ends_with_newline: bool,
@@ -92,6 +95,7 @@ pub(super) struct FilamentFrame {
 
 /// The open element.
 enum OpenElementState {
+    /// Between elements.
     Outside,
     Thought(OpenPart),
     Content(OpenPart),
@@ -100,21 +104,23 @@ enum OpenElementState {
 
 /// An open thought or content.
 struct OpenPart {
+    /// Index of the element in the structure.
     index: usize,
     /// Name as written, place and length of the tag; `None` if no tag began it.
     tag: Option<(String, Place, usize)>,
     /// Start of the text.
     text_start: Place,
-    /// Set if it is the head of the reply.
+    /// Set if it began with the text before all tags.
     is_head: bool,
-    /// Reasoning marks of a thought.
-    marks: Marks,
+    /// Tracks the reasoning marks in a thought.
+    open_reasoning: OpenReasoning,
     /// Set once the phase of a thought has begun.
     has_phase: bool,
 }
 
-/// The line of a fence that may surround elements.
+/// A line that may be a fence around elements.
 struct PendingFenceLine {
+    /// Source text of the line so far, and of white space after it.
     raw: String,
     start: Place,
     /// Set once the line has ended.
@@ -127,8 +133,8 @@ impl FilamentFrame {
         FilamentFrame {
             tags: TagTable::new(&context.dialect_options),
             content: ContentWriter::new(&context.dialect_options, &options.limits),
-            prose: MarkdownTracker::new(options.limits.line),
-            mode: OpenElementState::Outside,
+            markdown: MarkdownTracker::new(options.limits.line),
+            open_element: OpenElementState::Outside,
             suspended_content: None,
             comment: None,
             fence_line: None,
@@ -146,7 +152,7 @@ impl FilamentFrame {
             draft: None,
             inner_thoughts: 0,
             is_doubtful: false,
-            words: MarkCarry::default(),
+            mark_carry: MarkCarry::default(),
             read_count: 0,
             has_line_break: false,
             is_line_break_due: false,
@@ -164,20 +170,25 @@ impl FilamentFrame {
 
     /// Returns the bytes held back, without values that are emitted whole.
     pub(super) fn held_bytes(&self) -> usize {
-        let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
+        let fence_line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
         let comment = self.comment.as_ref().map_or(0, HeldComment::held_bytes);
         let draft = self.draft.as_ref().map_or(0, HeldDraft::held_bytes);
-        self.prose.held_bytes() + self.content.held_bytes() + line + comment + draft + self.words.held_bytes()
+        self.markdown.held_bytes()
+            + self.content.held_bytes()
+            + fence_line
+            + comment
+            + draft
+            + self.mark_carry.held_bytes()
     }
 
-    /// Emits text without tags that continues a thought or the content, whatever its place is; returns
-    /// whether it did.
+    /// Emits text without tags if it continues a thought or the content and its place is not needed. Returns
+    /// whether it was emitted.
     #[inline]
     pub(super) fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
-        if self.prose.has_held() || self.comment.is_some() || self.draft.is_some() {
+        if self.markdown.has_held() || self.comment.is_some() || self.draft.is_some() {
             return false;
         }
-        match &self.mode {
+        match &self.open_element {
             OpenElementState::Content(OpenPart { tag: Some(_), .. }) => {
                 if !self.content.try_pass(text, out) {
                     return false;
@@ -195,17 +206,17 @@ impl FilamentFrame {
             }
             _ => return false,
         }
-        self.prose.push_text(text);
+        self.markdown.push_text(text);
         true
     }
 
     /// Handles the next token.
     pub(super) fn push_token(&mut self, token: MarkupToken<'_>, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         let token = correct_tag_kind(token);
-        if self.prose.has_held() {
+        if self.markdown.has_held() {
             return self.push_held_token(&token, at.resolve(), out);
         }
-        match &self.mode {
+        match &self.open_element {
             OpenElementState::Outside => self.push_surrounding_token(token, at.resolve(), out),
             OpenElementState::Thought(_) | OpenElementState::Content(_) => {
                 self.push_inside_token(token, at, out)
@@ -216,7 +227,7 @@ impl FilamentFrame {
 
     /// Handles a token while others are held.
     fn push_held_token(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let HoldResult::Decided { is_counted, tokens, taken_len } = self.prose.push_held(token, at) else {
+        let HoldResult::Decided { is_counted, tokens, taken_len } = self.markdown.push_held(token, at) else {
             return;
         };
         self.handle_decided(is_counted, &tokens, out);
@@ -271,8 +282,8 @@ impl FilamentFrame {
         if text.is_empty() {
             return;
         }
-        self.prose.push_text(text);
-        match &self.mode {
+        self.markdown.push_text(text);
+        match &self.open_element {
             OpenElementState::Outside => {}
             OpenElementState::Content(_) => self.content.push_text(text, at, out),
             OpenElementState::Thought(_) => self.push_thought_text(text, out),
@@ -294,10 +305,10 @@ fn correct_tag_kind(token: MarkupToken<'_>) -> MarkupToken<'_> {
     }
 }
 
-/// Returns the reasoning mark that a thought begins with.
-fn thought_marks(name: &str) -> Marks {
+/// Returns open reasoning for a thought whose tag is called `name`.
+fn thought_reasoning(name: &str) -> OpenReasoning {
     let mark: ReasoningMark = parse_tag_mark(name, false).unwrap_or(crate::lex::marks::THINK_MARK);
-    Marks::new(mark)
+    OpenReasoning::new(mark)
 }
 
 /// Reports a rule at a tag or other short token of `len` bytes.

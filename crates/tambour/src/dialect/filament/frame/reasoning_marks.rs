@@ -7,23 +7,24 @@ use super::{FilamentFrame, OpenElementState, OpenPart, report_at};
 use crate::dialect::IntentSink;
 use crate::finding::FindingReport;
 use crate::lex::marks::{
-    self, HARMONY_MARK, LiteralMatcher, MarkEffect, MarkKind, MarkMatch, OpenReasoning as Marks,
-    ReasoningMark,
+    self, HARMONY_MARK, LiteralMatcher, MarkEffect, MarkKind, MarkMatch, OpenReasoning, ReasoningMark,
 };
 use crate::lex::markup::MarkupToken;
 use crate::span::{LazyPlace, Place};
 
-/// Possible beginning of a mark, and its place.
+/// Possible beginning of a mark at the end of the text so far.
 #[derive(Default)]
 pub(super) struct MarkCarry {
-    carry: String,
+    /// Held text.
+    text: String,
+    /// Place of the held text.
     start: Place,
 }
 
 impl MarkCarry {
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        self.carry.len()
+        self.text.len()
     }
 }
 
@@ -50,9 +51,9 @@ impl FilamentFrame {
 
     /// Returns whether marks count at the next text.
     fn accepts_marks(&self) -> bool {
-        match &self.mode {
+        match &self.open_element {
             OpenElementState::Outside | OpenElementState::Thought(_) => true,
-            OpenElementState::Content(open) => open.tag.is_none(),
+            OpenElementState::Content(part) => part.tag.is_none(),
             OpenElementState::Block(_) => false,
         }
     }
@@ -60,62 +61,68 @@ impl FilamentFrame {
     /// Returns whether text contains no mark that may count.
     #[inline]
     pub(super) fn has_no_mark(&self, text: &str) -> bool {
-        self.words.carry.is_empty() && marks::find(text.as_bytes()).is_none()
+        self.mark_carry.text.is_empty() && marks::find(text.as_bytes()).is_none()
     }
 
+    /// Reads text that may contain marks, after the held text.
     fn push_marked_text(&mut self, text: &str, place: Place, out: &mut dyn IntentSink) {
-        if self.words.carry.is_empty() {
+        if self.mark_carry.text.is_empty() {
             return self.split_marks(text, place, out);
         }
-        let mut full_text = std::mem::take(&mut self.words.carry);
+        let mut full_text = std::mem::take(&mut self.mark_carry.text);
         full_text.push_str(text);
-        self.split_marks(&full_text, self.words.start, out);
+        self.split_marks(&full_text, self.mark_carry.start, out);
     }
 
+    /// Splits text at `place` into marks and other text, and handles each. A possible beginning of a mark at
+    /// the end is held.
     fn split_marks(&mut self, text: &str, place: Place, out: &mut dyn IntentSink) {
         let bytes = text.as_bytes();
-        let (mut from, mut at, mut place) = (0, 0, place);
-        while let Some(found) = marks::find(&bytes[at..]).map(|found| at + found) {
-            let (mut word, mut mark_match) = (LiteralMatcher::default(), MarkMatch::Prefix);
+        // Start of the text not handled yet, whose place is `place`, and start of the search for the next
+        // mark.
+        let (mut text_start, mut search_start, mut place) = (0, 0, place);
+        while let Some(mark_start) = marks::find(&bytes[search_start..]).map(|offset| search_start + offset) {
+            let (mut matcher, mut mark_match) = (LiteralMatcher::default(), MarkMatch::Prefix);
             let mut len = 0;
-            while mark_match == MarkMatch::Prefix && found + len < bytes.len() {
-                mark_match = word.push(bytes[found + len]);
+            while mark_match == MarkMatch::Prefix && mark_start + len < bytes.len() {
+                mark_match = matcher.push(bytes[mark_start + len]);
                 len += 1;
             }
             if mark_match == MarkMatch::Mismatch {
-                at = found + 1;
+                search_start = mark_start + 1;
                 continue;
             }
-            if found > from {
-                self.push_token(MarkupToken::Text(&text[from..found]), LazyPlace::from(place), out);
-                place.advance(&text[from..found]);
+            if mark_start > text_start {
+                let text_before = &text[text_start..mark_start];
+                self.push_token(MarkupToken::Text(text_before), LazyPlace::from(place), out);
+                place.advance(text_before);
             }
             let MarkMatch::Mark(mark, _) = mark_match else {
-                (self.words.carry, self.words.start) = (text[found..].to_owned(), place);
+                (self.mark_carry.text, self.mark_carry.start) = (text[mark_start..].to_owned(), place);
                 return;
             };
-            let raw = &text[found..found + len];
+            let raw = &text[mark_start..mark_start + len];
             self.push_token(MarkupToken::Reasoning(raw, mark), LazyPlace::from(place), out);
             place.advance(raw);
-            (from, at) = (found + len, found + len);
+            (text_start, search_start) = (mark_start + len, mark_start + len);
             if !self.accepts_marks() {
                 break;
             }
         }
-        if from < text.len() {
-            self.push_token(MarkupToken::Text(&text[from..]), LazyPlace::from(place), out);
+        if text_start < text.len() {
+            self.push_token(MarkupToken::Text(&text[text_start..]), LazyPlace::from(place), out);
         }
     }
 
     /// Turns an incomplete mark into text.
     pub(super) fn flush_mark_carry(&mut self, out: &mut dyn IntentSink) {
-        let carry = std::mem::take(&mut self.words.carry);
+        let carry = std::mem::take(&mut self.mark_carry.text);
         if !carry.is_empty() {
-            self.push_token(MarkupToken::Text(&carry), LazyPlace::from(self.words.start), out);
+            self.push_token(MarkupToken::Text(&carry), LazyPlace::from(self.mark_carry.start), out);
         }
     }
 
-    /// Handles a mark that is not code, in a thought or where one may begin.
+    /// Handles a mark that is not in code, in a thought or outside of tags.
     pub(super) fn handle_mark(
         &mut self,
         raw: &str,
@@ -123,7 +130,7 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let OpenElementState::Thought(open) = &mut self.mode else {
+        let OpenElementState::Thought(part) = &mut self.open_element else {
             if mark.kind == MarkKind::Open {
                 return self.begin_marked_thought(raw, mark, at, out);
             }
@@ -134,7 +141,7 @@ impl FilamentFrame {
             }
             return;
         };
-        let effect = open.marks.apply(mark);
+        let effect = part.open_reasoning.apply(mark);
         if effect == MarkEffect::Text {
             match mark.kind {
                 MarkKind::Open => self.open_inner_thought(true),
@@ -146,37 +153,39 @@ impl FilamentFrame {
         if !self.try_end_thought(raw, InnerEnd::Text, at, out) {
             return;
         }
-        let OpenElementState::Thought(open) = &self.mode else { return };
-        let element = open.index;
-        if let (MarkEffect::CloseForeign, Some((name, ..))) = (effect, &open.tag) {
+        let OpenElementState::Thought(part) = &self.open_element else { return };
+        let index = part.index;
+        if let (MarkEffect::CloseForeign, Some((name, ..))) = (effect, &part.tag) {
             let message = format!("`{raw}` closes `{name}`");
             report_at(rules::TAG_MISMATCHED, at, raw.len(), message, "closed", out);
         }
         self.close_part(true, at.offset, out);
-        self.last_closed = Some(element);
+        self.last_closed = Some(index);
     }
 
+    /// Begins a thought at an opening mark.
     fn begin_marked_thought(&mut self, raw: &str, mark: ReasoningMark, at: Place, out: &mut dyn IntentSink) {
         self.close_unclosed(at.offset, out);
         self.has_begun = true;
-        let element = self.tags.any_of_kind(ElementKind::Thought).unwrap_or_default();
-        let name = &*self.tags.element(element).name;
+        let index = self.tags.any_of_kind(ElementKind::Thought).unwrap_or_default();
+        let name = &*self.tags.element(index).name;
         let message = format!("`{raw}` is another mark for `{name}`");
-        let found = FindingReport::new(rules::TAG_ALIAS, at, at.offset + raw.len(), message).with_row("R-69");
-        out.report(found.with_repair(format!("read as `{name}`")));
-        if !self.seen_elements.contains(&element) {
-            self.seen_elements.push(element);
+        let report =
+            FindingReport::new(rules::TAG_ALIAS, at, at.offset + raw.len(), message).with_row("R-69");
+        out.report(report.with_repair(format!("read as `{name}`")));
+        if !self.seen_elements.contains(&index) {
+            self.seen_elements.push(index);
         }
         let tag = Some((raw.to_owned(), at, raw.len()));
-        let open = OpenPart {
-            index: element,
+        let part = OpenPart {
+            index,
             tag,
             text_start: at.end_of(raw),
             is_head: false,
-            marks: Marks::new(mark),
+            open_reasoning: OpenReasoning::new(mark),
             has_phase: false,
         };
         self.last_closed = None;
-        self.open_part(ElementKind::Thought, open, false, out);
+        self.open_part(ElementKind::Thought, part, false, out);
     }
 }

@@ -1,9 +1,9 @@
-//! Text between elements: text outside of tags, fences around elements, comments.
+//! Handling of tokens between elements: text outside of tags, fences around elements, comments.
 
 use super::super::rules;
 use super::super::tags::{ElementKind, TagMeaning};
 use super::comment::HeldComment;
-use super::{FilamentFrame, OpenElementState, OpenPart, PendingFenceLine, report_at, thought_marks};
+use super::{FilamentFrame, OpenElementState, OpenPart, PendingFenceLine, report_at, thought_reasoning};
 use crate::dialect::IntentSink;
 use crate::finding::FindingReport;
 use crate::lex::fence::{Fence, is_mark};
@@ -12,9 +12,10 @@ use crate::lex::space::{is_blank, is_space};
 use crate::span::{LazyPlace, Place};
 
 /// Longest fence line, with the white space after it, in bytes.
-const MAX_FENCE_LINE: usize = 256;
+const MAX_FENCE_LINE_BYTES: usize = 256;
 
 impl FilamentFrame {
+    /// Handles a token between elements.
     pub(super) fn push_surrounding_token(
         &mut self,
         token: MarkupToken<'_>,
@@ -63,9 +64,9 @@ impl FilamentFrame {
             let taken_len = if self.fence_line.is_some() {
                 self.push_fence_text(rest, place, out)
             } else {
-                match &self.mode {
+                match &self.open_element {
                     OpenElementState::Outside => self.push_first_text(rest, place, out),
-                    _ => self.push_loose_text(rest, place, out),
+                    _ => self.push_untagged_text(rest, place, out),
                 }
             };
             place.advance(&rest[..taken_len]);
@@ -73,7 +74,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Reads text between elements; returns the bytes read.
+    /// Reads the white space between elements, and begins a fence line or untagged text after it. Returns the
+    /// bytes read: the white space.
     fn push_first_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
         let blank_len = text.len() - text.trim_start_matches(is_space).len();
         self.has_line_break |= text[..blank_len].contains('\n');
@@ -89,16 +91,19 @@ impl FilamentFrame {
         blank_len
     }
 
-    /// Reads text of a part without a tag, up to a possible fence line; returns the bytes read.
-    fn push_loose_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
-        let mut line = 0;
-        let mut first = true;
+    /// Reads text of a thought or content without a tag, up to a possible fence line; returns the bytes read.
+    fn push_untagged_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
+        let mut line_start = 0;
+        // The first line may continue a line of earlier text.
+        let mut is_first_line = true;
         loop {
-            let blank_len = text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
-            let text_start = line + blank_len;
-            if text[text_start..].starts_with(['`', '~']) && (!first || self.prose.is_line_blank()) {
+            let line = &text[line_start..];
+            let blank_len = line.len() - line.trim_start_matches([' ', '\t']).len();
+            let text_start = line_start + blank_len;
+            if text[text_start..].starts_with(['`', '~']) && (!is_first_line || self.markdown.is_line_blank())
+            {
                 self.push_text(&text[..text_start], LazyPlace::from(at), out);
-                if self.prose.is_line_blank() && self.prose.is_plain() {
+                if self.markdown.is_line_blank() && self.markdown.is_plain() {
                     let place = at.end_of(&text[..text_start]);
                     self.fence_line =
                         Some(PendingFenceLine { raw: String::new(), start: place, is_complete: false });
@@ -109,9 +114,9 @@ impl FilamentFrame {
                 self.push_text(&text[text_start..end], LazyPlace::from(at.end_of(&text[..text_start])), out);
                 return end;
             }
-            first = false;
-            match text[line..].find('\n') {
-                Some(end) => line += end + 1,
+            is_first_line = false;
+            match text[line_start..].find('\n') {
+                Some(end) => line_start += end + 1,
                 None => break,
             }
         }
@@ -133,7 +138,7 @@ impl FilamentFrame {
             is_closed =
                 line.is_complete && self.fence.is_some_and(|fence| fence.is_closed_by_line(&line.raw));
             if is_closed {
-                // Text after it is ordinary again.
+                // The text after a closing fence is ordinary text.
                 break;
             }
         }
@@ -143,7 +148,7 @@ impl FilamentFrame {
             let is_complete = line.is_complete;
             self.turn_fence_into_text(out);
             if !is_complete {
-                // It is an ordinary line.
+                // The rest of the line is text too.
                 let end = text[taken_len..].find('\n').map_or(text.len(), |end| taken_len + end + 1);
                 self.push_text(&text[taken_len..end], LazyPlace::from(at.end_of(&text[..taken_len])), out);
                 return end;
@@ -152,55 +157,56 @@ impl FilamentFrame {
         taken_len
     }
 
-    /// Begins a part without a tag: thinking at the head of a reply if that is expected, content otherwise
-    /// (F-201, F-206).
+    /// Begins a thought at the head of a reply, if that is expected there (F-201), otherwise the content
+    /// (F-206), without a tag. `is_text` is set if text begins it, not an unknown tag.
     pub(super) fn begin_untagged_part(&mut self, at: Place, is_text: bool, out: &mut dyn IntentSink) {
         let is_head = !std::mem::replace(&mut self.has_begun, true);
-        let thinking = is_head
+        let is_thinking = is_head
             && is_text
             && self.tags.has_thinking_head(self.context.dialect_options.is_head_mandatory_only);
-        let kind = if thinking { ElementKind::Thought } else { ElementKind::Content };
+        let kind = if is_thinking { ElementKind::Thought } else { ElementKind::Content };
         self.last_closed = None;
-        let element = self.tags.first_of_kind(kind).unwrap_or_default();
+        let index = self.tags.first_of_kind(kind).unwrap_or_default();
         if is_head && is_text {
-            let repair = if thinking { "a thinking head is inserted" } else { "read as content" };
+            let repair = if is_thinking { "a thinking head is inserted" } else { "read as content" };
             report_at(rules::HEAD_MISSING, at, 0, "the reply does not begin with a tag", repair, out);
             self.assumed_head = self.tags.first_of_kind(kind);
         }
-        let open = OpenPart {
-            index: element,
+        let part = OpenPart {
+            index,
             tag: None,
             text_start: at,
             is_head: is_head && is_text,
-            marks: thought_marks("thought"),
+            open_reasoning: thought_reasoning("thought"),
             has_phase: false,
         };
-        self.open_part(kind, open, false, out);
+        self.open_part(kind, part, false, out);
     }
 
-    /// Reports text outside of tags that ends before `end`; `is_closed` is set if a tag closed it.
+    /// Reports text outside of tags that ends before the offset `end`; `is_closed` is set if a tag closed it.
+    /// Text at the head that a tag closes is not reported again.
     pub(super) fn report_untagged_text(
         &mut self,
-        open: &OpenPart,
+        part: &OpenPart,
         is_closed: bool,
         end: usize,
         out: &mut dyn IntentSink,
     ) {
-        if open.is_head && is_closed || open.tag.is_some() {
+        if part.is_head && is_closed || part.tag.is_some() {
             return;
         }
-        let thought = matches!(self.tags.kind(open.index), ElementKind::Thought);
-        let repair = if thought { "read as a thought" } else { "read as text of the content" };
-        let found = FindingReport::new(
+        let is_thought = matches!(self.tags.kind(part.index), ElementKind::Thought);
+        let repair = if is_thought { "read as a thought" } else { "read as text of the content" };
+        let report = FindingReport::new(
             rules::TEXT_OUTSIDE_TAGS,
-            open.text_start,
+            part.text_start,
             end,
             "there is text outside of tags",
         );
-        out.report(found.with_repair(repair));
+        out.report(report.with_repair(repair));
     }
 
-    /// Handles a token after a fence line, or in it.
+    /// Handles a token in or after a possible fence line. Before a tag of the structure the line is removed.
     pub(super) fn push_fence_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         match token {
             MarkupToken::Text(text) => self.push_free_text(text, at, out),
@@ -209,14 +215,15 @@ impl FilamentFrame {
                     && tag.kind != TagKind::Close
                     && self.known_element(&tag).is_some_and(|element| {
                         // After text, an acting block in a fence is an example.
-                        matches!(self.mode, OpenElementState::Outside)
+                        matches!(self.open_element, OpenElementState::Outside)
                             || matches!(element.kind, ElementKind::Thought | ElementKind::Content)
                     }) =>
             {
-                let Some(PendingFenceLine { raw, start: from, .. }) = self.fence_line.take() else { return };
+                let Some(PendingFenceLine { raw, start, .. }) = self.fence_line.take() else { return };
                 let fence_text = raw.trim_end();
                 let message = "the reply, or a part of it, is in a code fence";
-                report_at(rules::FENCED_REPLY, from, fence_text.len(), message, "the fence is left out", out);
+                let repair = "the fence is left out";
+                report_at(rules::FENCED_REPLY, start, fence_text.len(), message, repair, out);
                 self.fence = Fence::parse(fence_text).map(|(fence, _)| fence);
                 self.content.mark_gap();
                 self.push_token(token, LazyPlace::from(at), out);
@@ -238,13 +245,13 @@ impl FilamentFrame {
     /// Turns the fence line into ordinary text.
     fn turn_fence_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(PendingFenceLine { raw, start, .. }) = self.fence_line.take() else { return };
-        if matches!(self.mode, OpenElementState::Outside) {
+        if matches!(self.open_element, OpenElementState::Outside) {
             self.begin_untagged_part(start, true, out);
         }
         self.push_text(&raw, LazyPlace::from(start), out);
     }
 
-    /// Ends the reply within a fence line.
+    /// Decides a possible fence line at the end of the reply.
     pub(super) fn finish_fence(&mut self, out: &mut dyn IntentSink) {
         let Some(PendingFenceLine { raw, .. }) = &self.fence_line else { return };
         match self.fence.is_some_and(|fence| fence.is_closed_by_line(raw)) {
@@ -255,25 +262,26 @@ impl FilamentFrame {
 }
 
 impl PendingFenceLine {
-    /// Returns whether the line can continue with a character.
+    /// Returns whether the line is still a fence line with this character: a run of fence marks, then at most
+    /// one word.
     fn accepts(&self, c: char) -> bool {
-        if self.raw.len() >= MAX_FENCE_LINE {
+        if self.raw.len() >= MAX_FENCE_LINE_BYTES {
             return false;
         }
         if self.is_complete {
             return is_space(c);
         }
         let mark = self.raw.chars().next();
-        let run = self.raw.chars().take_while(|candidate| Some(*candidate) == mark).count();
+        let run_len = self.raw.chars().take_while(|candidate| Some(*candidate) == mark).count();
         match mark {
             None => u8::try_from(c).is_ok_and(is_mark),
-            Some(mark) if run == self.raw.len() && c == mark => true,
-            Some(_) if run < 3 || c == '`' => false,
+            Some(mark) if run_len == self.raw.len() && c == mark => true,
+            Some(_) if run_len < 3 || c == '`' => false,
             Some(_) => {
-                let info = &self.raw[run..];
-                let word = !is_blank(info);
-                let is_after_info = word && info.ends_with([' ', '\t']);
-                is_space(c) || !is_after_info
+                let info = &self.raw[run_len..];
+                let has_word = !is_blank(info);
+                let is_after_word = has_word && info.ends_with([' ', '\t']);
+                is_space(c) || !is_after_word
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Beginning of an answer, as long as it may be the failure marker and nothing else.
+//! Held beginning of an answer, which may be the failure marker and nothing else (T-025, R-72).
 
 use super::{AnswerWriter, is_unfinished_markup};
 use crate::dialect::IntentSink;
@@ -14,14 +14,18 @@ const MAX_PREFIX_BYTES: usize = 1023;
 #[derive(Default)]
 pub(super) struct MarkerPrefix {
     watch: MarkerWatch,
+    /// Held text, without leading white space.
     text: String,
+    /// Place of the text.
     start: Place,
 }
 
-/// A beginning that is not the marker: text to emit, and unfinished markup at its end.
+/// A beginning that is not the marker.
 struct RejectedPrefix {
+    /// Text to emit.
     text: String,
     at: Place,
+    /// Unfinished markup after the text.
     unfinished_text: String,
     unfinished_at: Place,
 }
@@ -46,13 +50,14 @@ impl MarkerPrefix {
         Some((self.watch.form()?, self.start))
     }
 
-    /// Returns whether a reasoning mark here leaves the marker intact: it is before or after the marker.
+    /// Returns whether the answer may still be the marker if a reasoning mark is removed here: before or
+    /// after it.
     pub(super) fn allows_mark(&self) -> bool {
         self.text.is_empty() || self.watch.form().is_some() && !self.watch.is_in_fence()
     }
 
-    /// Reads more text. If this is not the marker, returns the number of bytes of `raw` that are held all the
-    /// same.
+    /// Reads more text. Returns `None` while the answer may be the marker; otherwise the number of bytes of
+    /// `raw` that have been read into the held text.
     pub(super) fn push(&mut self, raw: &str, at: Place) -> Option<usize> {
         const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
         let mut rest = raw;
@@ -61,7 +66,7 @@ impl MarkerPrefix {
             let is_blank_run = rest.starts_with(BLANK);
             let end = rest.find(|c| BLANK.contains(&c) != is_blank_run).unwrap_or(rest.len());
             let piece = &rest[..end];
-            // Any amount of white space may surround the marker; a possible beginning of it is short.
+            // The white space around the marker may have any length, but only a bounded part of it is held.
             let room = MAX_PREFIX_BYTES.saturating_sub(self.text.len());
             let is_within_limit =
                 is_blank_run && (self.text.is_empty() || self.watch.form().is_some()) || end <= room;
@@ -79,30 +84,32 @@ impl MarkerPrefix {
         None
     }
 
-    /// Ends before a reasoning mark: a partial failure marker is unfinished markup.
+    /// Rejects the prefix at a reasoning mark: a partial failure marker is unfinished markup.
     fn end_at_mark(self) -> RejectedPrefix {
         let start = self.text.find('<').unwrap_or(self.text.len());
         self.split(start)
     }
 
-    /// Ends before `next`, if need be with an unfinished mark that `next` may continue.
+    /// Rejects the prefix before `next`. A reasoning mark at its end that `next` may continue is unfinished
+    /// markup.
     fn end_before(self, next: &str) -> RejectedPrefix {
         let start = self.text.rfind('<').unwrap_or(self.text.len());
-        let continues_line =
+        let may_be_mark =
             || marks::match_mark([&self.text[start..], next].concat().as_bytes()) == MarkMatch::Prefix;
-        let start = if start < self.text.len() && continues_line() { start } else { self.text.len() };
+        let start = if start < self.text.len() && may_be_mark() { start } else { self.text.len() };
         self.split(start)
     }
 
-    fn split(self, start: usize) -> RejectedPrefix {
+    /// Splits the held text at the offset where its unfinished markup starts.
+    fn split(self, unfinished_start: usize) -> RejectedPrefix {
         let MarkerPrefix { mut text, start: at, .. } = self;
-        let unfinished_text = text.split_off(start);
+        let unfinished_text = text.split_off(unfinished_start);
         RejectedPrefix { unfinished_at: at.end_of(&text), text, at, unfinished_text }
     }
 }
 
 impl AnswerWriter {
-    /// Ends a possible failure marker before other text is held.
+    /// Ends the prefix if a reasoning mark at the current place shows that it is not the marker.
     pub(in crate::dialect::plain) fn resolve_prefix(&mut self, out: &mut dyn IntentSink) {
         if self.marker_prefix.as_ref().is_some_and(|prefix| !prefix.allows_mark()) {
             self.end_prefix(out);
@@ -128,21 +135,22 @@ impl AnswerWriter {
             }
             return false;
         }
-        let Some(kept_len) = prefix.push(raw, at) else {
+        let Some(read_len) = prefix.push(raw, at) else {
             self.marker_prefix = Some(prefix);
             return true;
         };
-        let rest = &raw[kept_len..];
+        let rest = &raw[read_len..];
         let mut rejected = prefix.end_before(rest);
         if !matches!(token, MarkupToken::Text(_)) {
             self.begin_text(rejected, out);
             return false;
         }
-        let rest_at = at.end_of(&raw[..kept_len]);
+        let rest_at = at.end_of(&raw[..read_len]);
+        // Text without markup is emitted together with the prefix.
         let is_joined = rejected.unfinished_text.is_empty()
             && !rejected.text.is_empty()
             && !is_unfinished_markup(rest)
-            && !self.has_cut;
+            && !self.follows_removal;
         if is_joined {
             rejected.text.push_str(rest);
         }
@@ -154,7 +162,7 @@ impl AnswerWriter {
         true
     }
 
-    /// Begins the answer, since it is more than the failure marker.
+    /// Begins the answer with a rejected prefix.
     fn begin_text(&mut self, prefix: RejectedPrefix, out: &mut dyn IntentSink) {
         let RejectedPrefix { text, at, unfinished_text, unfinished_at } = prefix;
         if !text.is_empty() {
@@ -163,6 +171,7 @@ impl AnswerWriter {
         (self.unfinished_text, self.unfinished_at) = (unfinished_text, unfinished_at);
     }
 
+    /// Emits the prefix, because the answer is not the failure marker alone.
     pub(super) fn end_prefix(&mut self, out: &mut dyn IntentSink) {
         if let Some(prefix) = self.marker_prefix.take() {
             self.begin_text(prefix.end_before(""), out);

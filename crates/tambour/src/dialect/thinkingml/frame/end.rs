@@ -11,11 +11,11 @@ use crate::span::Place;
 impl ReplyFrame {
     /// Returns whether an unfinished token at the very end begins a tag that would have been read here.
     pub(in super::super) fn is_half_tag(&self, carry: &str) -> bool {
-        // `<` alone is text, unless only a queries block can have begun.
+        // `<` alone is text, except after `<!--` in the answer, where it can only have begun a queries block.
         if carry.len() < 2 {
             return carry == "<" && self.answer.has_held_comment();
         }
-        let expected: &[&str] = match self.mode {
+        let expected: &[&str] = match self.part {
             FramePart::Final if self.block.is_some() => &["</serp_queries>", "</final>"],
             FramePart::Final => &["</final>", "<!--", "<serp_queries>"],
             FramePart::Thinking => {
@@ -37,7 +37,8 @@ impl ReplyFrame {
             .any(|tag| tag.starts_with(carry) || (carry.starts_with("<phase ") && *tag == "<phase id="))
     }
 
-    /// Leaves out a tag truncated at the very end.
+    /// Leaves out and reports a tag truncated at the very end. A truncated `</serp_queries>` closes its
+    /// block.
     pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
         if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(partial_tag)) {
             return block.set_closing(partial_tag);
@@ -56,7 +57,7 @@ impl ReplyFrame {
         self.thinking.report_interrupted(end, out);
         self.close_current(end, out);
         self.thinking.report_missing_close(end, out);
-        if self.mode == FramePart::Draft
+        if self.part == FramePart::Draft
             && !self.seen_elements.has(ThinkingMlElement::Final)
             && let Some(quote) = self.draft.take_quoted_final(self.surrounding.is_blank())
         {
@@ -65,7 +66,7 @@ impl ReplyFrame {
             self.close_current(end, out);
         }
         if !self.seen_elements.has(ThinkingMlElement::Final) && self.surrounding.is_blank() {
-            // A phase held a complete one.
+            // A complete `<final>` in a phase, which was emitted as text, is the answer.
             if let Some(answer) = self.thinking.take_quoted() {
                 self.answer.interrupt();
                 self.begin_quoted_answer("a phase", answer, out);
@@ -74,7 +75,7 @@ impl ReplyFrame {
         self.answer.report_missing_block(&self.context, out);
         let has_final = self.seen_elements.has(ThinkingMlElement::Final);
         if has_final && self.answer.is_empty() && self.surrounding.is_blank() {
-            //
+            // Text before an empty `<final>` is the answer.
             self.surrounding = std::mem::take(&mut self.text_before_final);
             if !self.surrounding.is_blank() {
                 self.answer_with_surrounding(end, out);
@@ -108,7 +109,7 @@ impl ReplyFrame {
         }
     }
 
-    /// Makes the text outside the answer, since `<final>` holds none.
+    /// Turns the text outside the elements into the answer, since `<final>` holds none.
     fn answer_with_surrounding(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.answer.imply();
         self.replay_surrounding_as_answer(end.offset, out);
@@ -118,11 +119,11 @@ impl ReplyFrame {
 
     /// Closes the current element.
     fn close_current(&mut self, end: Place, out: &mut dyn IntentSink) {
-        match self.mode {
+        match self.part {
             FramePart::Surrounding => {
                 self.end_unclosed_block(end, out);
                 // Text after the block may have begun an element.
-                if self.mode != FramePart::Surrounding {
+                if self.part != FramePart::Surrounding {
                     self.close_current(end, out);
                 }
             }
@@ -143,17 +144,18 @@ impl ReplyFrame {
         }
     }
 
-    /// Ends a reply without `<final>`: the text outside is the answer, or there is none.
+    /// Ends a reply without `<final>`: the text outside the elements is the answer, or there is none (R-08,
+    ///
     fn finish_without_answer(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.drop_held_summary(out);
         let has_only_think = self.seen_elements.has_only(ThinkingMlElement::Think);
         let marker_form = marker::marker_form(self.surrounding.text()).filter(|_| has_only_think);
-        let marker = self.marker_place.take();
-        match (marker_form, marker) {
+        let marker_place = self.marker_place.take();
+        match (marker_form, marker_place) {
             (Some(form), _) => {
-                let ranges = self.surrounding.extents();
-                let at = ranges.first().map_or(end, |(at, _)| *at);
-                let end = ranges.last().map_or(end.offset, |(_, end)| *end);
+                let extents = self.surrounding.extents();
+                let at = extents.first().map_or(end, |(at, _)| *at);
+                let end = extents.last().map_or(end.offset, |(_, end)| *end);
                 rules::MARKER_RULES.report_marker(form, at, end, out);
             }
             (None, Some(at)) => context::report_embedded_marker(at, "escaped", out),
@@ -166,10 +168,10 @@ impl ReplyFrame {
             if !has_thinking && let Some(fence) = &self.fence.clone() {
                 self.surrounding.remove_leading_fence_line(fence);
             }
-            // A `</final>` in it, such as in a comment, ends nothing.
             if !has_thinking {
                 out.fall_back("structure_missing");
             }
+            // A `</final>` in the text, such as in a comment, does not end an implied answer.
             self.answer.imply();
             self.replay_surrounding_as_answer(end.offset, out);
             self.end_unclosed_block(end, out);

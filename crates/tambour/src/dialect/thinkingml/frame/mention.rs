@@ -1,4 +1,4 @@
-//! `</thinking>` in the middle of a line, followed by text: thinking may only mention it.
+//! A `</thinking>` in the middle of a line, followed by text: thinking may only mention the tag.
 
 use super::super::structure::{self, ThinkingMlElement};
 use super::super::thinking::ThinkingReplay;
@@ -9,18 +9,22 @@ use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// A possible mention of the tag, and the text after it. It is text if thinking ends once more or continues.
-/// It ends thinking if `<final>` begins a line before that, or if neither happens up to the end or
-/// `limits.hold`.
+/// A `</thinking>` that may be a mention, and the text after it. It is text if another `</thinking>` or a
+/// `<phase>` at the start of a line follows. It ends thinking if `<final>` begins a line before that, or if
+/// nothing of this comes up to the end or `limits.hold`.
 pub(super) struct ThinkingMention {
+    /// The tag as written.
     tag: String,
+    /// Place of the tag.
     start: Place,
+    /// Everything after the tag, as written.
     text: String,
-    /// Set if text follows on its line.
+    /// Set if text follows on the line of the tag.
     has_line_text: bool,
 }
 
 impl ThinkingMention {
+    /// Bytes held.
     pub(super) fn len(&self) -> usize {
         self.tag.len() + self.text.len()
     }
@@ -35,7 +39,7 @@ impl ReplyFrame {
     /// Holds a token that is `</thinking>` in the middle of a line; returns whether it was held.
     pub(super) fn hold_mention(&mut self, token: &MarkupToken<'_>, start: Place) -> bool {
         let MarkupToken::Tag(tag) = token else { return false };
-        let is_held = self.mode == FramePart::Thinking
+        let is_held = self.part == FramePart::Thinking
             && self.context.line == LineContent::Text
             && is_tag(tag, ThinkingMlElement::Thinking, TagKind::Close)
             && self.thinking.can_be_mentioned();
@@ -46,7 +50,8 @@ impl ReplyFrame {
         is_held
     }
 
-    /// Handles a token after the held tag; returns whether the token is consumed.
+    /// Handles a token after the held tag; returns whether the token is consumed. If it is not, the tag is
+    /// decided and no longer held.
     pub(super) fn push_after_mention(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();
@@ -84,7 +89,7 @@ impl ReplyFrame {
         false
     }
 
-    /// Ends thinking at the held tag.
+    /// Ends thinking at the held tag, if there is one.
     pub(super) fn end_at_mention(&mut self, out: &mut dyn IntentSink) {
         let Some(ThinkingMention { tag, start, text, .. }) = self.mention.take() else { return };
         self.thinking.set_replay(ThinkingReplay::MentionAsEnd);
@@ -93,7 +98,7 @@ impl ReplyFrame {
         self.replay(&text, start.end_of(&tag), out);
     }
 
-    /// Reads the held tag as text of thinking, and tags of the answer after it too.
+    /// Reads the held tag as text of thinking, and every `<final>` after it too.
     fn read_mention_as_text(&mut self, out: &mut dyn IntentSink) {
         let Some(ThinkingMention { tag, start, text, .. }) = self.mention.take() else { return };
         self.thinking.set_replay(ThinkingReplay::MentionAsText);
@@ -102,6 +107,7 @@ impl ReplyFrame {
     }
 }
 
+/// Returns whether `tag` is a tag of this element and kind.
 fn is_tag(tag: &MarkupTag<'_>, name: ThinkingMlElement, kind: TagKind) -> bool {
-    tag.kind == kind && structure::find_element(tag.name).is_some_and(|(found, _)| found == name)
+    tag.kind == kind && structure::find_element(tag.name).is_some_and(|(element, _)| element == name)
 }

@@ -25,21 +25,24 @@ use crate::span::{LazyPlace, Place};
 use mention::ThinkingMention;
 use preserved_text::{HeldSummary, TextBeforeSummary};
 
-/// Reads tokens. Each part of the reply has its own methods; `mode` is the current part.
+/// Reads tokens. Each part of the reply has its own methods.
 pub(super) struct ReplyFrame {
-    mode: FramePart,
+    /// Current part of the reply.
+    part: FramePart,
     context: ReaderContext,
     /// Top-level elements that have begun.
     seen_elements: SeenElements,
+    /// Text outside the elements, since the last one or since the start of the reply.
     surrounding: TopLevelText,
     /// The fence around the reply.
     fence: Option<ReplyFence>,
     /// Set while an HTML comment is open; its content is text (T-027).
-    in_comment: bool,
+    is_in_comment: bool,
     draft: DraftReader,
     summary: SummaryReader,
-    /// Text before the current summary, and findings about it that are wrong if it is an example.
+    /// Text before the current summary, if the summary may be an example in that text.
     text_before_summary: Option<TextBeforeSummary>,
+    /// Findings about the current summary, held because they do not apply to an example.
     held_reports: Vec<FindingReport>,
     /// The summary held until a structure begins.
     held_summary: Option<HeldSummary>,
@@ -48,6 +51,7 @@ pub(super) struct ReplyFrame {
     mention: Option<ThinkingMention>,
     /// The current late element.
     late_element: Option<LateElement>,
+    /// Set once a late element was read as a late thought.
     has_late_thought: bool,
     answer: FinalReader,
     /// The open queries block, in or after the answer.
@@ -70,19 +74,19 @@ enum FramePart {
     /// In a second `<thinking>`: text of the last phase, up to its end (T-008).
     SecondThinking,
     Final,
-    /// In a late element, up to its end.
+    /// In an element that comes too late, up to its end.
     Late,
 }
 
 impl ReplyFrame {
     pub(super) fn new(options: &Arc<Options>) -> ReplyFrame {
         ReplyFrame {
-            mode: FramePart::Surrounding,
+            part: FramePart::Surrounding,
             context: ReaderContext::new(options),
             seen_elements: SeenElements::default(),
             surrounding: TopLevelText::default(),
             fence: None,
-            in_comment: false,
+            is_in_comment: false,
             draft: DraftReader::default(),
             summary: SummaryReader::new(options),
             text_before_summary: None,
@@ -120,7 +124,7 @@ impl ReplyFrame {
     /// Emits text that continues the answer or a phase, whatever its place is; returns whether it did.
     #[inline]
     fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
-        match self.mode {
+        match self.part {
             FramePart::Final if self.block.is_none() && self.answer.can_pass(text) => {
                 self.answer.pass(text, out)
             }
@@ -132,6 +136,7 @@ impl ReplyFrame {
         true
     }
 
+    /// Passes a token to the current part, and updates the content of the line.
     fn push_placed_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let mut token = token;
         if let MarkupToken::Reasoning(raw, _) = token
@@ -142,8 +147,8 @@ impl ReplyFrame {
         if self.mention.is_some() && self.push_after_mention(&token, out) || self.hold_mention(&token, at) {
             return;
         }
-        let mode_before = self.mode;
-        match mode_before {
+        let part_before = self.part;
+        match part_before {
             FramePart::Final if self.block.is_some() => self.push_block_token(token, at, out),
             FramePart::Final => self.push_answer_token(token, at, out),
             FramePart::Thinking => self.push_thinking_token(token, at, out),
@@ -155,6 +160,7 @@ impl ReplyFrame {
         }
         self.context.line = match token {
             MarkupToken::Text(text) => return self.context.track_text(text),
+            // After these tags text counts as at the start of a line.
             MarkupToken::Tag(tag)
                 if matches!(
                     structure::find_element(tag.name),
@@ -166,8 +172,8 @@ impl ReplyFrame {
             {
                 LineContent::Tag
             }
-            // The end of an element, such as a draft.
-            MarkupToken::Tag(_) if mode_before != self.mode && self.mode == FramePart::Surrounding => {
+            // As it does after the end of an element, such as a draft.
+            MarkupToken::Tag(_) if part_before != self.part && self.part == FramePart::Surrounding => {
                 LineContent::Tag
             }
             _ => LineContent::Text,
@@ -181,6 +187,8 @@ impl ReplyFrame {
             + self.mention.as_ref().map_or(0, ThinkingMention::len)
             + self.late_element.as_ref().map_or(0, LateElement::held_bytes)
             + self.held_summary.as_ref().map_or(0, HeldSummary::held_bytes)
+            // After `<final>` text is held only as long as the answer is empty, since it may become the
+            // answer.
             + match self.seen_elements.has(ThinkingMlElement::Final) {
                 true if self.answer.is_empty() => self.surrounding.len() + self.text_before_final.len(),
                 true => 0,
@@ -190,7 +198,7 @@ impl ReplyFrame {
 
     /// Ends the current run of text.
     pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
-        match (self.mode, &mut self.late_element) {
+        match (self.part, &mut self.late_element) {
             (FramePart::Thinking, _) => self.thinking.flush(out),
             (FramePart::Draft, _) => self.draft.flush(out),
             (FramePart::Late, Some(late_element)) => late_element.flush(out),

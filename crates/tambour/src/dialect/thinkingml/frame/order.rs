@@ -14,6 +14,7 @@ use crate::span::Place;
 use crate::structure::ElementMisfit;
 
 impl ReplyFrame {
+    /// Handles a token outside the elements.
     pub(super) fn push_surrounding_token(
         &mut self,
         token: MarkupToken<'_>,
@@ -23,21 +24,21 @@ impl ReplyFrame {
         if self.block.is_some() {
             return self.push_block_token(token, at, out);
         }
-        let after_final = self.seen_elements.has(ThinkingMlElement::Final);
+        let is_after_final = self.seen_elements.has(ThinkingMlElement::Final);
         match token {
-            MarkupToken::CommentOpen => self.in_comment = true,
+            MarkupToken::CommentOpen => self.is_in_comment = true,
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
-                self.in_comment = false;
+                self.is_in_comment = false;
                 self.surrounding.end_comment();
             }
             MarkupToken::Mark(_) => {
                 self.marker_place.get_or_insert(at);
-                if after_final {
+                if is_after_final {
                     context::report_embedded_marker(at, "left out", out);
                 }
             }
             MarkupToken::Tag(tag)
-                if after_final
+                if is_after_final
                     && tag.name == "serp_queries"
                     && tag.kind == TagKind::Open
                     && !self.context.forbids_blocks =>
@@ -47,17 +48,18 @@ impl ReplyFrame {
                 return;
             }
             MarkupToken::Text(text) if is_blank(text) => {}
+            // A second closing mark of the draft counts only directly after the first.
             MarkupToken::Text(_) => {
                 self.draft.take_last_close();
             }
-            MarkupToken::Tag(tag) if self.in_comment => {
+            MarkupToken::Tag(tag) if self.is_in_comment => {
                 let is_opening = tag.kind == TagKind::Open;
                 if is_opening && structure::find_element(tag.name).is_some_and(|(name, _)| name.is_top()) {
                     self.surrounding.record_hidden(self.context.is_line_blank());
                 }
             }
             MarkupToken::Tag(_) | MarkupToken::Reasoning(..)
-                if !self.in_comment && self.handle_foreign_mark(&token, at, out) =>
+                if !self.is_in_comment && self.handle_foreign_mark(&token, at, out) =>
             {
                 return;
             }
@@ -86,7 +88,7 @@ impl ReplyFrame {
             && self.answer.is_interrupting()
             && matches!(name, ThinkingMlElement::Phase | ThinkingMlElement::Thinking)
         {
-            // These tags close an element that the answer interrupted.
+            // The tag closes an element that the answer interrupted.
             context::check_tag(name, is_exact, tag, at, out);
             self.thinking.handle_late_close(name);
             return true;
@@ -103,7 +105,7 @@ impl ReplyFrame {
         }
         if tag.kind == TagKind::Close && name == ThinkingMlElement::Final {
             if self.surrounding.has_hidden_element() {
-                // It closes an element that the comment hides.
+                // The tag closes an element that the comment hides.
                 return false;
             }
             let message = "`</final>` closes nothing here";
@@ -127,14 +129,15 @@ impl ReplyFrame {
         context::check_tag(name, is_exact, tag, at, out);
         self.begin_element(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
-            let close = format!("</{}>", name.as_str());
-            let mut lexer = MarkupLexer::from_place(at, "", close.len() + 1);
-            lexer.push(&close, &mut |token, _| self.push_token(token, at, out));
+            // The element ends at once, by a closing tag that the reply does not have.
+            let closing_tag = format!("</{}>", name.as_str());
+            let mut lexer = MarkupLexer::from_place(at, "", closing_tag.len() + 1);
+            lexer.push(&closing_tag, &mut |token, _| self.push_token(token, at, out));
         }
         true
     }
 
-    /// Begins a top-level element.
+    /// Begins a top-level element, whose tag starts at `at` and has `len` bytes.
     pub(super) fn begin_element(
         &mut self,
         name: ThinkingMlElement,
@@ -142,7 +145,7 @@ impl ReplyFrame {
         len: usize,
         out: &mut dyn IntentSink,
     ) {
-        self.in_comment = false;
+        self.is_in_comment = false;
         if name.begins_structure() {
             self.emit_held_summary(out);
         }
@@ -152,16 +155,19 @@ impl ReplyFrame {
         {
             self.fence = Some(fence);
         }
-        // A fence before a summary that may be an example may be part of the example.
-        let first = self.accepts_marks() && !self.seen_elements.has(ThinkingMlElement::Serp);
-        if name != ThinkingMlElement::Serp || self.surrounding.is_blank() || !first {
+        // A summary after text may be an example in it, and a fence before the summary part of the example.
+        let may_be_example = name == ThinkingMlElement::Serp
+            && !self.surrounding.is_blank()
+            && self.accepts_marks()
+            && !self.seen_elements.has(ThinkingMlElement::Serp);
+        if !may_be_example {
             self.report_fence(out);
         }
         let is_second_final = name == ThinkingMlElement::Final
             && self.seen_elements.has(ThinkingMlElement::Final)
             && self.answer.is_empty();
         if is_second_final {
-            // The first one is empty.
+            // The first `<final>` is empty, so the second is the answer.
             let message = "a second `<final>`, after an empty one";
             context::report_at(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
         } else if let Some(misfit) = self.seen_elements.misfit(name) {
@@ -177,17 +183,17 @@ impl ReplyFrame {
             ThinkingMlElement::Think => self.begin_draft(at),
             ThinkingMlElement::Serp => {
                 self.summary.begin(at);
-                self.mode = FramePart::Summary;
+                self.part = FramePart::Summary;
             }
             ThinkingMlElement::Thinking => {
                 self.thinking.begin(at);
                 out.emit_intent(Intent::ThinkingStart);
-                self.mode = FramePart::Thinking;
+                self.part = FramePart::Thinking;
             }
             ThinkingMlElement::Final => {
                 out.emit_intent(Intent::ThinkingEnd);
                 self.answer.begin(at);
-                self.mode = FramePart::Final;
+                self.part = FramePart::Final;
             }
             ThinkingMlElement::Phase | ThinkingMlElement::Title => {}
         }
@@ -202,14 +208,14 @@ impl ReplyFrame {
         len: usize,
         out: &mut dyn IntentSink,
     ) {
-        let after_final = self.seen_elements.has(ThinkingMlElement::Final);
-        let text = name.as_str();
+        let is_after_final = self.seen_elements.has(ThinkingMlElement::Final);
+        let tag_name = name.as_str();
         let (rule, message) = match (name, misfit) {
             (ThinkingMlElement::Serp, ElementMisfit::Late(_)) => {
                 (rules::SERP_AFTER_THINKING, "`<serp>` must come before `<thinking>`".to_owned())
             }
             (_, ElementMisfit::Late(other)) => {
-                (rules::ORDER_INVALID, format!("`<{text}>` must come before `<{other}>`"))
+                (rules::ORDER_INVALID, format!("`<{tag_name}>` must come before `<{other}>`"))
             }
             (ThinkingMlElement::Think, _) => (rules::THINK_DUPLICATE, "a second `<think>`".to_owned()),
             (ThinkingMlElement::Serp, _) => (rules::SERP_DUPLICATE, "a second `<serp>`".to_owned()),
@@ -228,16 +234,17 @@ impl ReplyFrame {
                 out.report(if is_swapped { report.with_row("T-007") } else { report });
                 self.begin_draft(at);
             }
-            ThinkingMlElement::Thinking if !after_final => {
+            ThinkingMlElement::Thinking if !is_after_final => {
                 context::report_at(rule, at, len, message, "read as text of the last phase", out);
-                self.mode = FramePart::SecondThinking;
+                self.part = FramePart::SecondThinking;
                 out.emit_intent(Intent::PhaseText("<thinking>"));
             }
             _ => self.begin_late(LateElement::new(name, rule, message, at, len)),
         }
     }
 
-    /// Handles a top-level tag that belongs to phases without `<thinking>`; returns whether it is consumed.
+    /// Handles a top-level tag that belongs to phases outside of `<thinking>`; returns whether it is
+    /// consumed.
     pub(super) fn handle_loose_tag(
         &mut self,
         name: ThinkingMlElement,
@@ -246,16 +253,16 @@ impl ReplyFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let close = tag.kind == TagKind::Close;
+        let is_closing = tag.kind == TagKind::Close;
         match name {
-            // A mere mention is in the middle of a line.
+            // In the middle of a line it is a mere mention.
             ThinkingMlElement::Phase
-                if !close && (self.surrounding.is_blank() || self.context.line != LineContent::Text) =>
+                if !is_closing && (self.surrounding.is_blank() || self.context.line != LineContent::Text) =>
             {
                 self.begin_loose_phase(tag, at, out);
                 true
             }
-            ThinkingMlElement::Phase if close && self.thinking.take_nested_close() => {
+            ThinkingMlElement::Phase if is_closing && self.thinking.take_nested_close() => {
                 context::check_tag(name, is_exact, tag, at, out);
                 true
             }
@@ -264,10 +271,10 @@ impl ReplyFrame {
             {
                 context::check_tag(name, is_exact, tag, at, out);
                 self.take_loose_text(out);
-                self.thinking.handle_late_tag((!close).then_some(at));
-                if !close {
-                    // The tag comes after its first phase.
-                    self.mode = FramePart::Thinking;
+                self.thinking.handle_late_tag((!is_closing).then_some(at));
+                if !is_closing {
+                    // The opening tag comes after the first phase; thinking continues in it.
+                    self.part = FramePart::Thinking;
                 }
                 true
             }
@@ -275,6 +282,7 @@ impl ReplyFrame {
         }
     }
 
+    /// Begins a phase outside of `<thinking>`, or a late one after the answer.
     fn begin_loose_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = tag.raw.len();
         if self.seen_elements.has(ThinkingMlElement::Final) {
@@ -306,14 +314,14 @@ impl ReplyFrame {
             self.begin_element(ThinkingMlElement::Thinking, at, len, out);
             self.thinking.begin_tagless();
         }
-        self.mode = FramePart::Thinking;
+        self.part = FramePart::Thinking;
         self.push_thinking_token(MarkupToken::Tag(*tag), at, out);
         if self.thinking.is_at_top_level() {
-            self.mode = FramePart::Surrounding;
+            self.part = FramePart::Surrounding;
         }
     }
 
-    /// Moves text after a phase without `<thinking>` into that phase, because thinking continues or the
+    /// Moves text after a phase outside of `<thinking>` into that phase, because thinking continues or the
     /// answer begins.
     pub(super) fn take_loose_text(&mut self, out: &mut dyn IntentSink) {
         if self.thinking.is_loose() && !self.seen_elements.has(ThinkingMlElement::Final) {
@@ -327,13 +335,13 @@ impl ReplyFrame {
         self.seen_elements.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
     }
 
-    /// Returns whether marks that are not tags count: only before the structure begins.
+    /// Returns whether reasoning marks that are not tags count: only before the structure begins.
     pub(in super::super) fn accepts_marks(&self) -> bool {
         !self.seen_elements.has_structure()
     }
 
     /// Returns whether a reasoning mark at the top level opens a draft here: in a sentence it is a mention
-    ///
+    ///
     pub(super) fn can_begin_draft(&self) -> bool {
         self.context.line != LineContent::Text || self.surrounding.is_blank()
     }

@@ -1,4 +1,5 @@
-//! Outcomes of the parts: the top level again, another element, or an answer inside one.
+//! Tokens of the parts and the outcomes of reading them: the part ends, another element begins, or an answer
+//! inside an element is found.
 
 use super::super::answer;
 use super::super::block::{self, QueriesBlock};
@@ -15,6 +16,7 @@ use crate::lex::markup::{MarkupLexer, MarkupToken, TagKind};
 use crate::span::Place;
 
 impl ReplyFrame {
+    /// Handles a token of `<thinking>`.
     pub(super) fn push_thinking_token(
         &mut self,
         token: MarkupToken<'_>,
@@ -24,11 +26,11 @@ impl ReplyFrame {
         let (token, at) = match self.thinking.push_token(token, at, &self.context, out) {
             thinking::ThinkingOutcome::Open => return,
             thinking::ThinkingOutcome::TopLevel => {
-                self.mode = FramePart::Surrounding;
+                self.part = FramePart::Surrounding;
                 return;
             }
             thinking::ThinkingOutcome::Final { at, len, rest } => {
-                self.mode = FramePart::Surrounding;
+                self.part = FramePart::Surrounding;
                 self.begin_element(ThinkingMlElement::Final, at, len, out);
                 let Some(rest) = rest else { return };
                 rest
@@ -57,15 +59,16 @@ impl ReplyFrame {
     /// Begins `<think>`.
     pub(super) fn begin_draft(&mut self, at: Place) {
         self.draft.begin(at);
-        self.mode = FramePart::Draft;
+        self.part = FramePart::Draft;
     }
 
+    /// Handles a token of a draft.
     pub(super) fn push_draft_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         match self.draft.push_token(token, at, &self.context, out) {
             draft::DraftOutcome::Open => {}
-            draft::DraftOutcome::Ended => self.mode = FramePart::Surrounding,
+            draft::DraftOutcome::Ended => self.part = FramePart::Surrounding,
             draft::DraftOutcome::OtherBegins { name, at, len, rest } => {
-                self.mode = FramePart::Surrounding;
+                self.part = FramePart::Surrounding;
                 self.begin_element(name, at, len, out);
                 if let Some((token, at)) = rest {
                     self.push_token(token, at, out);
@@ -74,8 +77,8 @@ impl ReplyFrame {
         }
     }
 
-    /// Handles a reasoning mark at the top level that is not ThinkingML's. Returns `false` if it is only
-    /// text.
+    /// Handles a reasoning mark at the top level that is not a tag of ThinkingML. Returns `false` if the
+    /// token is only text.
     pub(super) fn handle_foreign_mark(
         &mut self,
         token: &MarkupToken<'_>,
@@ -93,7 +96,7 @@ impl ReplyFrame {
                 self.draft.set_opening_mark(mark);
                 true
             }
-            // Some reasoning ends with two closing marks.
+            // Some models end reasoning with two closing marks; the second is left out.
             MarkKind::Close => last_close.is_some_and(|last_close| last_close.is_same_family(mark)),
             MarkKind::Open | MarkKind::CloseOwn | MarkKind::Header | MarkKind::Stop => false,
         }
@@ -103,11 +106,12 @@ impl ReplyFrame {
     pub(super) fn begin_late(&mut self, element: LateElement) {
         let is_further = element.is_thought() && self.has_late_thought;
         self.has_late_thought |= element.is_thought();
-        self.late_element = Some(if is_further { element.further() } else { element });
-        self.mode = FramePart::Late;
-        self.in_comment = false;
+        self.late_element = Some(if is_further { element.as_further_thought() } else { element });
+        self.part = FramePart::Late;
+        self.is_in_comment = false;
     }
 
+    /// Handles a token of the late element.
     pub(super) fn push_late_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let Some(element) = &mut self.late_element else { return };
         match element.push_token(token, at, out) {
@@ -123,7 +127,7 @@ impl ReplyFrame {
     /// Ends the late element at `end`.
     pub(super) fn end_late(&mut self, end: usize, out: &mut dyn IntentSink) {
         let Some(element) = self.late_element.take() else { return };
-        self.mode = if element.finish(end, out) { FramePart::Thinking } else { FramePart::Surrounding };
+        self.part = if element.finish(end, out) { FramePart::Thinking } else { FramePart::Surrounding };
     }
 
     /// Begins a summary directly in `<thinking>`, which continues after it.
@@ -131,7 +135,7 @@ impl ReplyFrame {
         let len = token.raw().len();
         let message = "`<serp>` must come before `<thinking>`".to_owned();
         let element = LateElement::new(ThinkingMlElement::Serp, rules::SERP_AFTER_THINKING, message, at, len);
-        self.begin_late(element.inside_thinking());
+        self.begin_late(element.as_part_of_thinking());
         if matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing) {
             self.end_late(at.offset + len, out);
         }
@@ -149,9 +153,9 @@ impl ReplyFrame {
         {
             if name == ThinkingMlElement::Thinking && tag.kind == TagKind::Close {
                 context::check_tag(name, is_exact, &tag, at, out);
-                self.mode = FramePart::Surrounding;
+                self.part = FramePart::Surrounding;
             } else if name == ThinkingMlElement::Final && tag.kind == TagKind::Open {
-                self.mode = FramePart::Surrounding;
+                self.part = FramePart::Surrounding;
                 context::check_tag(name, is_exact, &tag, at, out);
                 return self.begin_element(name, at, tag.raw.len(), out);
             }
@@ -164,22 +168,22 @@ impl ReplyFrame {
     pub(super) fn push_answer_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         match self.answer.push_token(token, at, &self.context, out) {
             answer::FinalOutcome::Open => {}
-            answer::FinalOutcome::Ended => self.mode = FramePart::Surrounding,
+            answer::FinalOutcome::Ended => self.part = FramePart::Surrounding,
             answer::FinalOutcome::ClosesInterrupted(name) => self.thinking.handle_late_close(name),
-            answer::FinalOutcome::Block { opening, at, line_start } => {
-                self.block = Some(QueriesBlock::begin(&opening, token.raw(), at, line_start));
+            answer::FinalOutcome::Block { opening, at, is_line_start } => {
+                self.block = Some(QueriesBlock::begin(&opening, token.raw(), at, is_line_start));
             }
         }
     }
 
     /// Handles a token of the open queries block.
     pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let is_in_answer = self.mode == FramePart::Final;
+        let is_in_answer = self.part == FramePart::Final;
         let Some(block) = &mut self.block else { return };
         match block.push_token(token, at, is_in_answer, &self.context, out) {
             block::QueriesBlockOutcome::Open => {}
-            block::QueriesBlockOutcome::Ended { end, is_marked, rest } => {
-                self.end_block(end, is_marked, out);
+            block::QueriesBlockOutcome::Ended { end, has_end_marker, rest } => {
+                self.end_block(end, has_end_marker, out);
                 if let Some((token, at)) = rest {
                     self.push_token(token, at, out);
                 }
@@ -190,6 +194,7 @@ impl ReplyFrame {
             }
             block::QueriesBlockOutcome::Next { end, next } => {
                 self.end_unclosed_block(end, out);
+                // Unless text of the first block, read again, began another.
                 self.block.get_or_insert(next);
             }
             block::QueriesBlockOutcome::Text { rest: (token, at) } => {
@@ -203,7 +208,7 @@ impl ReplyFrame {
     fn turn_block_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(block) = self.block.take() else { return };
         let (text, at) = block.into_text();
-        if self.mode == FramePart::Final {
+        if self.part == FramePart::Final {
             self.answer.push_text(&text.replace('<', "&lt;"), at, out);
         } else {
             self.keep_after_answer(&text, at, false);
@@ -213,16 +218,16 @@ impl ReplyFrame {
     /// Ends an unclosed block at `end`: the part that is not queries is text.
     pub(super) fn end_unclosed_block(&mut self, end: Place, out: &mut dyn IntentSink) {
         let Some(block) = &mut self.block else { return };
-        let Some((rest, at)) = block.take_rest(end) else { return self.end_block(end, false, out) };
+        let Some((text, at)) = block.split_off_text(end) else { return self.end_block(end, false, out) };
         if block.is_empty() {
             self.drop_block(out);
         } else {
             self.end_block(at, false, out);
         }
         self.context.forbids_blocks = true;
-        self.replay(&rest, at, out);
+        self.replay(&text, at, out);
         self.context.forbids_blocks = false;
-        self.in_comment = false;
+        self.is_in_comment = false;
         self.answer.leave_comment();
         self.draft.leave_comment();
     }
@@ -230,16 +235,16 @@ impl ReplyFrame {
     /// Discards a block that is only markup.
     fn drop_block(&mut self, out: &mut dyn IntentSink) {
         let Some(block) = self.block.take() else { return };
-        self.in_comment = false;
+        self.is_in_comment = false;
         let Some((tag, at)) = block.discard(out) else { return };
-        if self.mode == FramePart::Final {
+        if self.part == FramePart::Final {
             self.answer.keep_block_tag(&tag, at, out);
         } else {
             self.keep_after_answer(&tag, at, true);
         }
     }
 
-    /// Keeps text after the answer outside the elements, where it is left out.
+    /// Keeps text after the answer as text outside the elements, which is left out.
     fn keep_after_answer(&mut self, text: &str, at: Place, is_atomic: bool) {
         if let Some((rest, at)) = self.surrounding.push(text, at, is_atomic, self.context.options.limits.hold)
         {
@@ -247,12 +252,12 @@ impl ReplyFrame {
         }
     }
 
-    /// Ends the block at `end`; `is_marked` tells whether by its own end marker.
-    fn end_block(&mut self, end: Place, is_marked: bool, out: &mut dyn IntentSink) {
+    /// Ends the block at `end`, with or without its end marker.
+    fn end_block(&mut self, end: Place, has_end_marker: bool, out: &mut dyn IntentSink) {
         let Some(block) = self.block.take() else { return };
-        self.in_comment = false;
-        let finished_block = block.finish(end, is_marked, out);
-        self.answer.finish_block(&finished_block, self.mode == FramePart::Final, out);
+        self.is_in_comment = false;
+        let finished_block = block.finish(end, has_end_marker, out);
+        self.answer.finish_block(&finished_block, self.part == FramePart::Final, out);
     }
 
     /// Reads text a second time, now that its role is known.
@@ -268,16 +273,18 @@ impl ReplyFrame {
         self.read_quote(answer, out);
     }
 
-    /// Reads a `<final>` that was emitted as text of `place` as the answer too.
-    pub(super) fn begin_quoted_answer(&mut self, place: &str, quote: QuotedFinal, out: &mut dyn IntentSink) {
-        let message = format!("`<final>` begins inside {place}, and no other one follows");
+    /// Reads a `<final>` that was emitted as text of another element as the answer too. `parent` names that
+    /// element in the finding.
+    pub(super) fn begin_quoted_answer(&mut self, parent: &str, quote: QuotedFinal, out: &mut dyn IntentSink) {
+        let message = format!("`<final>` begins inside {parent}, and no other one follows");
         let repair = "read as the answer too";
         context::report_at(rules::FINAL_INSIDE_THINKING, quote.start, quote.raw.len(), message, repair, out);
         self.read_quote(quote, out);
     }
 
+    /// Begins the answer with a `<final>` that was held or emitted as text, and reads its text again.
     fn read_quote(&mut self, QuotedFinal { raw, tag_len, start }: QuotedFinal, out: &mut dyn IntentSink) {
-        self.mode = FramePart::Surrounding;
+        self.part = FramePart::Surrounding;
         self.begin_element(ThinkingMlElement::Final, start, tag_len, out);
         self.replay(&raw[tag_len..], start.end_of(&raw[..tag_len]), out);
     }

@@ -12,31 +12,37 @@ use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, MarkupToken};
 use crate::span::Place;
 
-/// A `<serp>` after text, as written.
+/// The text before a `<serp>` that may be an example in it, and that `<serp>` so far.
 pub(super) struct TextBeforeSummary {
-    /// Text outside before it, and the fence around the reply.
+    /// Text outside the elements before the summary, and the fence around the reply.
     surrounding: TopLevelText,
     fence: Option<ReplyFence>,
+    /// The element so far, as written.
     raw: String,
-    /// Set if it began a line.
+    /// Set if the element began a line.
     is_line_start: bool,
 }
 
 /// A held summary after text: it is emitted when a structure begins, and is part of the text otherwise.
 pub(super) struct HeldSummary {
+    /// Text of the summary.
     text: String,
-    /// Extent of the element.
+    /// Place of the element.
     start: Place,
+    /// Offset after the element.
     end: usize,
-    /// Text outside without the element, and the fence that was removed.
+    /// Text outside the elements without the summary, used if a structure begins.
     surrounding_without_summary: TopLevelText,
+    /// Fence around the reply, used if a structure begins.
     fence: Option<ReplyFence>,
-    /// Length of the text outside up to the end of the element.
+    /// Length of the text outside the elements, up to the end of the summary as part of it.
     text_len: usize,
+    /// Findings about the summary.
     reports: Vec<FindingReport>,
 }
 
 impl HeldSummary {
+    /// Returns whether the element begins at `at` or later.
     pub(super) fn is_after(&self, at: Place) -> bool {
         self.start.offset >= at.offset
     }
@@ -49,7 +55,7 @@ impl HeldSummary {
 /// Most findings held with a summary; with more of them the element is taken as a summary.
 const MAX_HELD_REPORTS: usize = 64;
 
-/// Output that holds findings and passes on everything else.
+/// Output that collects findings and passes on everything else.
 struct ReportHolder<'a> {
     reports: &'a mut Vec<FindingReport>,
     out: &'a mut dyn IntentSink,
@@ -84,13 +90,13 @@ impl IntentSink for ReportHolder<'_> {
 impl ReplyFrame {
     /// Takes the text after a `<!--` that hides a structure, if the reply has ended without another
     /// structure.
-    pub(in super::super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        if self.mode != FramePart::Surrounding || self.seen_elements.has(ThinkingMlElement::Final) {
+    pub(in super::super) fn take_commented_text(&mut self) -> Vec<(String, Place)> {
+        if self.part != FramePart::Surrounding || self.seen_elements.has(ThinkingMlElement::Final) {
             return Vec::new();
         }
-        // The mark of the comment is markup: text after it counts as at the start of a line.
-        (self.in_comment, self.context.line) = (false, LineContent::Tag);
-        let runs = self.surrounding.take_commented();
+        // Text after the `<!--` counts as at the start of a line.
+        (self.is_in_comment, self.context.line) = (false, LineContent::Tag);
+        let runs = self.surrounding.take_commented_text();
         if let Some((_, at)) = runs.first()
             && self.held_summary.as_ref().is_some_and(|held_summary| held_summary.is_after(*at))
         {
@@ -101,6 +107,8 @@ impl ReplyFrame {
         runs
     }
 
+    /// Keeps a token as text outside the elements. If it exceeds the limit, all that text becomes the answer,
+    /// or the token is left out after an answer.
     pub(super) fn keep_surrounding(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
         let is_atomic = !matches!(token, MarkupToken::Text(_));
@@ -128,26 +136,27 @@ impl ReplyFrame {
         );
         self.seen_elements.add(ThinkingMlElement::Final);
         self.answer.imply();
-        // The tag was examined already.
+        // A tag at `at` was examined already, so faults at its start count as reported.
         self.replay_surrounding_as_answer(at.offset + usize::from(is_atomic), out);
         self.replay(rest, at, out);
     }
 
-    /// Emits the text outside as the answer; its faults before offset `reported_end` were reported already.
+    /// Emits the text outside the elements as the answer; faults before offset `reported_end` were reported
+    /// already.
     pub(super) fn replay_surrounding_as_answer(&mut self, reported_end: usize, out: &mut dyn IntentSink) {
         out.emit_intent(Intent::ThinkingEnd);
-        self.mode = FramePart::Final;
+        self.part = FramePart::Final;
         self.answer.begin_reported(reported_end);
-        (self.in_comment, self.context.line) = (false, LineContent::Blank);
+        (self.is_in_comment, self.context.line) = (false, LineContent::Blank);
         for (text, at) in self.surrounding.take().runs() {
             self.replay(text, at, out);
         }
     }
 
-    /// Drops and reports text before `<thinking>` or `<final>`.
+    /// Drops and reports text before `next`, which is `<thinking>` or `<final>`.
     pub(super) fn drop_surrounding(&mut self, next: ThinkingMlElement, out: &mut dyn IntentSink) {
-        if let Some(marker) = self.marker_place.take() {
-            context::report_embedded_marker(marker, "left out", out);
+        if let Some(place) = self.marker_place.take() {
+            context::report_embedded_marker(place, "left out", out);
         }
         for (start, end) in self.surrounding.extents() {
             let follows_thinking =
@@ -170,7 +179,7 @@ impl ReplyFrame {
         }
     }
 
-    /// Reports the fence around the reply.
+    /// Reports the fence around the reply, once.
     pub(super) fn report_fence(&mut self, out: &mut dyn IntentSink) {
         let Some(fence) = self.fence.as_mut().filter(|fence| !fence.is_reported) else { return };
         fence.is_reported = true;
@@ -187,39 +196,39 @@ impl ReplyFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        // Only the first one counts, so that the text is copied once at most.
-        let first = self.accepts_marks() && !self.seen_elements.has(ThinkingMlElement::Serp);
-        let prose = (first && !self.surrounding.is_blank()).then(|| TextBeforeSummary {
+        // Only the first summary may be an example, so that the text is copied once at most.
+        let is_first = self.accepts_marks() && !self.seen_elements.has(ThinkingMlElement::Serp);
+        let text_before = (is_first && !self.surrounding.is_blank()).then(|| TextBeforeSummary {
             surrounding: self.surrounding.clone(),
             fence: self.fence.clone(),
             raw: tag.raw.to_owned(),
             is_line_start: self.context.line != LineContent::Text,
         });
         let mut reports = Vec::new();
-        if prose.is_some() {
+        if text_before.is_some() {
             let out = &mut ReportHolder { reports: &mut reports, out: &mut *out };
             context::check_tag(ThinkingMlElement::Serp, is_exact, tag, at, out);
         } else {
             context::check_tag(ThinkingMlElement::Serp, is_exact, tag, at, out);
         }
         self.begin_element(ThinkingMlElement::Serp, at, tag.raw.len(), out);
-        if self.mode == FramePart::Summary {
-            // A fence alone is the one around the reply.
-            self.text_before_summary = prose.filter(|_| !self.surrounding.is_blank());
+        if self.part == FramePart::Summary {
+            // If only a fence came before, it was the fence around the reply and is removed now.
+            self.text_before_summary = text_before.filter(|_| !self.surrounding.is_blank());
         }
         self.hold_reports(reports, out);
     }
 
-    /// Holds findings about a summary as long as it may be text.
+    /// Holds findings about a summary as long as the summary may be text; otherwise reports them.
     fn hold_reports(&mut self, reports: Vec<FindingReport>, out: &mut dyn IntentSink) {
         match &mut self.held_summary {
-            _ if self.mode == FramePart::Summary
+            _ if self.part == FramePart::Summary
                 && self.text_before_summary.is_some()
                 && reports.len() < MAX_HELD_REPORTS =>
             {
                 self.held_reports = reports;
             }
-            Some(held_summary) if self.mode == FramePart::Surrounding => held_summary.reports.extend(reports),
+            Some(held_summary) if self.part == FramePart::Surrounding => held_summary.reports.extend(reports),
             _ => {
                 self.text_before_summary = None;
                 reports.into_iter().for_each(|report| out.report(report));
@@ -227,6 +236,7 @@ impl ReplyFrame {
         }
     }
 
+    /// Handles a token of a summary; its findings are held if the summary may be an example.
     pub(super) fn push_summary_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         if self.text_before_summary.is_none() {
             return self.read_summary_token(token, at, out);
@@ -236,10 +246,11 @@ impl ReplyFrame {
         self.hold_reports(reports, out);
     }
 
+    /// Reads a token of a summary and reports to `out`.
     fn read_summary_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        if let Some(prose) = &mut self.text_before_summary {
-            prose.raw.push_str(token.raw());
-            if prose.surrounding.len() + prose.raw.len() > self.context.options.limits.hold {
+        if let Some(text_before) = &mut self.text_before_summary {
+            text_before.raw.push_str(token.raw());
+            if text_before.surrounding.len() + text_before.raw.len() > self.context.options.limits.hold {
                 self.text_before_summary = None;
             }
         }
@@ -271,13 +282,15 @@ impl ReplyFrame {
     /// Holds the element that ends at `end` until a structure begins; returns whether it is held. An unclosed
     /// one is held only in the middle of a line.
     fn hold_summary(&mut self, end: usize, is_closed: bool) -> bool {
-        let prose = self.text_before_summary.take().filter(|prose| is_closed || !prose.is_line_start);
-        let Some(TextBeforeSummary { surrounding, fence, raw, .. }) =
-            prose.filter(|_| !self.summary.is_full())
-        else {
+        let text_before = self
+            .text_before_summary
+            .take()
+            .filter(|text_before| is_closed || !text_before.is_line_start)
+            .filter(|_| !self.summary.is_full());
+        let Some(TextBeforeSummary { surrounding, fence, raw, .. }) = text_before else {
             return false;
         };
-        self.mode = FramePart::Surrounding;
+        self.part = FramePart::Surrounding;
         let (text, start) = self.summary.take();
         let surrounding_without_summary = std::mem::replace(&mut self.surrounding, surrounding);
         let fence = std::mem::replace(&mut self.fence, fence);
@@ -310,9 +323,10 @@ impl ReplyFrame {
         context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
     }
 
+    /// Ends the summary at `end`, which is no example: emits it and its findings.
     fn end_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
         self.report_fence(out);
-        self.mode = FramePart::Surrounding;
+        self.part = FramePart::Surrounding;
         self.text_before_summary = None;
         self.held_reports.drain(..).for_each(|report| out.report(report));
         self.summary.finish(end, out);

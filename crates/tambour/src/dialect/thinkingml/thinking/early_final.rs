@@ -1,4 +1,5 @@
-//! `<final>` before `</thinking>`: a forgotten closing tag, a mention, or the answer.
+//! A `<final>` before `</thinking>`: the closing tag was forgotten, or thinking only mentions `<final>`, or
+//! it is the answer after all.
 
 use super::super::context::{self, LineContent, QuotedFinal, ReaderContext};
 use super::super::rules;
@@ -12,11 +13,13 @@ use crate::span::Place;
 /// A `<final>` before `</thinking>` that may be text.
 #[derive(Default)]
 pub(super) enum HeldFinal {
+    /// Nothing is held.
     #[default]
     None,
-    /// At the start of a line, with the blanks after it, under `thinkingml.lone_final=close`.
+    /// A tag at the start of a line, with the blanks after it, under `thinkingml.lone_final=close`. It is
+    /// held until the line shows whether it is alone there.
     LineStart { raw: String, at: Place },
-    /// With everything after it.
+    /// A tag with everything after it.
     Early(EarlyFinal),
 }
 
@@ -38,15 +41,17 @@ impl HeldFinal {
 
 /// A `<final>` inside `<thinking>`, and everything after it.
 pub(in super::super) struct EarlyFinal {
+    /// The tag and everything after it.
     quote: QuotedFinal,
     /// Set if it is in the middle of a line, so that one at the start of a line takes precedence.
     is_mention: bool,
-    /// Set if it is directly in `<thinking>`.
+    /// Set if it is directly in `<thinking>`, not in a phase.
     is_direct: bool,
+    /// Elements around it that are open after the text held so far.
     open_elements: OpenElements,
 }
 
-/// Elements around a held `<final>` that are still open.
+/// Elements around a held `<final>` that are still open, the fewest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OpenElements {
     None,
@@ -59,7 +64,7 @@ impl EarlyFinal {
         self.quote.raw.len()
     }
 
-    /// Returns whether the element that it is in has closed.
+    /// Returns whether the element directly around the `<final>` has closed.
     fn is_parent_closed(&self) -> bool {
         let parent = if self.is_direct { OpenElements::Thinking } else { OpenElements::ThinkingAndPhase };
         self.open_elements < parent
@@ -125,12 +130,13 @@ impl ThinkingReader {
         self.hold_final(tag.raw, at, is_mention);
     }
 
+    /// Begins to hold a `<final>` tag and everything after it.
     fn hold_final(&mut self, raw: &str, start: Place, is_mention: bool) {
         let is_direct = self.position == ThinkingPosition::Direct;
         let open_elements = if is_direct { OpenElements::Thinking } else { OpenElements::ThinkingAndPhase };
         let quote = QuotedFinal { raw: raw.to_owned(), tag_len: raw.len(), start };
         self.held_final = HeldFinal::Early(EarlyFinal { quote, is_mention, is_direct, open_elements });
-        self.in_comment = false;
+        self.is_in_comment = false;
     }
 
     /// Decides after `<final>` at the start of a line whether it is alone on the line.
@@ -144,15 +150,15 @@ impl ThinkingReader {
             return ThinkingOutcome::Open;
         };
         if let MarkupToken::Text(text) = token {
-            let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
+            let blank_len = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
             // Blanks at the end of the line are held up to a limit only.
-            let blanks = blanks.min(context.options.limits.line.saturating_sub(raw.len()));
-            raw.push_str(&text[..blanks]);
-            if blanks == text.len() {
+            let blank_len = blank_len.min(context.options.limits.line.saturating_sub(raw.len()));
+            raw.push_str(&text[..blank_len]);
+            if blank_len == text.len() {
                 self.held_final = HeldFinal::LineStart { raw, at: start };
                 return ThinkingOutcome::Open;
             }
-            if text[blanks..].starts_with('\n') {
+            if text[blank_len..].starts_with('\n') {
                 let len = "<final>".len();
                 context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, start.offset, out);
                 self.end_phase(start, out);
@@ -160,10 +166,11 @@ impl ThinkingReader {
                 if self.is_open() {
                     self.late_close = LateClose::Thinking;
                 }
-                let rest = (MarkupToken::Text(&text[blanks..]), at.end_of(&text[..blanks]));
+                let rest = (MarkupToken::Text(&text[blank_len..]), at.end_of(&text[..blank_len]));
                 return ThinkingOutcome::Final { at: start, len, rest: Some(rest) };
             }
-            raw.truncate(raw.len() - blanks);
+            // These blanks are read again with the rest of the token.
+            raw.truncate(raw.len() - blank_len);
         }
         let tag_len = raw.trim_end().len();
         let blanks = raw.split_off(tag_len);
@@ -181,24 +188,24 @@ impl ThinkingReader {
     ) -> ThinkingOutcome<'a> {
         let HeldFinal::Early(early_final) = &mut self.held_final else { return ThinkingOutcome::Open };
         match token {
-            MarkupToken::CommentOpen => self.in_comment = true,
-            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            MarkupToken::CommentOpen => self.is_in_comment = true,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.is_in_comment = false,
             MarkupToken::Tag(tag) => {
-                let close = tag.kind == TagKind::Close;
+                let is_closing = tag.kind == TagKind::Close;
                 match structure::find_element(tag.name) {
-                    Some((ThinkingMlElement::Phase, _)) if close => {
+                    Some((ThinkingMlElement::Phase, _)) if is_closing => {
                         early_final.open_elements = early_final.open_elements.min(OpenElements::Thinking);
                     }
-                    Some((ThinkingMlElement::Thinking, _)) if close => {
+                    Some((ThinkingMlElement::Thinking, _)) if is_closing => {
                         early_final.open_elements = OpenElements::None;
                     }
                     // Thinking continues, or the real answer begins: the held tag was text.
-                    Some((ThinkingMlElement::Phase, _)) if !self.in_comment => {
+                    Some((ThinkingMlElement::Phase, _)) if !self.is_in_comment => {
                         return self.release_as_text((token, at));
                     }
                     Some((ThinkingMlElement::Final, _))
-                        if !close
-                            && !self.in_comment
+                        if !is_closing
+                            && !self.is_in_comment
                             && (early_final.is_parent_closed()
                                 || early_final.is_mention && context.line != LineContent::Text) =>
                     {
@@ -228,7 +235,7 @@ impl ThinkingReader {
         if early_final.is_direct
             && let Some(answer) = self.take_answer(context, out)
         {
-            // None followed at the start of a line: it is the answer.
+            // No `<final>` followed at the start of a line: the held one is the answer.
             return ThinkingOutcome::Answer { answer, rest };
         }
         let message = "more text after `<final>` in a phase than `limits.hold`";
@@ -236,22 +243,22 @@ impl ThinkingReader {
         self.release_as_text(rest)
     }
 
-    /// Releases the held text as text of the phase.
+    /// Releases the held text, which is text of the phase.
     fn release_as_text<'a>(&mut self, rest: (MarkupToken<'a>, Place)) -> ThinkingOutcome<'a> {
         let Some(early_final) = self.take_early_final() else { return ThinkingOutcome::Open };
         self.replay = ThinkingReplay::ReleasedFinal;
-        self.in_comment = false;
+        self.is_in_comment = false;
         ThinkingOutcome::Release { early_final, rest }
     }
 
     /// Records that the held text was read again as text.
     pub(in super::super) fn finish_release(&mut self, early_final: EarlyFinal) {
         self.replay = ThinkingReplay::None;
-        // Once thinking continued, a mention in the rest of the phase is text.
+        // Since thinking continued after this mention, others in the rest of the phase are text at once.
         self.is_mention_text = self.position != ThinkingPosition::Direct;
         let QuotedFinal { raw, tag_len, start } = early_final.quote;
         if let Some(end) = raw.to_ascii_lowercase().find("</final>") {
-            // Text after it was emitted as text of the phase.
+            // Text after the closing tag was emitted as text of the phase and is not part of the answer.
             let raw = raw[..end + "</final>".len()].to_owned();
             self.quoted_final = Some(QuotedFinal { raw, tag_len, start });
         }
@@ -270,6 +277,7 @@ impl ThinkingReader {
         self.take_answer(context, out)
     }
 
+    /// Takes the held `<final>` with everything after it, if one is held so.
     fn take_early_final(&mut self) -> Option<EarlyFinal> {
         match std::mem::take(&mut self.held_final) {
             HeldFinal::Early(early_final) => Some(early_final),
@@ -283,8 +291,8 @@ impl ThinkingReader {
     /// Takes a held `<final>` as the answer, and closes open elements.
     fn take_answer(&mut self, context: &ReaderContext, out: &mut dyn IntentSink) -> Option<QuotedFinal> {
         let EarlyFinal { quote, is_direct, open_elements, .. } = self.take_early_final()?;
-        let place = if is_direct { "`<thinking>`" } else { "a phase" };
-        let message = format!("`<final>` begins inside {place}");
+        let parent = if is_direct { "`<thinking>`" } else { "a phase" };
+        let message = format!("`<final>` begins inside {parent}");
         let at = quote.start;
         context::report_at(
             rules::FINAL_INSIDE_THINKING,
@@ -304,13 +312,13 @@ impl ThinkingReader {
         Some(quote)
     }
 
-    /// Takes the complete `<final>` that a phase held: it is the answer too if no other one follows.
+    /// Takes the last complete `<final>` in a phase: it is the answer too if no other one follows.
     pub(in super::super) fn take_quoted(&mut self) -> Option<QuotedFinal> {
         self.quoted_final.take()
     }
 }
 
-/// Checks the held `<final>` tag.
+/// Reports faults of the held `<final>` tag itself.
 fn check_final_tag(quote: &QuotedFinal, context: &ReaderContext, out: &mut dyn IntentSink) {
     let mut lexer = MarkupLexer::from_place(quote.start, FAILURE_MARKER, context.options.limits.tag);
     lexer.push(&quote.raw[..quote.tag_len], &mut |token, at| {

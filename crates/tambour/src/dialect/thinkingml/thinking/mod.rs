@@ -24,9 +24,9 @@ pub(super) enum ThinkingOutcome<'a> {
     Final { at: Place, len: usize, rest: Option<(MarkupToken<'a>, Place)> },
     /// The held `<final>` is the answer, and thinking has ended. `rest` is unread.
     Answer { answer: QuotedFinal, rest: (MarkupToken<'a>, Place) },
-    /// The held text is to be read again as text, then `rest`.
+    /// The held `<final>` is text: the frame reads it again, then `rest`.
     Release { early_final: EarlyFinal, rest: (MarkupToken<'a>, Place) },
-    /// A `<final>` is held from here on: the blanks after it and `rest` are unread.
+    /// A `<final>` is held from now on. The blanks after it and `rest` are unread.
     FinalHeld { blanks: (String, Place), rest: (MarkupToken<'a>, Place) },
     /// A late summary begins.
     Summary,
@@ -35,12 +35,13 @@ pub(super) enum ThinkingOutcome<'a> {
 /// State of `<thinking>`.
 #[derive(Default)]
 pub(super) struct ThinkingReader {
+    /// Place of the `<thinking>` tag.
     start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
-    in_comment: bool,
+    is_in_comment: bool,
     entities: EntityDecoder,
     state: ThinkingState,
-    /// Set if it has no tag.
+    /// Set if there are phases but no `<thinking>` tag.
     is_tagless: bool,
     position: ThinkingPosition,
     /// Start of the current phase.
@@ -48,37 +49,39 @@ pub(super) struct ThinkingReader {
     first_phase: FirstPhase,
     /// Set if the current run of text directly in `<thinking>` was reported.
     is_stray_reported: bool,
+    /// Id of the last phase; 0 before the first.
     last_id: u64,
     /// The title attribute of `<phase>`, with place and length of the tag, until a `<title>` follows or is
     /// known to be missing.
     title_attribute: Option<(String, Place, usize)>,
-    /// Number of phases closed by another one inside them: each may still have its closing tag.
+    /// Number of phases that another phase inside them closed, and whose closing tags may still come.
     nested_count: u32,
     /// A `<final>` that may be text.
     held_final: HeldFinal,
     /// Set if a `<final>` in the middle of a line of the current phase is known to be text.
     is_mention_text: bool,
     replay: ThinkingReplay,
-    /// The last `<final>...</final>` inside a phase after which thinking continued: the answer if no other
-    /// one follows.
+    /// The last `<final>...</final>` inside a phase after which thinking continued. It is the answer if no
+    /// other one follows.
     quoted_final: Option<QuotedFinal>,
     late_close: LateClose,
 }
 
-/// `<thinking>` around its phases.
+/// State of the `<thinking>` element around the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ThinkingState {
     #[default]
     NotBegun,
     Open,
     Closed,
-    /// Phases are outside of it: it has no tag, or has closed.
+    /// Phases come outside of it: the tag is missing, or the element has closed.
     Loose,
 }
 
-/// First phase.
+/// Beginning of the first phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FirstPhase {
+    /// No phase so far.
     #[default]
     Absent,
     /// Text before any `<phase>`, and its extent.
@@ -87,28 +90,30 @@ enum FirstPhase {
     Tagged,
 }
 
-/// Text that is read a second time, now that its role is known.
+/// Kind of text that is being read a second time, now that its role is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ThinkingReplay {
-    /// None: text is read for the first time.
+    /// Text is read for the first time.
     #[default]
     None,
     /// A `<final>` that is text, and the text after it; every `<final>` in it is text too.
     ReleasedFinal,
-    /// `</thinking>` in the middle of a line, which ends thinking.
+    /// A `</thinking>` in the middle of a line, which ends thinking.
     MentionAsEnd,
-    /// Such a tag and the text after it; it is text, and so is every `<final>`.
+    /// A `</thinking>` in the middle of a line, which is text, and the text after it; every `<final>` in it
+    /// is text too.
     MentionAsText,
 }
 
 /// Closing tags that may still come after the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LateClose {
+    /// No closing tag is due.
     #[default]
     None,
     /// `</thinking>`, because `<final>` closed thinking.
     Thinking,
-    /// Those of open elements that the answer interrupted.
+    /// Closing tags of open elements that the answer interrupted.
     Interrupted { is_phase_open: bool, is_thinking_open: bool },
 }
 
@@ -118,9 +123,9 @@ enum ThinkingPosition {
     /// Directly in `<thinking>`.
     #[default]
     Direct,
-    /// In a phase without a title so far, and the text read instead.
+    /// In a phase without a title so far: the text read instead, and its place.
     Untitled { text: String, at: Place },
-    /// In a title; `before` is the text before it in the phase.
+    /// In a title: its text, the place of its tag, and the text before it in the phase.
     Title { text: String, at: Place, before: String },
     /// In the text of a phase.
     Text,
@@ -132,17 +137,18 @@ impl ThinkingReader {
         *self = ThinkingReader { start, state: ThinkingState::Open, ..ThinkingReader::default() };
     }
 
-    /// Begins thinking with its first phase, without a tag.
+    /// Begins thinking with its first phase, without a `<thinking>` tag.
     pub(super) fn begin_tagless(&mut self) {
         (self.state, self.is_tagless) = (ThinkingState::Loose, true);
     }
 
-    /// Records a further phase outside of it.
+    /// Records that a further phase begins outside of `<thinking>`.
     pub(super) fn set_loose(&mut self) {
         self.state = ThinkingState::Loose;
     }
 
-    /// Handles a tag that comes after phases without it: `<thinking>` at a place, or `</thinking>`.
+    /// Handles a tag that comes after phases outside of `<thinking>`: a `<thinking>` at this place, or
+    /// `</thinking>` for `None`.
     pub(super) fn handle_late_tag(&mut self, opening: Option<Place>) {
         match opening {
             Some(at) => (self.start, self.state, self.is_tagless) = (at, ThinkingState::Open, false),
@@ -150,7 +156,7 @@ impl ThinkingReader {
         }
     }
 
-    /// Returns whether phases are outside of it.
+    /// Returns whether the current or last phase is outside of `<thinking>`.
     pub(super) fn is_loose(&self) -> bool {
         self.state == ThinkingState::Loose
     }
@@ -163,11 +169,11 @@ impl ThinkingReader {
     pub(super) fn can_be_mentioned(&self) -> bool {
         self.is_open()
             && matches!(self.replay, ThinkingReplay::None | ThinkingReplay::ReleasedFinal)
-            && !self.in_comment
+            && !self.is_in_comment
             && self.held_final.is_none()
     }
 
-    /// Sets the text that is read a second time from here on.
+    /// Sets the kind of text that is read a second time from here on.
     pub(super) fn set_replay(&mut self, replay: ThinkingReplay) {
         self.replay = replay;
     }
@@ -177,7 +183,7 @@ impl ThinkingReader {
         matches!(self.replay, ThinkingReplay::ReleasedFinal | ThinkingReplay::MentionAsText)
     }
 
-    /// Returns whether it has no tag.
+    /// Returns whether there are phases but no `<thinking>` tag.
     pub(super) fn is_tagless(&self) -> bool {
         self.is_tagless
     }
@@ -187,7 +193,7 @@ impl ThinkingReader {
         !self.is_open() && self.position == ThinkingPosition::Direct
     }
 
-    /// Consumes the closing tag of a phase without `<thinking>` that another phase closed; returns whether
+    /// Consumes the closing tag of a phase outside of `<thinking>` that another phase closed; returns whether
     /// one was due.
     pub(super) fn take_nested_close(&mut self) -> bool {
         let is_nested = self.is_loose() && self.nested_count > 0;
@@ -195,7 +201,7 @@ impl ThinkingReader {
         is_nested
     }
 
-    /// Consumes the closing tag after a `<final>` that closed thinking; returns whether it was due.
+    /// Consumes the `</thinking>` after a `<final>` that closed thinking; returns whether it was due.
     pub(super) fn take_missing_close(&mut self) -> bool {
         let is_due = self.late_close == LateClose::Thinking;
         if is_due {
@@ -215,15 +221,15 @@ impl ThinkingReader {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        let part = match &self.position {
+        let position_bytes = match &self.position {
             ThinkingPosition::Untitled { text, .. } => text.len(),
             ThinkingPosition::Title { before, .. } => before.len(),
             ThinkingPosition::Direct | ThinkingPosition::Text => 0,
         };
-        self.entities.held_bytes() + part + self.held_final.len()
+        self.entities.held_bytes() + position_bytes + self.held_final.len()
     }
 
-    /// Returns whether text continues a phase.
+    /// Returns whether text is emitted at once as text of the phase, whatever its place.
     #[inline]
     pub(super) fn can_pass(&self) -> bool {
         matches!(self.position, ThinkingPosition::Text) && self.held_final.is_none()
@@ -259,16 +265,16 @@ impl ThinkingReader {
         match token {
             MarkupToken::Text(_) | MarkupToken::Reasoning(..) => {}
             MarkupToken::Tag(tag) => return self.handle_tag(&tag, at, context, out),
-            MarkupToken::CommentOpen => self.in_comment = true,
-            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            MarkupToken::CommentOpen => self.is_in_comment = true,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.is_in_comment = false,
             MarkupToken::Mark(_) => context::report_embedded_marker(at, "kept as text", out),
         }
         self.push_text(token.raw(), at, out);
         ThinkingOutcome::Open
     }
 
-    /// Emits text after a phase without `<thinking>` as text of that phase, because thinking continues or the
-    /// answer begins.
+    /// Emits text after a phase outside of `<thinking>` as text of that phase, because thinking continues or
+    /// the answer begins. `is_blank`: the text is only white space.
     pub(super) fn emit_loose_text<'a>(
         &mut self,
         runs: impl Iterator<Item = (&'a str, Place)>,
@@ -315,6 +321,7 @@ impl ThinkingReader {
         }
     }
 
+    /// Handles a tag.
     fn handle_tag<'a>(
         &mut self,
         tag: &MarkupTag<'_>,
@@ -323,26 +330,28 @@ impl ThinkingReader {
         out: &mut dyn IntentSink,
     ) -> ThinkingOutcome<'a> {
         let len = tag.raw.len();
-        let close = tag.kind == TagKind::Close;
-        let found = structure::find_element(tag.name);
-        if self.in_comment {
+        let is_closing = tag.kind == TagKind::Close;
+        let element = structure::find_element(tag.name);
+        if self.is_in_comment {
             // In a comment only the end of an open element counts, so that an unclosed comment swallows
             // nothing.
-            let is_end = match found {
-                Some((ThinkingMlElement::Phase, _)) => close && self.position != ThinkingPosition::Direct,
-                Some((ThinkingMlElement::Title, _)) => {
-                    close && matches!(self.position, ThinkingPosition::Title { .. })
+            let is_end = match element {
+                Some((ThinkingMlElement::Phase, _)) => {
+                    is_closing && self.position != ThinkingPosition::Direct
                 }
-                Some((ThinkingMlElement::Thinking, _)) => close,
+                Some((ThinkingMlElement::Title, _)) => {
+                    is_closing && matches!(self.position, ThinkingPosition::Title { .. })
+                }
+                Some((ThinkingMlElement::Thinking, _)) => is_closing,
                 _ => false,
             };
             if !is_end {
                 self.push_text(tag.raw, at, out);
                 return ThinkingOutcome::Open;
             }
-            self.in_comment = false;
+            self.is_in_comment = false;
         }
-        let Some((name, is_exact)) = found else {
+        let Some((name, is_exact)) = element else {
             let message = format!("`{}` is not a tag of ThinkingML", tag.name);
             let report = FindingReport::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
             out.report(report.with_row("T-037").with_repair("kept as text"));
@@ -351,7 +360,7 @@ impl ThinkingReader {
         };
         let is_in_phase = self.position != ThinkingPosition::Direct;
         let mut outcome = ThinkingOutcome::Open;
-        match (name, close) {
+        match (name, is_closing) {
             (ThinkingMlElement::Thinking, true) if self.replay == ThinkingReplay::MentionAsText => {
                 self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out);
             }
@@ -430,7 +439,7 @@ impl ThinkingReader {
         outcome
     }
 
-    /// Emits a tag as text.
+    /// Emits a tag as text and reports it.
     fn keep_tag_as_text(
         &mut self,
         rule: &'static Rule,

@@ -11,11 +11,11 @@ use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Longest title, and most text before a title that is held back, in bytes.
+/// Most bytes of a title, and of the text before a title that is held back.
 const MAX_TITLE_BYTES: usize = 1024;
 
-/// Longest title as written, in bytes: each byte may be an entity of six. A title that reaches this is too
-/// long in any case.
+/// Most bytes of a title as written, where each byte may be an entity of six bytes. A title that is longer as
+/// written is too long in any case.
 const MAX_TITLE_SOURCE_BYTES: usize = 6 * (MAX_TITLE_BYTES + 1);
 
 impl ThinkingReader {
@@ -59,7 +59,7 @@ impl ThinkingReader {
         }
         let mut start = at;
         let inner = trim_leading(text, &mut start, at);
-        // The first character stands for the run, whose end is not known yet.
+        // The finding covers only the first character, since the end of the text is not known yet.
         let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
         match self.first_phase {
             FirstPhase::Absent => {
@@ -77,6 +77,7 @@ impl ThinkingReader {
         self.pass(text, out);
     }
 
+    /// Begins a phase at its tag.
     pub(super) fn begin_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         if let FirstPhase::Untagged { start, end } = self.first_phase {
             let report =
@@ -93,7 +94,7 @@ impl ThinkingReader {
         self.phase_start = at;
         self.position = ThinkingPosition::Untitled { text: String::new(), at };
         self.is_mention_text = false;
-        self.in_comment = false;
+        self.is_in_comment = false;
     }
 
     /// Checks the id of a phase (T-022, T-031 to T-033); returns `None` if it has no usable one.
@@ -115,15 +116,16 @@ impl ThinkingReader {
             return None;
         };
         let value = id.value.unwrap_or("");
-        let valid = value.bytes().all(|b| b.is_ascii_digit()) && !value.is_empty() && !value.starts_with('0');
-        if !valid {
+        let is_valid =
+            value.bytes().all(|b| b.is_ascii_digit()) && !value.is_empty() && !value.starts_with('0');
+        if !is_valid {
             let message = format!("`{value}` is not a positive integer");
             let trimmed = value.trim();
             let report = FindingReport::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
             // T-031: a number, but not a valid id.
             let is_not_natural = trimmed.starts_with('-') || trimmed.contains('.');
-            let number = is_not_natural && trimmed.parse::<f64>().is_ok();
-            let report = if number { report.with_row("T-031") } else { report };
+            let is_other_number = is_not_natural && trimmed.parse::<f64>().is_ok();
+            let report = if is_other_number { report.with_row("T-031") } else { report };
             out.report(report.with_repair("not used, numbered in order"));
             return trimmed.parse().ok().filter(|&id: &u64| id > self.last_id);
         }
@@ -152,6 +154,7 @@ impl ThinkingReader {
         Some(number)
     }
 
+    /// Handles `<title>` or `</title>` in a phase.
     pub(super) fn handle_title_tag(
         &mut self,
         is_exact: bool,
@@ -159,9 +162,9 @@ impl ThinkingReader {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let close = tag.kind == TagKind::Close;
+        let is_closing = tag.kind == TagKind::Close;
         match &mut self.position {
-            ThinkingPosition::Untitled { text, at: start } if !close => {
+            ThinkingPosition::Untitled { text, at: start } if !is_closing => {
                 let (before, start) = (std::mem::take(text), *start);
                 if !is_blank(&before) {
                     let end = start.offset + before.trim_end().len();
@@ -176,19 +179,22 @@ impl ThinkingReader {
                     self.end_title(out);
                 }
             }
-            ThinkingPosition::Title { .. } if close => {
+            ThinkingPosition::Title { .. } if is_closing => {
                 context::check_tag(ThinkingMlElement::Title, is_exact, tag, at, out);
                 self.end_title(out);
             }
-            ThinkingPosition::Text if !close => self.keep_tag_as_text(rules::TITLE_DUPLICATE, tag, at, out),
-            // The end of a second title is text like its beginning.
+            ThinkingPosition::Text if !is_closing => {
+                self.keep_tag_as_text(rules::TITLE_DUPLICATE, tag, at, out)
+            }
+            // The closing tag of a second title is text like its opening tag, which was reported.
             ThinkingPosition::Text => self.push_text(tag.raw, at, out),
             _ => self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out),
         }
     }
 
+    /// Ends the title: begins the phase with it, and emits the text that came before it.
     pub(super) fn end_title(&mut self, out: &mut dyn IntentSink) {
-        self.in_comment = false;
+        self.is_in_comment = false;
         let ThinkingPosition::Title { text, at, before } =
             std::mem::replace(&mut self.position, ThinkingPosition::Text)
         else {
@@ -204,7 +210,7 @@ impl ThinkingReader {
         self.pass(&before, out);
     }
 
-    /// Begins a phase with this title.
+    /// Emits the beginning of a phase with this title; what exceeds the limit is text of the phase.
     fn emit_phase(&mut self, mut title: String, at: Place, out: &mut dyn IntentSink) {
         let rest = title.split_off(title.floor_char_boundary(MAX_TITLE_BYTES));
         if !rest.is_empty() {
@@ -247,6 +253,7 @@ impl ThinkingReader {
         self.pass(&text, out);
     }
 
+    /// Ends the phase at `at`, and a title that is open in it.
     pub(super) fn end_phase(&mut self, at: Place, out: &mut dyn IntentSink) {
         if let ThinkingPosition::Title { at: start, .. } = self.position {
             context::report_unclosed(ThinkingMlElement::Title, start, at.offset, out);
@@ -259,11 +266,12 @@ impl ThinkingReader {
         self.position = ThinkingPosition::Direct;
         self.is_stray_reported = false;
         self.is_mention_text = false;
-        self.in_comment = false;
+        self.is_in_comment = false;
     }
 
+    /// Ends thinking; reports that it has no `<phase>`.
     pub(super) fn end_thinking(&mut self, out: &mut dyn IntentSink) {
-        self.in_comment = false;
+        self.is_in_comment = false;
         let (at, end) = match self.first_phase {
             FirstPhase::Absent => (self.start, self.start.offset),
             FirstPhase::Untagged { start, end } => (start, end),
