@@ -10,11 +10,11 @@ use crate::{dialogue, script};
 
 pub use tambour::catalogue::CatalogueEntry;
 
-/// All rules: those of the library, then `script` for dialogue scripts, `dialogue` for scripts and their templates together,
-/// `ai_ask` and `ai_think` for the answers of those actions.
+/// All rules: those of [`tambour`], then `script` for dialogue scripts, `dialogue` for scripts and their
+/// templates together, `ai_ask` and `ai_think` for the answers of those actions.
 ///
 /// ```
-/// assert!(tambour_prompt::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
+/// assert!(tambour_prompt::catalogue::all().any(|entry| entry.rule.code == "final_missing"));
 /// ```
 pub fn all() -> impl Iterator<Item = CatalogueEntry> {
     catalogue::all()
@@ -35,11 +35,11 @@ pub fn find(id: &str) -> impl Iterator<Item = CatalogueEntry> {
 #[must_use]
 pub fn close(id: &str) -> Vec<&'static str> {
     let mut seen = HashSet::new();
-    let names = all().flat_map(|CatalogueEntry { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
-    texts::closest_names(id, names.filter(|name| seen.insert(*name)))
+    let ids = all().flat_map(|CatalogueEntry { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
+    texts::closest_names(id, ids.filter(|id| seen.insert(*id)))
 }
 
-/// The rule behind a finding's row and code.
+/// Finds the rule with this row and code, as a finding names them.
 #[must_use]
 pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
     all().map(|entry| entry.rule).find(|rule| rule.code == code && rule.rows.contains(&row))

@@ -1,5 +1,5 @@
 //! Prompts for language models, and the dialogues that scripts describe: everything that is sent to a model, on top of
-//! [`tambour`], which reads what comes back.
+//! [`tambour`], which reads the replies.
 //!
 //! ```
 //! use serde_json::json;
@@ -12,12 +12,15 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! * **Templates**: [`template`] has two layers, `{name}` and `{%name%}`; [`jinja`] runs Jinja within bounds; [`macros`]
-//!   migrates those of SillyTavern.
-//! * **Files of other programs**: [`card`] imports characters, lorebooks and presets; [`lore`] wakes world info.
+//! * **Templates**: [`template`] has two layers, `{name}` and `{%name%}`; [`jinja`] runs Jinja within a
+//!   budget; [`macros`] translates SillyTavern's macros to Jinja.
+//! * **Files of other programs**: [`card`] imports characters, lorebooks and presets; [`lore`] activates
+//!   world info.
 //! * **Prompts of blocks**: [`skein`].
-//! * **Dialogues**: [`script`] loads YAML, [`dialogue`] runs it.
+//! * **Dialogues**: [`script`] loads them from YAML, [`dialogue`] runs them.
 //! * **Rules**: [`catalogue`] lists those of this crate and of [`tambour`].
+//! * **Shared parts**: [`name`] (tag names), [`print`] (values as text), [`role`] (roles of messages),
+//!   [`tokens`] (an estimate).
 //!
 //! A value that is put into a prompt is never interpreted again.
 

@@ -8,8 +8,8 @@ use serde_json::{Number, Value};
 /// 2^53: doubles represent every integer up to this one exactly.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// Returns `value` as text: strings unchanged, nothing for `null`, `true` and `false`, numbers in their
-/// shortest form (`80`, not `80.0`), lists and maps as compact JSON with keys in their order.
+/// Returns `value` as text: strings unchanged, `null` as an empty text, `true` and `false` by name, numbers
+/// in their shortest form (`80`, not `80.0`), lists and maps as compact JSON with keys in their order.
 #[must_use]
 pub fn print(value: &Value) -> Cow<'_, str> {
     match value {
@@ -55,8 +55,8 @@ pub fn write_json(value: &Value, out: &mut String) {
         Value::Number(number) => out.push_str(&self::format_number(number)),
         Value::Array(items) => {
             out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_json(item, out);
@@ -65,8 +65,8 @@ pub fn write_json(value: &Value, out: &mut String) {
         }
         Value::Object(fields) => {
             out.push('{');
-            for (at, (key, field)) in fields.iter().enumerate() {
-                if at > 0 {
+            for (index, (key, field)) in fields.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_json_string(key, out);

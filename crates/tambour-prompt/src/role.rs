@@ -26,10 +26,10 @@ const FOREIGN_NAMES: [(&str, MessageRole); 13] = [
     ("instruction", MessageRole::System),
 ];
 
-/// Most warnings about foreign role names.
+/// Limit on warnings about foreign role names; further names are replaced without one.
 const MAX_WARNINGS: usize = 8;
 
-/// Returns the role with this name, in any letter case.
+/// Returns the role with this name, ours or a foreign one, in any letter case.
 pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
     let all = MessageRole::NAMES.into_iter().chain(FOREIGN_NAMES);
     all.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
@@ -42,38 +42,41 @@ pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
 pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
     for key in MESSAGE_LISTS {
         let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();
-        for (at, message) in messages.enumerate() {
-            let found = match message.get("role") {
+        for (index, message) in messages.enumerate() {
+            let actual_role = match message.get("role") {
                 None | Some(Value::Null) => continue,
                 Some(Value::String(name)) if name.is_empty() || parse_role(name).is_some() => continue,
                 Some(Value::String(name)) => format!("`{}`", clip(name, 40)),
                 Some(_) => "not a text".to_owned(),
             };
             let role_names = MessageRole::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
-            let message =
-                format!("`{key}[{at}].role` of a context must be one of {role_names}; it is {found}");
-            return Err(Error::invalid(message));
+            let problem = format!(
+                "`{key}[{index}].role` of a context must be one of {role_names}; it is {actual_role}"
+            );
+            return Err(Error::invalid(problem));
         }
     }
     Ok(())
 }
 
-/// Replaces foreign role names in a context by the usual ones and returns a warning for each foreign name.
+/// Replaces foreign role names in a context by the usual ones and returns a warning for each
+/// foreign name, up to [`MAX_WARNINGS`].
 ///
 /// # Errors
-/// Same as [`check_roles`].
+/// Those of [`check_roles`].
 pub(super) fn normalize_roles(context: &mut Map<String, Value>) -> Result<Vec<String>> {
     check_roles(context)?;
     let mut warnings = Vec::new();
     let mut reported_names: Vec<String> = Vec::new();
     for key in MESSAGE_LISTS {
         let messages = context.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
-        for (at, message) in messages.enumerate() {
+        for (index, message) in messages.enumerate() {
             let Some(Value::String(name)) = message.get_mut("role") else { continue };
             let Some(role) = parse_role(name).filter(|role| role.name() != name) else { continue };
             if reported_names.len() < MAX_WARNINGS && !reported_names.contains(name) {
-                let read = role.name();
-                warnings.push(format!("`{key}[{at}].role`: `{}` is read as `{read}`", clip(name, 40)));
+                let usual_name = role.name();
+                warnings
+                    .push(format!("`{key}[{index}].role`: `{}` is read as `{usual_name}`", clip(name, 40)));
                 reported_names.push(name.clone());
             }
             role.name().clone_into(name);

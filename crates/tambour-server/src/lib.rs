@@ -1,4 +1,4 @@
-//! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
+//! Tambour as a service: messages over HTTP, live event streams, models, and logs that survive crashes.
 
 mod base;
 pub mod config;
@@ -11,6 +11,7 @@ mod telemetry;
 mod tools;
 pub mod upstream;
 
+/// Fail points, for tests of crashes.
 #[doc(hidden)]
 pub use base::fail;
 pub use base::tokenizer::Tokenizer;

@@ -11,30 +11,30 @@ use super::StoreError;
 pub struct KeyRow {
     /// Id of the key.
     pub id: String,
-    /// Owner of everything created with it.
+    /// Owner of everything created with the key.
     pub owner: String,
     /// Display name.
     pub name: String,
     /// SHA-256 of the secret.
     pub hash: Vec<u8>,
-    /// Right to change settings and keys.
-    pub admin: bool,
-    /// RFC 3339 time.
+    /// True if the key has the right to change settings and keys.
+    pub is_admin: bool,
+    /// RFC 3339 time of creation.
     pub created: String,
-    /// Limits, as JSON; unlimited if absent.
+    /// Limits of the key, as JSON; unlimited if absent.
     pub limits: Option<String>,
 }
 
 /// Usage of one key on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageRow {
-    /// The day, in UTC.
+    /// The day in UTC, such as `2026-01-31`.
     pub day: String,
     /// Id of the key.
     pub key: String,
-    /// Name of the key at that time.
+    /// Name of the key when the usage was last added to.
     pub name: String,
-    /// Owner of the key.
+    /// Owner of the key then.
     pub owner: String,
     /// Number of messages and turns of dialogues.
     pub requests: i64,
@@ -47,7 +47,7 @@ pub struct UsageRow {
 /// Storage of settings, keys and usage.
 #[async_trait]
 pub trait Admin: Send + Sync {
-    /// Returns all changed settings.
+    /// Returns all settings that were changed, by name; values are JSON.
     ///
     /// # Errors
     /// The database failed.
@@ -83,8 +83,9 @@ pub trait Admin: Send + Sync {
     /// The database failed.
     async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError>;
 
-    /// Lists usage, latest day first and by key within a day: of one owner or of all, from one day to another
-    /// (inclusive), after a day and key.
+    /// Lists usage of one owner or of all, from the first of `days` to the second (inclusive), latest day
+    /// first and by key within a day, at most `limit` rows. With `after` only rows that follow that day and
+    /// key.
     ///
     /// # Errors
     /// The database failed.
@@ -96,13 +97,14 @@ pub trait Admin: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UsageRow>, StoreError>;
 
-    /// Transfers everything from one owner to another.
+    /// Transfers everything that owner `from` has to owner `to`. What would replace something of the same
+    /// name stays where it is.
     ///
     /// # Errors
     /// The database failed.
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError>;
 
-    /// Deletes a key; returns `false` if there was none.
+    /// Deletes a key; returns `false` if there was no such key.
     ///
     /// # Errors
     /// The database failed.

@@ -1,8 +1,8 @@
-//! Format of the log: entries that arrived together, one per line.
+//! Format of the log: batches of entries that are written together, one entry per line.
 //!
 //! `R SEQ "text"` is raw text of the reply, with its sequence number among the raw entries; `T "text"` is
-//! reasoning from a separate field; `E NAME {...}` is an event. JSON contains no line breaks, so neither does
-//! a line.
+//! reasoning that the upstream sent in a field beside the text; `E NAME {...}` is an event. The JSON is
+//! written without line breaks, so a line break always ends an entry.
 
 use tambour::encode::EncoderEntryKind;
 
@@ -11,7 +11,7 @@ use tambour::encode::EncoderEntryKind;
 pub enum LogEntryKind<'a> {
     /// Raw text, with its sequence number among the raw entries, from 1.
     Raw(u64),
-    /// Reasoning from a separate field of the reply.
+    /// Reasoning that the upstream sent in a field beside the text.
     Reasoning,
     /// Event, by name.
     Event(&'a str),
@@ -28,10 +28,10 @@ impl<'a> From<LogEntryKind<'a>> for EncoderEntryKind<'a> {
     }
 }
 
-/// Entry of a log.
+/// Entry of a message's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
-    /// Number of the entry in the message, from 1.
+    /// Number of the entry in the log, from 1.
     pub number: u64,
     /// Kind of the entry.
     pub kind: LogEntryKind<'a>,
@@ -39,37 +39,40 @@ pub struct LogEntry<'a> {
     pub json: &'a str,
 }
 
-/// Name of placeholder entries for those lost with a part of the store, which keep their numbers from being
-/// reused: clients may have seen them. Never sent to clients.
+/// Event name of the placeholders for entries that were lost with a part of the store. Clients may have seen
+/// the lost entries, so their numbers must not be used again. A placeholder is never sent to clients.
 pub const LOST_ENTRY: &str = "lost";
 
-/// Bytes around the text of a chunk: its raw entry and its event.
+/// Approximate bytes that the two entries of a chunk, raw text and event, need besides the text.
 const CHUNK_OVERHEAD: usize = 160;
 
 /// Entries with consecutive numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
+    /// Number of the first entry.
     first: u64,
+    /// Number of the last entry; one less than `first` if there is none.
     last: u64,
+    /// Encoded entries, one line each.
     body: Vec<u8>,
-    /// Set when it contains `completed` or `error`.
+    /// Set when `completed` or `error` was pushed; stays `false` in a batch made from its stored form.
     has_end: bool,
 }
 
 impl Batch {
-    /// Creates an empty batch whose first entry will have number `first`.
+    /// Creates an empty batch whose first entry will have number `first`, from 1.
     #[must_use]
     pub fn new(first: u64) -> Batch {
         Batch { first, last: first - 1, body: Vec::new(), has_end: false }
     }
 
-    /// Creates a batch from its stored form.
+    /// Creates a batch from its stored form: entries `first` to `last`, one line each in `body`.
     #[must_use]
     pub fn from_stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
         Batch { first, last, body, has_end: false }
     }
 
-    /// Creates placeholder entries for the lost ones from `first` to `last`.
+    /// Creates placeholders for the lost entries `first` to `last`.
     #[must_use]
     pub(super) fn placeholders(first: u64, last: u64) -> Batch {
         let mut batch = Batch::new(first);
@@ -77,19 +80,19 @@ impl Batch {
         batch
     }
 
-    /// Returns the part after entry `after`.
+    /// Removes the entries up to number `after`.
     #[must_use]
     pub fn skip_through(mut self, after: u64) -> Batch {
         let skipped = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         if skipped > 0 {
-            let at = memchr::memchr_iter(b'\n', &self.body).nth(skipped - 1);
-            self.body.drain(..at.map_or(self.body.len(), |at| at + 1));
+            let line_end = memchr::memchr_iter(b'\n', &self.body).nth(skipped - 1);
+            self.body.drain(..line_end.map_or(self.body.len(), |line_end| line_end + 1));
             self.first = (after + 1).min(self.last + 1);
         }
         self
     }
 
-    /// Adds raw text.
+    /// Adds raw text with sequence number `seq`.
     pub fn push_raw(&mut self, seq: u64, text: &str) {
         self.reserve_chunk(text.len());
         self.body.extend_from_slice(b"R ");
@@ -105,21 +108,22 @@ impl Batch {
         self.push_text(text);
     }
 
-    /// Adds an event; `data` appends its JSON object without line breaks.
-    pub fn push_event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds an event; `write_json` appends its JSON object without line breaks.
+    pub fn push_event(&mut self, name: &str, write_json: impl FnOnce(&mut Vec<u8>)) {
         self.reserve_chunk(0);
         self.has_end |= matches!(name, "completed" | "error");
         self.body.extend_from_slice(b"E ");
         self.body.extend_from_slice(name.as_bytes());
         self.body.push(b' ');
-        data(&mut self.body);
+        write_json(&mut self.body);
         self.end_line();
     }
 
-    /// Reserves memory for a whole chunk at once: growing step by step costs more than the writing.
-    fn reserve_chunk(&mut self, text: usize) {
+    /// Reserves memory for all entries of a chunk with that much text, if the batch is new: growing step by
+    /// step would cost more than the writing.
+    fn reserve_chunk(&mut self, text_bytes: usize) {
         if self.body.capacity() == 0 {
-            self.body.reserve(CHUNK_OVERHEAD + text);
+            self.body.reserve(CHUNK_OVERHEAD + text_bytes);
         }
     }
 
@@ -151,13 +155,14 @@ impl Batch {
         self.last < self.first
     }
 
-    /// Returns `true` if it contains the end of the message.
+    /// Returns `true` if the end of the message, `completed` or `error`, was pushed. Always `false` for a
+    /// batch from [`Batch::from_stored`].
     #[must_use]
     pub fn has_end(&self) -> bool {
         self.has_end
     }
 
-    /// Returns the encoded entries.
+    /// Returns the encoded entries, one line each.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
@@ -165,25 +170,25 @@ impl Batch {
 
     /// Iterates over the entries in order.
     pub fn entries(&self) -> impl Iterator<Item = LogEntry<'_>> {
-        let mut at = self.first_position();
-        std::iter::from_fn(move || self.next_entry(&mut at))
+        let mut position = self.first_position();
+        std::iter::from_fn(move || self.next_entry(&mut position))
     }
 
-    /// Returns the position of the first entry.
+    /// Returns the position before the first entry.
     #[must_use]
     pub fn first_position(&self) -> BatchPosition {
         BatchPosition { offset: 0, number: self.first }
     }
 
-    /// Returns the entry at a position and advances it; `None` at the end. Lines that are no entry (damaged
-    /// data) are skipped.
+    /// Returns the entry after the position `at` and moves `at` behind it; `None` at the end. Lines that are
+    /// no entry (damaged data) are skipped, but each takes a number.
     pub fn next_entry(&self, at: &mut BatchPosition) -> Option<LogEntry<'_>> {
         while at.number <= self.last {
-            let rest = self.body.get(at.offset..).filter(|rest| !rest.is_empty())?;
-            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let remaining = self.body.get(at.offset..).filter(|remaining| !remaining.is_empty())?;
+            let end = memchr::memchr(b'\n', remaining).unwrap_or(remaining.len());
             let number = at.number;
             *at = BatchPosition { offset: at.offset + end + 1, number: number + 1 };
-            if let Some((kind, json)) = parse_line(&rest[..end]) {
+            if let Some((kind, json)) = parse_line(&remaining[..end]) {
                 return Some(LogEntry { number, kind, json });
             }
         }
@@ -194,22 +199,24 @@ impl Batch {
 /// Position between two entries of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchPosition {
+    /// Offset in the body.
     offset: usize,
+    /// Number of the entry after it.
     number: u64,
 }
 
-/// Parses a line into kind and JSON.
+/// Parses a line into kind and JSON; `None` if it is no entry.
 fn parse_line(line: &[u8]) -> Option<(LogEntryKind<'_>, &str)> {
     let line = std::str::from_utf8(line).ok()?;
-    let (kind, rest) = line.split_once(' ')?;
+    let (kind, content) = line.split_once(' ')?;
     match kind {
         "R" => {
-            let (seq, json) = rest.split_once(' ')?;
+            let (seq, json) = content.split_once(' ')?;
             Some((LogEntryKind::Raw(seq.parse().ok()?), json))
         }
-        "T" => Some((LogEntryKind::Reasoning, rest)),
+        "T" => Some((LogEntryKind::Reasoning, content)),
         "E" => {
-            let (name, json) = rest.split_once(' ')?;
+            let (name, json) = content.split_once(' ')?;
             Some((LogEntryKind::Event(name), json))
         }
         _ => None,

@@ -28,19 +28,20 @@ pub trait Conversations: Send + Sync {
     /// The database failed.
     async fn insert_conversation(&self, row: &ConversationRow) -> Result<(), StoreError>;
 
-    /// Returns the conversation with that id.
+    /// Returns the conversation with that id, of any owner.
     ///
     /// # Errors
     /// The database failed.
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError>;
 
-    /// Updates title and metadata of a stored conversation.
+    /// Updates title and metadata of a conversation; does nothing if it does not exist.
     ///
     /// # Errors
     /// The database failed.
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError>;
 
-    /// Lists the conversations of an owner older than the one with id `after`, newest first, at most `limit`.
+    /// Lists the conversations of an owner, newest first, at most `limit`. With `after` only those that are
+    /// older than the conversation with that id.
     ///
     /// # Errors
     /// The database failed.
@@ -51,15 +52,16 @@ pub trait Conversations: Send + Sync {
         limit: u32,
     ) -> Result<RowPage<ConversationRow>, StoreError>;
 
-    /// Returns the timed lore state of a conversation's earlier turns, as JSON.
+    /// Returns the timed effects of lore entries (periods in which an entry stays active or cannot become
+    /// active) after the conversation's last turn, as JSON; `None` if none were stored.
     ///
     /// # Errors
     /// The database failed.
-    async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError>;
+    async fn timed_effects(&self, conversation: &str) -> Result<Option<String>, StoreError>;
 
-    /// Replaces the timed lore state, if the conversation exists.
+    /// Replaces the timed effects of lore entries, if the conversation exists.
     ///
     /// # Errors
     /// The database failed.
-    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError>;
+    async fn put_timed_effects(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError>;
 }

@@ -12,7 +12,7 @@ pub struct DialogueRow {
     pub id: String,
     /// Owner of the dialogue.
     pub owner: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
     /// RFC 3339 time of its last step.
     pub changed: String,
@@ -20,13 +20,13 @@ pub struct DialogueRow {
     pub script_id: String,
     /// Version of the script.
     pub version: u32,
-    /// Name of its session.
+    /// Name of the script's session that the dialogue runs.
     pub session: String,
-    /// Text of that version.
+    /// Text of that version of the script.
     pub script: String,
-    /// Status, as a word.
+    /// Name of the status; the store does not interpret it.
     pub status: String,
-    /// State of the machine, as JSON.
+    /// State of the dialogue machine, as JSON.
     pub state: String,
     /// Origin, as JSON: start, variables, and the dialogue and turn that it was forked from.
     pub origin: String,
@@ -35,16 +35,16 @@ pub struct DialogueRow {
 /// Dialogue as a turn leaves it, stored atomically with the end of the turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DialogueProgress {
-    /// Status of the dialogue, as a word.
+    /// Name of the dialogue's status.
     pub status: String,
-    /// State of the machine, as JSON.
+    /// State of the dialogue machine, as JSON.
     pub state: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of the change.
     pub changed: String,
     /// Records of calls not stored yet, in order.
     #[serde(default)]
     pub records: Vec<CallRecord>,
-    /// Response to an input that is processed once.
+    /// Claim of the turn's input, if the input is processed once, with the body of its response.
     pub once: Option<(InputClaim, String)>,
 }
 
@@ -59,18 +59,18 @@ pub struct DialogueFilter<'a> {
     pub status: Option<&'a str>,
 }
 
-/// Record of a model call or of a turn.
+/// Change to the records of a dialogue's model calls and turns. Records are JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CallRecord {
-    /// New record: of a call that begins, or of a step without a call.
+    /// Adds a call record: of a model call that begins, or of a step without a call.
     New(String),
-    /// Replaces the last call record, whose call is over.
+    /// Replaces the last call record, since its call is over.
     Over(String),
-    /// A turn that begins: its input, and the state before it.
+    /// Adds a turn record, since a turn begins: its input, and the state before it.
     Turn(String),
-    /// Replaces the last turn record, whose turn is over.
+    /// Replaces the last turn record, since its turn is over.
     TurnOver(String),
-    /// Addition to the figures, of calls that are over. It stays when the dialogue is deleted.
+    /// Adds figures of calls that are over. They stay when the dialogue is deleted.
     Figures(Vec<Figures>),
 }
 
@@ -83,8 +83,8 @@ pub trait Dialogues: Send + Sync {
     /// The database failed.
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError>;
 
-    /// Inserts a dialogue with copies of another one's turn records before a number, and of their call
-    /// records. All or nothing.
+    /// Inserts a dialogue with copies of the turn records of dialogue `from` that have a number below
+    /// `before`, and of the call records of these turns. All or nothing.
     ///
     /// # Errors
     /// The database failed.
@@ -96,7 +96,8 @@ pub trait Dialogues: Send + Sync {
     /// The database failed.
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError>;
 
-    /// Lists the dialogues of an owner older than the one with id `after`, newest first, at most `limit`.
+    /// Lists the dialogues of an owner that match the filter, newest first, at most `limit`. With `after`
+    /// only those that are older than the dialogue with that id.
     ///
     /// # Errors
     /// The database failed.
@@ -108,9 +109,9 @@ pub trait Dialogues: Send + Sync {
         limit: u32,
     ) -> Result<RowPage<DialogueRow>, StoreError>;
 
-    /// Stores a dialogue that took an input, with the record of its turn, and the claim of an input that is
-    /// processed once. An earlier input of the dialogue without a response is forgotten: it was superseded
-    /// and counts as new when repeated. All or nothing.
+    /// Stores a dialogue that has taken an input, with the record of its turn and, if the input is processed
+    /// once, its claim. An earlier input of the dialogue that has no response yet is forgotten: this one
+    /// supersedes it, and it counts as new when it is repeated. All or nothing.
     ///
     /// # Errors
     /// The database failed.
@@ -121,19 +122,21 @@ pub trait Dialogues: Send + Sync {
         records: &[CallRecord],
     ) -> Result<(), StoreError>;
 
-    /// Stores the state after a step, with records of model calls. All or nothing.
+    /// Stores state, status and time of a dialogue after a step, with changes to its records. All or nothing.
     ///
     /// # Errors
     /// The database failed.
     async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError>;
 
-    /// Lists call records of a dialogue after `after` with their numbers, oldest first, at most `limit`.
+    /// Lists call records of a dialogue with a number above `after`, with their numbers, oldest first, at
+    /// most `limit`.
     ///
     /// # Errors
     /// The database failed.
     async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
 
-    /// Lists turn records of a dialogue after `after` with their numbers, oldest first, at most `limit`.
+    /// Lists turn records of a dialogue with a number above `after`, with their numbers, oldest first, at
+    /// most `limit`.
     ///
     /// # Errors
     /// The database failed.
@@ -144,15 +147,15 @@ pub trait Dialogues: Send + Sync {
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreError>;
 
-    /// Deletes a dialogue with its records, turns and stored responses. New turns are refused and running
-    /// ones are fenced.
+    /// Deletes a dialogue with its records, turns and stored responses. Meanwhile new turns are refused and
+    /// running ones are fenced.
     ///
     /// # Errors
     /// The database failed.
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError>;
 
-    /// Lists expired dialogues, oldest first: those without a step since `before`, and the oldest ones of an
-    /// owner beyond `bytes`.
+    /// Lists expired dialogues, oldest first: those that are too old and, only if there are none, those
+    /// beyond the limit of bytes.
     ///
     /// # Errors
     /// The database failed.

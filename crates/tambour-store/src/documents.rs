@@ -14,6 +14,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// Returns the name used in the database.
     pub(super) fn db_name(self) -> &'static str {
         match self {
             DocumentKind::Script => "script",
@@ -29,13 +30,13 @@ pub struct Document {
     pub id: String,
     /// Display name.
     pub name: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
     /// RFC 3339 time of the last change.
     pub changed: String,
-    /// Published version.
+    /// Number of the published version; `None` if none is published.
     pub published: Option<u32>,
-    /// Latest version.
+    /// Number of the latest version.
     pub latest: u32,
 }
 
@@ -44,36 +45,38 @@ pub struct Document {
 pub struct DocumentVersion {
     /// Number of the version, from 1.
     pub version: u32,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
     /// SHA-256 of the text.
     pub hash: String,
-    /// Text of the version.
+    /// Text of the version; empty in listings.
     pub text: String,
 }
 
 /// Options for storing a version.
 #[derive(Clone, Copy, Debug)]
 pub struct PutOptions {
-    /// Publishes it at once.
+    /// True if the version is published at once.
     pub is_published: bool,
-    /// True if an editor saved it automatically. It replaces the autosave that it is based on, unless that
-    /// one is published, is run by a dialogue or belongs to an earlier ten-minute interval.
+    /// True if an editor saved the version automatically. Such an autosave replaces the autosave that it is
+    /// based on, unless that one is published, is run by a dialogue or belongs to an earlier ten-minute
+    /// interval.
     pub is_autosave: bool,
     /// Most documents of the kind per owner.
     pub max_documents: u32,
-    /// Latest version that the author knew, 0 for none; no check if absent.
+    /// Latest version that the author knew, 0 for none. It must still be the latest one; not checked if
+    /// absent.
     pub based_on: Option<u32>,
 }
 
 /// Result of storing a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// Stored with this number.
+    /// Stored as the version with this number.
     Stored(u32),
     /// The owner has too many documents.
     TooMany,
-    /// The latest version is not the expected one; nothing was stored.
+    /// The latest version is not the one that this version is based on; nothing was stored.
     Outdated,
 }
 
@@ -84,11 +87,11 @@ pub enum DocumentChange {
     Done,
     /// The document or version does not exist.
     Missing,
-    /// The latest version is not the expected one; nothing was changed.
+    /// The latest version is not the one that the change is based on; nothing was changed.
     Outdated,
 }
 
-/// Owner and kind of the documents to look up.
+/// Owner and kind that the documents of a call have.
 pub type DocumentScope<'a> = (&'a str, DocumentKind);
 
 /// Storage of documents.
@@ -110,7 +113,9 @@ pub trait Documents: Send + Sync {
         id: &str,
     ) -> Result<Option<Document>, StoreError>;
 
-    /// Stores the next version of a document, creating it if needed; checks and writes atomically.
+    /// Stores the next version of a document, creating the document if needed; checks and writes atomically.
+    /// Only id, name and time of the last change of `document` are read, and the store assigns the number of
+    /// `new_version`.
     ///
     /// # Errors
     /// The database failed.
@@ -118,11 +123,12 @@ pub trait Documents: Send + Sync {
         &self,
         owner_and_kind: DocumentScope<'_>,
         document: &Document,
-        text: &DocumentVersion,
+        new_version: &DocumentVersion,
         options: PutOptions,
     ) -> Result<PutOutcome, StoreError>;
 
-    /// Publishes a version, if the latest version is `based_on` or that is absent.
+    /// Publishes a version, if `based_on` is absent or the latest version. `now` becomes the time of the last
+    /// change (RFC 3339).
     ///
     /// # Errors
     /// The database failed.
@@ -156,7 +162,7 @@ pub trait Documents: Send + Sync {
         version: u32,
     ) -> Result<Option<DocumentVersion>, StoreError>;
 
-    /// Returns the published texts of an owner, by id.
+    /// Returns the owner's published texts with the ids of their documents, in no particular order.
     ///
     /// # Errors
     /// The database failed.
@@ -165,7 +171,7 @@ pub trait Documents: Send + Sync {
         owner_and_kind: DocumentScope<'_>,
     ) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Deletes a document with its versions, if the latest version is `based_on` or that is absent.
+    /// Deletes a document with its versions, if `based_on` is absent or the latest version.
     ///
     /// # Errors
     /// The database failed.

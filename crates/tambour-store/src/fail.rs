@@ -4,34 +4,39 @@
 use std::io;
 use std::sync::OnceLock;
 
-static HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
-static FAULTS: OnceLock<fn(&'static str) -> io::Result<()>> = OnceLock::new();
+/// Called at each fail point, which it may use to end the process.
+static POINT_HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
+/// Called at each fault point. Its error replaces the result of the system call.
+static FAULT_HOOK: OnceLock<fn(&'static str) -> io::Result<()>> = OnceLock::new();
 
 /// Registers `hook`, which every fail point of this process calls with its name from now on. Only the first
 /// hook counts.
 pub fn arm(hook: fn(&'static str)) {
-    let _ = HOOK.set(hook);
+    let _ = POINT_HOOK.set(hook);
 }
 
 /// Registers `hook`, which may replace the result of a system call at each fault point with its own error.
 /// Only the first hook counts.
 pub fn arm_faults(hook: fn(&'static str) -> io::Result<()>) {
-    let _ = FAULTS.set(hook);
+    let _ = FAULT_HOOK.set(hook);
 }
 
-/// Returns `true` if a hook is registered.
+/// Returns `true` if [`arm`] has registered a hook.
 pub fn is_armed() -> bool {
-    HOOK.get().is_some()
+    POINT_HOOK.get().is_some()
 }
 
 /// Marks a place where a test may crash the process.
 pub fn point(name: &'static str) {
-    if let Some(hook) = HOOK.get() {
+    if let Some(hook) = POINT_HOOK.get() {
         hook(name);
     }
 }
 
 /// Marks a system call that a test may make fail.
+///
+/// # Errors
+/// The hook of [`arm_faults`] returns one.
 pub fn fault(name: &'static str) -> io::Result<()> {
-    FAULTS.get().map_or(Ok(()), |hook| hook(name))
+    FAULT_HOOK.get().map_or(Ok(()), |hook| hook(name))
 }

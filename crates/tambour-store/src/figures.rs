@@ -1,11 +1,12 @@
-//! Figures of replies over time: status, repairs and cost. They are kept after the replies are deleted.
+//! Figures of replies over time: counts by status, repairs, tokens, cost and times to the first text. They
+//! are kept after the replies are deleted.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
-/// Figures of replies of one upstream within one hour.
+/// Figures to add: those of one or more replies of one upstream within one hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// The hour in UTC, such as `2026-01-31T09`.
@@ -16,7 +17,7 @@ pub struct Figures {
     pub upstream: String,
     /// Counts of replies and tokens.
     pub counts: ReplyCounts,
-    /// Bucket of the time to the first text, as in [`FirstTexts`].
+    /// Bucket, as in [`FirstTextTimes`], of the time from the request to the first text of one reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text: Option<u8>,
     /// Repairs of completed replies by rule.
@@ -41,15 +42,15 @@ pub struct ReplyCounts {
     pub input_tokens: i64,
     /// Tokens of replies.
     pub output_tokens: i64,
-    /// Tokens among them without a configured price.
+    /// Input and output tokens, among those above, without a configured price.
     pub unpriced_tokens: i64,
     /// Cost in millionths of the currency's unit.
     pub cost: i64,
 }
 
 impl ReplyCounts {
-    /// Adds other counts.
-    pub fn add(&mut self, figures: &ReplyCounts) {
+    /// Adds other counts; a sum that overflows stays at the maximum.
+    pub fn add(&mut self, other: &ReplyCounts) {
         let ReplyCounts {
             completed,
             failed,
@@ -60,8 +61,8 @@ impl ReplyCounts {
             output_tokens,
             unpriced_tokens,
             cost,
-        } = figures;
-        for (sum, figures) in [
+        } = other;
+        for (sum, count) in [
             (&mut self.completed, completed),
             (&mut self.failed, failed),
             (&mut self.cancelled, cancelled),
@@ -72,7 +73,7 @@ impl ReplyCounts {
             (&mut self.unpriced_tokens, unpriced_tokens),
             (&mut self.cost, cost),
         ] {
-            *sum = sum.saturating_add(*figures);
+            *sum = sum.saturating_add(*count);
         }
     }
 }
@@ -88,7 +89,7 @@ pub struct RuleCount {
     pub count: i64,
 }
 
-/// Length of the steps that figures are grouped by.
+/// Length of the steps of time that figures are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureStep {
     /// An hour.
@@ -98,9 +99,9 @@ pub enum FigureStep {
 }
 
 impl FigureStep {
-    /// Returns the number of characters of an hour that name the step.
+    /// Returns the number of characters at the start of [`Figures::hour`] that name the step.
     #[must_use]
-    pub fn prefix(self) -> u32 {
+    pub fn hour_prefix_len(self) -> u32 {
         match self {
             FigureStep::Hour => 13,
             FigureStep::Day => 10,
@@ -118,7 +119,7 @@ pub struct StepFigures {
     /// Counts of replies and tokens.
     pub counts: ReplyCounts,
     /// Times to the first text.
-    pub first_texts: FirstTexts,
+    pub first_text_times: FirstTextTimes,
 }
 
 /// Repairs by one rule in one step.
@@ -126,18 +127,19 @@ pub struct StepFigures {
 pub struct StepRepairs {
     /// The step, such as `2026-01-31T09` or `2026-01-31`.
     pub time: String,
-    /// The rule, and the number of its repairs.
+    /// The rule, and the number of its repairs in the step.
     pub rule: RuleCount,
 }
 
-/// Distribution of times to the first text: counts by bucket, of which four double the time.
+/// Distribution of times to the first text: counts of replies by bucket. Bucket `n` holds times around
+/// 2^(n/4) milliseconds, so that every fourth bucket doubles the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FirstTexts(Vec<i64>);
+pub struct FirstTextTimes(Vec<i64>);
 
-/// Number of buckets; the last one holds everything from eighteen minutes on.
+/// Number of buckets; the last one holds everything from sixteen minutes on.
 const BUCKET_COUNT: usize = 81;
 
-impl FirstTexts {
+impl FirstTextTimes {
     /// Returns the bucket of a time in milliseconds.
     #[must_use]
     pub fn bucket(ms: u64) -> u8 {
@@ -146,7 +148,7 @@ impl FirstTexts {
         u8::try_from(bucket.min(BUCKET_COUNT - 1)).unwrap_or(u8::MAX)
     }
 
-    /// Adds times of one bucket.
+    /// Adds `count` times in one bucket.
     pub fn add(&mut self, bucket: u8, count: i64) {
         let bucket = usize::from(bucket).min(BUCKET_COUNT - 1);
         if self.0.len() <= bucket {
@@ -155,19 +157,19 @@ impl FirstTexts {
         self.0[bucket] = self.0[bucket].saturating_add(count);
     }
 
-    /// Adds all of another distribution.
-    pub fn merge(&mut self, histogram: &FirstTexts) {
-        for (bucket, count) in (0..).zip(&histogram.0) {
+    /// Adds all times of another distribution.
+    pub fn merge(&mut self, other: &FirstTextTimes) {
+        for (bucket, count) in (0..).zip(&other.0) {
             self.add(bucket, *count);
         }
     }
 
-    /// Returns the quantile `part` (0 to 1) in milliseconds, accurate to a tenth; `None` if empty.
+    /// Returns the quantile `fraction` (0 to 1) in milliseconds, accurate to a tenth of it; `None` if empty.
     #[must_use]
-    pub fn quantile(&self, part: f64) -> Option<u64> {
-        let all: i64 = self.0.iter().sum();
+    pub fn quantile(&self, fraction: f64) -> Option<u64> {
+        let total: i64 = self.0.iter().sum();
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-        let rank = ((all as f64 * part).ceil() as i64).max(1);
+        let rank = ((total as f64 * fraction).ceil() as i64).max(1);
         let mut count_so_far = 0;
         let bucket = self.0.iter().position(|count| {
             count_so_far += count;
@@ -182,14 +184,14 @@ impl FirstTexts {
 /// Storage of figures.
 #[async_trait]
 pub trait ReplyFigures: Send + Sync {
-    /// Adds figures to those of their hours.
+    /// Adds figures to those stored for their hours. All or nothing.
     ///
     /// # Errors
     /// The database failed.
     async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError>;
 
-    /// Returns figures of one owner or of all, from one day to another (inclusive), by step and upstream,
-    /// earliest first.
+    /// Returns figures of one owner or of all, from the first of `days` to the second (inclusive; UTC, such
+    /// as `2026-01-31`), by step and upstream, earliest first.
     ///
     /// # Errors
     /// The database failed.
@@ -200,8 +202,8 @@ pub trait ReplyFigures: Send + Sync {
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError>;
 
-    /// Returns repairs by rule of one owner or of all, from one day to another (inclusive), most frequent
-    /// first.
+    /// Returns repairs of one owner or of all, from the first of `days` to the second (inclusive), by step
+    /// and rule, earliest first: those by the `max_rules` rules with most repairs in that time.
     ///
     /// # Errors
     /// The database failed.
@@ -210,6 +212,6 @@ pub trait ReplyFigures: Send + Sync {
         owner: Option<&str>,
         days: (&str, &str),
         step: FigureStep,
-        rules: u32,
+        max_rules: u32,
     ) -> Result<Vec<StepRepairs>, StoreError>;
 }

@@ -31,13 +31,13 @@ pub struct ImportRow {
     pub id: String,
     /// Name of the character or lorebook.
     pub name: String,
-    /// Name of the file.
+    /// Name of the file as uploaded.
     pub file: String,
     /// Version of a card, or layout of a lorebook.
     pub version: String,
     /// Number of lore entries, including those in a card.
     pub entries: u32,
-    /// RFC 3339 time.
+    /// RFC 3339 time of the import.
     pub created: String,
     /// Size of the file in bytes.
     pub size: u64,
@@ -46,7 +46,7 @@ pub struct ImportRow {
 /// Limits of an owner's imports.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportQuota {
-    /// Most files.
+    /// Most files, of both kinds together.
     pub files: u32,
     /// Most bytes of all files together.
     pub bytes: u64,
@@ -55,7 +55,7 @@ pub struct ImportQuota {
 /// Storage of imports.
 #[async_trait]
 pub trait Imports: Send + Sync {
-    /// Stores files, all or none. Returns `false` if they exceed the limits.
+    /// Stores files, all or none. Returns `false` if the owner's files would then exceed the quota.
     ///
     /// # Errors
     /// The database failed; nothing is stored.
@@ -63,10 +63,10 @@ pub trait Imports: Send + Sync {
         &self,
         owner: &str,
         imports: &[(ImportKind, ImportRow, Vec<u8>)],
-        room: ImportQuota,
+        quota: ImportQuota,
     ) -> Result<bool, StoreError>;
 
-    /// Lists the files of an owner, newest first.
+    /// Lists the files of one kind that an owner has, newest first.
     ///
     /// # Errors
     /// The database failed.
@@ -89,7 +89,7 @@ pub trait Imports: Send + Sync {
         id: &str,
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Deletes a file and the stored responses that name it; returns `false` if there was none.
+    /// Deletes a file and the stored responses that name it; returns `false` if there was no such file.
     ///
     /// # Errors
     /// The database failed.

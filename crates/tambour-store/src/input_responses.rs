@@ -1,25 +1,26 @@
-//! Responses to dialogue requests that a client may repeat, kept for a day.
+//! Inputs of dialogues that a client may repeat with the same idempotency key, and their responses. They are
+//! kept for a day.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
-/// Request with an idempotency key, and its response.
+/// Input with an idempotency key, and its response.
 #[derive(Clone, Debug)]
 pub struct InputResponse {
     /// Route and body of the request.
     pub request: String,
-    /// Status of the response; [`InputResponse::NO_RESPONSE`] while there is none.
+    /// HTTP status of the response; [`InputResponse::NO_RESPONSE`] while there is none.
     pub status: u16,
     /// Body of the response.
     pub body: String,
-    /// Id of the turn that it answers; absent in those of older versions.
+    /// Id of the turn that processes the input; absent in rows of older versions.
     pub turn: Option<String>,
 }
 
 impl InputResponse {
-    /// Status of a request that was accepted and has no response yet.
+    /// Status of an input that was accepted and has no response yet.
     pub const NO_RESPONSE: u16 = 0;
 }
 
@@ -34,16 +35,17 @@ pub struct InputClaim {
     pub request: String,
     /// RFC 3339 time of the request.
     pub created: String,
-    /// RFC 3339 time before which entries are forgotten.
+    /// RFC 3339 time; inputs of requests before it are forgotten when this one is stored.
     pub since: String,
     /// Id of the turn that processes it.
     pub turn: String,
 }
 
-/// Storage of repeatable requests.
+/// Storage of inputs with their responses.
 #[async_trait]
 pub trait InputResponses: Send + Sync {
-    /// Returns the response to a request with this key, created at or after `since`.
+    /// Returns the input of an owner with the idempotency key `repeat`, requested at or after the RFC 3339
+    /// time `since`, and its response.
     ///
     /// # Errors
     /// The database failed.

@@ -1,11 +1,13 @@
-//! Persistent storage: message logs, records, conversations, settings and keys. HTTP and runs are elsewhere.
+//! Persistent storage: message logs, records, conversations, settings and keys. The server crate has HTTP and
+//! drives the runs.
 //!
 //! The log is the source of truth (invariant 9): an entry is persisted before any reader sees it. `batch` is
 //! its format, `log` its narrow interface (append, read from a number, follow, finish). Rows are behind
-//! traits too, each with its row types: `messages`, `conversations`, `tools`, `documents`, `dialogues`,
-//! `imports`, `responses`, `input_responses`, `states`, `figures`, `admin`, and `deletion`, which removes them.
-//! None of them depends on a database; `sqlite` implements them all. `fail` names the points at which a test
-//! can make a write fail, `data_folder` restricts files to the server's user.
+//! traits too, each in a file with its row types: `messages`, `conversations`, `tools`, `documents`,
+//! `dialogues`, `imports`, `responses`, `input_responses`, `states`, `figures`, `admin`, and `deletion`,
+//! which removes them. None of these depends on a database; `sqlite` implements them all. `server_identity`
+//! tells the runs of this server from those of others, and `ids` makes ids and timestamps. `fail` has the
+//! points at which a test can make a write fail, and `data_folder` restricts files to the server's user.
 
 mod admin;
 pub mod batch;
@@ -39,7 +41,7 @@ pub use documents::{
     Document, DocumentChange, DocumentKind, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome,
 };
 pub use figures::{
-    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    FigureStep, Figures, FirstTextTimes, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
 };
 pub use imports::{ImportKind, ImportQuota, ImportRow, Imports};
 pub use input_responses::{InputClaim, InputResponse, InputResponses};
@@ -63,10 +65,11 @@ pub enum StoreError {
     /// The schema could not be migrated.
     #[error("the database could not be migrated: {0}")]
     Migration(DatabaseCause),
-    /// The data folder could not be created.
+    /// The data folder, or a file in it, cannot be used.
     #[error("the data folder cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// Another server uses the same database; it would take this one's running messages for abandoned.
+    /// Another server uses the same database. Each of them would treat the other's running messages as
+    /// abandoned.
     #[error("the database {0} is in use by another server")]
     InUse(String),
     /// The journal cannot be written.
@@ -75,7 +78,7 @@ pub enum StoreError {
     /// Messages are lost with a part of the journal.
     #[error("{0}")]
     Loss(Box<JournalLoss>),
-    /// A recent write failed.
+    /// The last write to the database failed; the store keeps retrying.
     #[error("the disk cannot be written")]
     Unwritable,
     /// The database did not answer within the deadline.
@@ -84,7 +87,7 @@ pub enum StoreError {
     /// A later start of the server has taken over this one's runs.
     #[error("another start of the server has taken over")]
     Superseded,
-    /// The writer has stopped because the server is stopping.
+    /// The store accepts no more work: the server is stopping, or the store cannot continue.
     #[error("the store has been closed")]
     Closed,
 }
@@ -98,13 +101,14 @@ pub trait Store: Log + Rows {
     /// Returns the identity of the server that the store belongs to.
     fn identity(&self) -> &ServerIdentity;
 
-    /// Checks that the database can follow the journal, as of its last write.
+    /// Checks, without writing anything, that the store is open and the last write of the database succeeded.
     ///
     /// # Errors
-    /// The writer's last attempt failed; it keeps retrying.
+    /// [`StoreError::Closed`], or [`StoreError::Unwritable`] while a failed write is retried.
     fn check_available(&self) -> Result<(), StoreError>;
 
-    /// Checks that the store can write: writes a probe and waits for the database, at most two seconds.
+    /// Checks that the store can write: writes a probe and waits until the database has it, at most two
+    /// seconds.
     ///
     /// # Errors
     /// The store cannot write.
@@ -113,11 +117,12 @@ pub trait Store: Log + Rows {
     /// Resolves when the store cannot continue and the process must restart.
     async fn wait_dead(&self);
 
-    /// Releases writes that wait for disk space. Their data is lost; the data on the journal is not.
+    /// Ends the retries of writes that fail, for example for lack of disk space. Data that is not on the
+    /// journal yet is lost.
     fn release_waiters(&self);
 
-    /// Stops the writer after its pending work, and closes the database. A database that cannot be written is
-    /// not waited for: the next start replays the journal.
+    /// Finishes pending writes and closes the database, each within two seconds. What the database then lacks
+    /// is on the journal, which the next start replays.
     async fn close(&self);
 }
 

@@ -1,10 +1,11 @@
 //! Runs and their logs: begin, append, read, follow, finish, claim. Implementations may live in other
 //! processes or on other machines.
 //!
-//! A run is a message of a conversation or a turn of a dialogue. For a turn, `conversation_id` holds the id
-//! of the dialogue. A run is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of
-//! the lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
-//! there, or none.
+//! A run answers a message of a conversation or carries out a turn of a dialogue. A turn is stored as a
+//! message whose `conversation_id` is the id of the dialogue. The holder of the [`Lease`] drives the run and
+//! writes its log. Each [`Log::claim`] raises the epoch of the lease and so fences the former holder: a lease
+//! of an older epoch can no longer write. Every operation is atomic: after a crash all of it is there, or
+//! none.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::{Batch, MessageOutcome, MessageRow, StoreError};
 pub enum WriteOutcome {
     /// Written. Readers see it once it is as durable as the store is configured to be.
     Stored,
-    /// Not written: another holder has claimed the run, or it was deleted.
+    /// Not written: another holder has claimed the run, or the message was deleted.
     Fenced,
     /// Unknown whether it was written.
     Unknown,
@@ -45,15 +46,17 @@ impl WriteOutcome {
 pub struct NewRun {
     /// Row of the message. The store sets number, server and epoch.
     pub row: MessageRow,
-    /// True if it opens its conversation. Otherwise that must exist and have the same owner.
+    /// True if the message opens its conversation. Otherwise the conversation or dialogue must exist and have
+    /// the same owner.
     pub opens_conversation: bool,
-    /// True if it is refused while another message of the conversation runs.
+    /// True if the message is refused while another one of the conversation runs. Otherwise its run can wait
+    /// with [`Lease::wait_earlier_runs`].
     pub is_exclusive: bool,
-    /// RFC 3339 time. Messages begun before it do not count as repetitions, even with the same idempotency
-    /// key.
+    /// RFC 3339 time. A message with the same idempotency key that was created before it does not count as
+    /// the same request.
     pub repeat_since: String,
-    /// Id of the message that it replaces. That one and all later ones become superseded, and their state
-    /// updates are undone.
+    /// Id of the message that this one replaces. The replaced message and all later ones of the conversation
+    /// become superseded, and their state updates are undone.
     pub replaces: Option<String>,
 }
 
@@ -63,10 +66,10 @@ pub enum AcquireOutcome {
     Started {
         /// Right to write its log.
         lease: Box<dyn Lease>,
-        /// Resolves when the message is durable. The run may begin before.
+        /// Resolves when the row of the message is as durable as configured. The run may begin before that.
         durable: BoxFuture<'static, WriteOutcome>,
     },
-    /// The same owner has begun this message with the same idempotency key.
+    /// The owner has begun a message with the same idempotency key before: this one.
     Repeated(Box<MessageRow>),
     /// A request with the same idempotency key is beginning.
     InProgress,
@@ -83,43 +86,43 @@ pub enum AcquireOutcome {
 /// Right to write the log of one run.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// Returns the row of the message, with its number among all messages.
+    /// Returns the row of the message, in which its number among all messages is set.
     fn row(&self) -> &Arc<MessageRow>;
 
-    /// Returns the epoch, which rises each time the run is claimed.
+    /// Returns the epoch of the lease, which rises each time the run is claimed.
     fn epoch(&self) -> i64;
 
-    /// Returns the number of the next entry.
+    /// Returns the number of the next entry to append.
     fn next_number(&self) -> u64;
 
-    /// Waits until the runs that began before it in the same conversation are over.
+    /// Waits until the runs that began before this one in the same conversation are over.
     fn wait_earlier_runs(&self) -> BoxFuture<'static, ()>;
 
-    /// Appends a batch, which begins with entry [`Lease::next_number`] and does not contain the end. Readers see it
-    /// when it is durable as configured, in the order of appends. The write has started when this returns;
-    /// the future only applies back-pressure. Unless it resolves to [`WriteOutcome::Stored`], [`Lease::next_number`] is
-    /// unchanged.
+    /// Appends a batch, which begins with entry [`Lease::next_number`] and does not contain the end. Readers
+    /// see it when it is durable as configured, in the order of appends. The write has started when this
+    /// returns; the future only applies back-pressure. Unless it resolves to [`WriteOutcome::Stored`],
+    /// [`Lease::next_number`] is unchanged.
     fn append(&mut self, batch: Batch) -> PendingAppend<'_>;
 
     /// Waits until everything appended is durable as configured and visible to readers.
     fn wait_settled(&self) -> BoxFuture<'_, WriteOutcome>;
 
-    /// Reads batches after entry `after`, oldest first, about `bytes` of them, including those that readers
-    /// may not see yet.
+    /// Reads batches with the entries after number `after`, oldest first, about `bytes` bytes of them,
+    /// including entries that readers may not see yet.
     ///
     /// # Errors
     /// The database failed.
     async fn read(&self, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError>;
 
     /// Finishes the run atomically: last batch, status, outcome, state updates, usage. Readers see none of
-    /// them before all are durable as configured.
+    /// them before all of them are durable as configured. A finished lease writes nothing more.
     async fn finish(&mut self, end: RunEnd) -> WriteOutcome;
 }
 
 /// End of a run.
 #[derive(Clone, Debug)]
 pub struct RunEnd {
-    /// Last entries, including the end; empty if the log has it already.
+    /// Last entries, including the end of the message; empty if the log has the end already.
     pub last: Batch,
     /// `completed`, `failed` or `cancelled`.
     pub status: String,
@@ -148,7 +151,7 @@ pub trait Log: Send + Sync {
     /// The store is closed, or a recent write failed.
     async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError>;
 
-    /// Takes over a run that has not ended; the former holder is fenced. `None` if it has ended or does not
+    /// Takes over the run of a message; the former holder is fenced. `None` if the run has ended or does not
     /// exist.
     ///
     /// # Errors
@@ -165,8 +168,9 @@ pub trait Log: Send + Sync {
     /// Waits until the runs that have begun in a conversation are over.
     fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()>;
 
-    /// Reads batches with entries after number `after`, oldest first, about `bytes` at most; none if there
-    /// are no more at present. Returns the state of the log at the time of reading too.
+    /// Reads batches with the entries after number `after`, oldest first, about `bytes` bytes of them; none
+    /// if there are no more at present. Also returns the state of the log, which is read before the batches:
+    /// an ended log does not grow.
     fn read<'a>(
         &'a self,
         message: &'a str,
@@ -174,8 +178,8 @@ pub trait Log: Send + Sync {
         bytes: usize,
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>>;
 
-    /// Follows the entries after number `after`, in batches of about `bytes`. The stream ends after the end
-    /// of the log or, for a run that has not ended, when its writer goes away.
+    /// Follows the entries after number `after`, in batches of about `bytes` bytes. The stream ends after the
+    /// end of the log or, for a run that has not ended, when its lease is dropped or fenced.
     fn follow(
         &self,
         message: &str,
@@ -184,7 +188,7 @@ pub trait Log: Send + Sync {
     ) -> BoxStream<'static, Result<Batch, StoreError>>;
 }
 
-/// An append in progress. Most are done at once and need no allocation.
+/// Append in progress. Most appends are done at once and need no allocation.
 pub enum PendingAppend<'a> {
     /// Completed, with its result.
     Done(WriteOutcome),

@@ -38,15 +38,15 @@ pub struct MessageRow {
     pub owner: String,
     /// RFC 3339 time of creation.
     pub created: String,
-    /// `running`, `completed`, `failed`, `cancelled`, or `superseded` by a message that replaced it or an
-    /// earlier one.
+    /// `running`, `completed`, `failed`, `cancelled`, or `superseded`: a later message replaced this one or
+    /// one before it.
     pub status: String,
     /// The request, as JSON.
     pub request: String,
     /// Kind of the run.
     #[serde(default, skip_serializing_if = "RunKind::is_message")]
     pub kind: RunKind,
-    /// Idempotency key of the client (`Idempotency-Key`).
+    /// Idempotency key that the client sent (`Idempotency-Key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
     /// Id of the server that runs it; absent in messages of older versions.
@@ -55,7 +55,7 @@ pub struct MessageRow {
     /// Epoch of that server when the message began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<i64>,
-    /// Outcome, once it has ended.
+    /// Outcome, once the message has ended.
     #[serde(skip)]
     pub outcome: Option<MessageOutcome>,
 }
@@ -67,20 +67,20 @@ pub struct MessageOutcome {
     pub size: u64,
     /// History messages that it adds to its conversation, as JSON.
     pub turn: Option<String>,
-    /// Record without the details, as JSON.
+    /// Record of the message without its details, as JSON.
     pub summary: String,
-    /// Prompt, events and findings, as JSON; not read for listings.
+    /// Details of the record (prompt, events and findings), as JSON; not read for listings.
     pub details: Option<String>,
     /// Updates of the conversation's state; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<StoredUpdate>,
-    /// Usage to add to its key; set only on the way to the database.
+    /// Usage to add to that of its API key; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageRow>,
-    /// Figures to add to its upstreams; set only on the way to the database.
+    /// Figures to add to those of its upstreams; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figures>,
-    /// Dialogue as the turn leaves it; set only on the way to the database.
+    /// For a turn, the dialogue as the turn leaves it; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Box<DialogueProgress>>,
 }
@@ -92,9 +92,9 @@ pub struct TurnHistory {
     pub id: String,
     /// Status of the message.
     pub status: String,
-    /// Stored form.
+    /// History messages as stored, JSON; `None` if they were not stored.
     pub history: Option<String>,
-    /// Request and summary to rebuild it from, where it was not stored.
+    /// Request and summary (JSON) to rebuild the history from, if it was not stored.
     pub source: Option<(String, Option<String>)>,
 }
 
@@ -108,7 +108,8 @@ pub struct RowPage<T> {
 }
 
 impl<T> RowPage<T> {
-    /// Makes a page of the first `limit` rows; one beyond them shows that more follow.
+    /// Makes a page of the first `limit` rows. The query should ask for one row more than that: if it comes,
+    /// more follow.
     #[must_use]
     pub fn from_rows(mut rows: Vec<T>, limit: u32) -> RowPage<T> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -119,14 +120,14 @@ impl<T> RowPage<T> {
 }
 
 impl TurnHistory {
-    /// Returns the bytes read for it.
+    /// Returns the bytes that were read for it.
     pub(super) fn size(&self) -> usize {
-        let turn = self.history.as_ref().map_or(0, String::len);
-        let made_from = self
+        let history_bytes = self.history.as_ref().map_or(0, String::len);
+        let source_bytes = self
             .source
-            .iter()
-            .map(|(request, summary)| request.len() + summary.as_ref().map_or(0, String::len));
-        turn + made_from.sum::<usize>()
+            .as_ref()
+            .map_or(0, |(request, summary)| request.len() + summary.as_ref().map_or(0, String::len));
+        history_bytes + source_bytes
     }
 }
 
@@ -139,7 +140,8 @@ pub trait Messages: Send + Sync {
     /// The database failed.
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError>;
 
-    /// Returns the newest message of an owner with this idempotency key, created since an RFC 3339 time.
+    /// Returns the newest message of an owner with the idempotency key `repeat`, created after the RFC 3339
+    /// time `since`.
     ///
     /// # Errors
     /// The database failed.
@@ -151,7 +153,7 @@ pub trait Messages: Send + Sync {
     ) -> Result<Option<MessageRow>, StoreError>;
 
     /// Lists messages of a conversation with a number above `after`, oldest first, without their details: at
-    /// most `limit`, and about `bytes`, but at least one.
+    /// most `limit` messages and about `bytes` bytes, but at least one message.
     ///
     /// # Errors
     /// The database failed.
@@ -163,8 +165,8 @@ pub trait Messages: Send + Sync {
         bytes: usize,
     ) -> Result<RowPage<MessageRow>, StoreError>;
 
-    /// Returns the history of the messages before one in its conversation, newest first: about `bytes`, but
-    /// at least one.
+    /// Returns the history of the messages before `message` in its conversation, newest first, without
+    /// superseded ones: about `bytes` bytes, but at least one message.
     ///
     /// # Errors
     /// The database failed.
@@ -174,7 +176,7 @@ pub trait Messages: Send + Sync {
         bytes: usize,
     ) -> Result<Vec<TurnHistory>, StoreError>;
 
-    /// Returns the history of one message.
+    /// Returns the history of the message with that id.
     ///
     /// # Errors
     /// The database failed.

@@ -9,13 +9,13 @@ use super::StoreError;
 pub struct StoredResponse {
     /// SHA-256 of the request's body.
     pub digest: Vec<u8>,
-    /// Status of the response.
+    /// HTTP status of the response.
     pub status: u16,
     /// `Location` header of the response.
     pub location: Option<String>,
     /// Body of the response, JSON.
     pub body: Vec<u8>,
-    /// Ids in the response; deleting one of them deletes it too.
+    /// Ids that the response names. Deleting what one of them stands for deletes the response too.
     pub named_ids: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct StoredResponse {
 pub struct RequestKey {
     /// Owner of the request.
     pub owner: String,
-    /// Method and path.
+    /// Method and path of the request.
     pub route: String,
     /// Idempotency key of the client.
     pub idempotency_key: String,
@@ -44,14 +44,14 @@ pub enum RequestClaim {
 /// Storage of responses.
 #[async_trait]
 pub trait Responses: Send + Sync {
-    /// Claims a request atomically: of several concurrent callers one gets it, and after a response since the
-    /// RFC 3339 time `since` none.
+    /// Claims a request atomically: of several concurrent callers one gets it. No caller gets it if a
+    /// response was stored after the RFC 3339 time `since`.
     ///
     /// # Errors
     /// The database failed; the request is not claimed.
     async fn claim_request(&self, request_key: &RequestKey, since: &str) -> Result<RequestClaim, StoreError>;
 
-    /// Stores the response of a claimed request, replacing an expired one.
+    /// Stores the response of a claimed request, replacing an expired one. `now` is its RFC 3339 time.
     ///
     /// # Errors
     /// The database failed; the request stays claimed.
@@ -65,7 +65,7 @@ pub trait Responses: Send + Sync {
     /// Releases a claimed request: it may be processed again unless its response was stored.
     fn release_request(&self, request_key: &RequestKey);
 
-    /// Deletes the responses stored before an RFC 3339 time; returns `true` if there were any.
+    /// Deletes the responses stored at or before an RFC 3339 time; returns `true` if there were any.
     ///
     /// # Errors
     /// The database failed.

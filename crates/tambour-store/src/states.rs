@@ -1,8 +1,9 @@
 //! States of conversations: a base, the updates applied to it, and a snapshot at one of the updates (F-116,
 //!
 //!
-//! The updates of a message are stored with its record in one transaction, so all of them exist or none. The
-//! current state is computed when it is read.
+//! An update comes with a message or from the HTTP route that changes the state. The updates of a message are
+//! stored with its record in one transaction, so all of them exist or none. The current state is computed
+//! when it is read.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -11,12 +12,12 @@ use tambour::state::AppliedBlock;
 
 use super::StoreError;
 
-/// Update of a message on its way to the database.
+/// Update on its way to the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredUpdate {
-    /// Position within the conversation.
+    /// Position among the updates of the conversation, from 1.
     pub position: i64,
-    /// Applied operations, as JSON.
+    /// Applied operations (an [`AppliedBlock`]), as JSON.
     pub applied: String,
 }
 
@@ -40,29 +41,32 @@ impl Default for StateRow {
 /// Stored update.
 #[derive(Clone, Debug)]
 pub struct StateUpdateRow {
-    /// Position within the conversation.
+    /// Position among the updates of the conversation, from 1.
     pub position: i64,
-    /// Id of the message, or a separate id for an update by the route.
+    /// Id of the message that the update came with, or an id of its own ([`ROUTE_UPDATE`]).
     pub id: String,
-    /// Number of the message, or of the last one before it.
+    /// Number of the message that the update came with, or of the last message before the update.
     pub message_number: i64,
-    /// True if it is part of the base: it is still listed but cannot be undone.
+    /// True if the update is part of the base: it is still listed but cannot be undone.
     pub is_in_base: bool,
-    /// RFC 3339 time.
+    /// RFC 3339 time of the update, or of the message that it came with.
     pub created: String,
     /// Applied operations.
     pub applied: AppliedBlock,
 }
 
-/// Updates of a conversation's state, oldest first.
+/// History of a conversation's state: base, updates and snapshot.
 #[derive(Clone, Debug)]
 pub struct StateUpdates {
+    /// State before the first update that can be undone.
     pub(super) base: Value,
-    /// `place` of the last update that is part of the base; -1 if there is none.
+    /// Message number of the last update that is part of the base; -1 if there is none.
     pub(super) base_number: i64,
+    /// State after the updates up to `snapshot_position`.
     pub(super) snapshot: Value,
+    /// Position of the last update that is part of the snapshot.
     pub(super) snapshot_position: i64,
-    /// All known updates.
+    /// Updates, oldest first. The first of them may be part of the base.
     pub rows: Vec<StateUpdateRow>,
 }
 
@@ -71,7 +75,7 @@ pub struct StateUpdates {
 pub enum StatePoint<'a> {
     /// Before all updates.
     Start,
-    /// After the update by the route with this id.
+    /// After the update with this id, which the route made.
     Update(&'a str),
     /// After a message, by id and number.
     After(&'a str, i64),
@@ -80,7 +84,7 @@ pub enum StatePoint<'a> {
 /// Result of a rollback.
 #[derive(Clone, Debug)]
 pub enum StateRollback {
-    /// Resulting state, and the number of updates undone.
+    /// The state at the point, and the number of updates undone to reach it.
     Done(Value, usize),
     /// The point is unknown.
     Unknown,
@@ -88,22 +92,25 @@ pub enum StateRollback {
     Gone,
 }
 
+/// Returns the state before all updates.
 pub(super) fn empty_state() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
 impl StateUpdates {
-    /// Returns the number of updates up to a point; `None` if it is unknown.
-    pub(super) fn count_to(&self, to: StatePoint<'_>) -> Option<usize> {
-        let last = |predicate: &dyn Fn(&StateUpdateRow) -> bool| {
+    /// Returns the number of updates up to a point, those in the base included; `None` if the point is
+    /// unknown.
+    pub(super) fn count_to(&self, point: StatePoint<'_>) -> Option<usize> {
+        let count_through_last = |predicate: &dyn Fn(&StateUpdateRow) -> bool| {
             self.rows.iter().rposition(predicate).map(|at| at + 1)
         };
-        match to {
+        match point {
             StatePoint::Start => Some(0),
-            StatePoint::Update(id) => last(&|row| row.id == id),
+            StatePoint::Update(id) => count_through_last(&|row| row.id == id),
             // A message without updates has the state of the one before it.
             StatePoint::After(id, number) => {
-                Some(last(&|row| row.id == id || row.message_number < number).unwrap_or(0))
+                let is_up_to = |row: &StateUpdateRow| row.id == id || row.message_number < number;
+                Some(count_through_last(&is_up_to).unwrap_or(0))
             }
         }
     }
@@ -114,20 +121,20 @@ impl StateUpdates {
     }
 
     /// Returns `true` if the state at a point can still be computed.
-    pub(super) fn can_reach(&self, to: StatePoint<'_>) -> bool {
-        let is_target = |id: &str| self.rows.iter().any(|row| row.id == id && !row.is_in_base);
-        match to {
+    pub(super) fn can_reach(&self, point: StatePoint<'_>) -> bool {
+        let has_update_after_base = |id: &str| self.rows.iter().any(|row| row.id == id && !row.is_in_base);
+        match point {
             StatePoint::Start => self.base_number < 0,
-            StatePoint::Update(id) => is_target(id),
-            StatePoint::After(id, number) => number > self.base_number || is_target(id),
+            StatePoint::Update(id) => has_update_after_base(id),
+            StatePoint::After(id, number) => number > self.base_number || has_update_after_base(id),
         }
     }
 
-    /// Computes the state at a point.
-    pub fn state_at(&self, to: StatePoint<'_>) -> StateRollback {
-        match self.count_to(to) {
+    /// Computes the state at a point. Nothing is undone.
+    pub fn state_at(&self, point: StatePoint<'_>) -> StateRollback {
+        match self.count_to(point) {
             None => StateRollback::Unknown,
-            Some(_) if !self.can_reach(to) => StateRollback::Gone,
+            Some(_) if !self.can_reach(point) => StateRollback::Gone,
             Some(count) => {
                 StateRollback::Done(apply_updates(self.base.clone(), &self.rows[self.base_len()..count]), 0)
             }
@@ -137,11 +144,13 @@ impl StateUpdates {
     /// Computes the state after all updates.
     #[must_use]
     pub fn current_state(&self) -> Value {
-        let base_length = self.rows.partition_point(|row| row.position <= self.snapshot_position);
-        apply_updates(self.snapshot.clone(), &self.rows[base_length..])
+        let snapshot_len = self.rows.partition_point(|row| row.position <= self.snapshot_position);
+        apply_updates(self.snapshot.clone(), &self.rows[snapshot_len..])
     }
 
-    /// Removes and returns the updates after the first `count`. `None` if some of them are part of the base.
+    /// Removes and returns the updates after the first `count`, and makes the state before them the snapshot.
+    /// `None`, with nothing changed, if some of them are part of the base. `snapshot_position` is not
+    /// changed: the caller sets it, since positions are not used again.
     pub(super) fn undo_after(&mut self, count: usize) -> Option<Vec<StateUpdateRow>> {
         if count < self.base_len() {
             return None;
@@ -152,10 +161,10 @@ impl StateUpdates {
 
     /// Makes the first `count` updates part of the base.
     pub(super) fn move_to_base(&mut self, count: usize) {
-        let base_length = self.base_len();
-        if count > base_length {
-            self.base = apply_updates(std::mem::take(&mut self.base), &self.rows[base_length..count]);
-            self.rows[base_length..count].iter_mut().for_each(|row| row.is_in_base = true);
+        let base_len = self.base_len();
+        if count > base_len {
+            self.base = apply_updates(std::mem::take(&mut self.base), &self.rows[base_len..count]);
+            self.rows[base_len..count].iter_mut().for_each(|row| row.is_in_base = true);
             self.base_number = self.base_number.max(self.rows[count - 1].message_number);
         }
     }
@@ -171,13 +180,13 @@ fn apply_updates(mut state: Value, rows: &[StateUpdateRow]) -> Value {
     state
 }
 
-/// Prefix of ids of updates by the route.
+/// Prefix of the ids of updates that the HTTP route made, not a message.
 pub const ROUTE_UPDATE: &str = "upd";
 
-/// Returns `true` for the id of an update by the route.
+/// Returns `true` for the id of an update that the HTTP route made.
 #[must_use]
 pub fn is_route_update(id: &str) -> bool {
-    id.strip_prefix(ROUTE_UPDATE).is_some_and(|rest| rest.starts_with('_'))
+    id.strip_prefix(ROUTE_UPDATE).is_some_and(|suffix| suffix.starts_with('_'))
 }
 
 /// Storage of states.
@@ -195,7 +204,7 @@ pub trait States: Send + Sync {
     /// The database failed.
     async fn state_updates(&self, conversation: &str) -> Result<StateUpdates, StoreError>;
 
-    /// Returns the number of a message of a conversation.
+    /// Returns the number of the message with that id; `None` if the conversation has no such message.
     ///
     /// # Errors
     /// The database failed.
@@ -208,8 +217,8 @@ pub trait States: Send + Sync {
     /// The database failed.
     async fn put_state_schema(&self, conversation: &str, schema: Option<&str>) -> Result<bool, StoreError>;
 
-    /// Stores an update by the route with the state after it. Returns `false` if the conversation does not
-    /// exist.
+    /// Stores an update that the HTTP route made. `created_and_state` has its RFC 3339 time and the state
+    /// after it, as JSON. Returns `false` if the conversation does not exist.
     ///
     /// # Errors
     /// The database failed.
@@ -218,22 +227,23 @@ pub trait States: Send + Sync {
         conversation: &str,
         id: &str,
         update: &StoredUpdate,
-        created_state: (&str, &str),
+        created_and_state: (&str, &str),
     ) -> Result<bool, StoreError>;
 
-    /// Stores `row` as the new snapshot, so that later reads apply fewer updates.
+    /// Stores the state of `row` as the snapshot, so that later reads apply fewer updates. Does nothing if
+    /// the stored snapshot is as new, or was changed meanwhile.
     ///
     /// # Errors
     /// The database failed.
     async fn store_snapshot(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError>;
 
-    /// Rolls the state of a conversation back to a point.
+    /// Rolls the state of a conversation back to a point, which undoes all updates after it.
     ///
     /// # Errors
     /// The database failed.
     async fn roll_state_back(
         &self,
         conversation: &str,
-        to: StatePoint<'_>,
+        point: StatePoint<'_>,
     ) -> Result<StateRollback, StoreError>;
 }

@@ -11,11 +11,11 @@ pub struct ToolRow {
     pub owner: String,
     /// Name, unique per owner.
     pub name: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
     /// RFC 3339 time of the last change.
     pub changed: String,
-    /// Definition without the secret, as JSON.
+    /// Definition of the tool without its secret, as JSON.
     pub definition: String,
     /// Secret that signs requests to its webhook.
     pub secret: Option<String>,
@@ -36,12 +36,12 @@ pub trait Tools: Send + Sync {
     /// The database failed.
     async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError>;
 
-    /// Stores a tool, replacing one of the same name but not its creation time. Returns `false` if the owner
-    /// already has `max` others.
+    /// Stores a tool. One of the same name is replaced but keeps its creation time. Returns `false` if the
+    /// owner already has `max_tools` others.
     ///
     /// # Errors
     /// The database failed.
-    async fn put_tool(&self, row: &ToolRow, max: u32) -> Result<bool, StoreError>;
+    async fn put_tool(&self, row: &ToolRow, max_tools: u32) -> Result<bool, StoreError>;
 
     /// Deletes a tool; returns `false` if there was none.
     ///

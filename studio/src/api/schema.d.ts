@@ -2646,7 +2646,7 @@ export interface components {
         NewScript: {
             /** @description Display name; `PUT` keeps the current one if absent. */
             name?: string | null;
-            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            /** @description Language of messages about the script, `zh` or `en`; that of the setting if absent. */
             text_language?: string | null;
             /** @description Text of the script. */
             yaml: string;
@@ -2656,7 +2656,7 @@ export interface components {
             /** @description JSON Schema that the state must satisfy after each operation; `null` removes it. */
             schema: Record<string, never> | null;
         };
-        /** @description Body of `PUT /api/v1/templates/{id}`. */
+        /** @description Body of `PUT /api/v1/templates/{name}`. */
         NewTemplate: {
             /** @description Text of the template. */
             text: string;
@@ -2906,7 +2906,7 @@ export interface components {
         };
         /** @description Body of `POST /api/v1/scripts/validate`. */
         ScriptText: {
-            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            /** @description Language of messages about the script, `zh` or `en`; that of the setting if absent. */
             text_language?: string | null;
             /** @description Text of the script. */
             yaml: string;

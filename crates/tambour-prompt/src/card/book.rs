@@ -21,7 +21,7 @@ pub struct Lorebook {
     pub description: String,
     /// Number of newest messages searched for keys of its entries.
     pub scan_depth: Option<u32>,
-    /// Most tokens of its active entries.
+    /// Largest number of tokens of its active entries.
     pub token_budget: Option<u32>,
     /// Lets the text of active entries activate others.
     pub recursive_scanning: Option<bool>,
@@ -32,15 +32,22 @@ pub struct Lorebook {
 /// File layout of a lorebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BookLayout {
+    /// World info saved by SillyTavern.
     Sillytavern,
+    /// `lorebook_v3`: the book is in `data`.
     V3,
+    /// Book of a character card, or the same saved in a file of its own.
     Embedded,
+    /// Lorebook of NovelAI.
     Novelai,
+    /// Memory book of Agnai.
     Agnai,
+    /// Lorebook of RisuAI.
     Risu,
 }
 
 impl BookLayout {
+    /// Returns the name of the layout, as in `version` of an imported file.
     pub(super) fn name(self) -> &'static str {
         match self {
             BookLayout::Sillytavern => "sillytavern",
@@ -57,6 +64,7 @@ impl BookLayout {
 pub(super) fn detect_layout(map: &Map<String, Value>) -> Option<BookLayout> {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     match map.get("entries") {
+        // A card is not a book, even with entries.
         _ if text("spec").starts_with("chara_card") => None,
         _ if text("spec").starts_with("lorebook") => Some(BookLayout::V3),
         _ if map.contains_key("lorebookVersion") => Some(BookLayout::Novelai),
@@ -73,7 +81,7 @@ pub(super) type BookWithEntries = (Lorebook, Vec<LoreEntry>);
 
 /// Reads a book in a known layout.
 pub(super) fn read_book(root_fields: &CardFields<'_>, layout: BookLayout) -> Result<BookWithEntries> {
-    let inner = match (layout, root_fields.get("data")) {
+    let v3_data = match (layout, root_fields.get("data")) {
         (BookLayout::V3, Some(Value::Object(data))) => Some(data),
         (BookLayout::V3, Some(other)) => return Err(root_fields.type_error("data", "an object", other)),
         (BookLayout::V3, None) => {
@@ -81,7 +89,7 @@ pub(super) fn read_book(root_fields: &CardFields<'_>, layout: BookLayout) -> Res
         }
         _ => None,
     };
-    let fields = inner.map_or(*root_fields, |data| CardFields::new(root_fields.file, data, "data"));
+    let fields = v3_data.map_or(*root_fields, |data| CardFields::new(root_fields.file, data, "data"));
     let book = Lorebook {
         name: fields.text("name")?,
         description: fields.text("description")?,
@@ -93,12 +101,13 @@ pub(super) fn read_book(root_fields: &CardFields<'_>, layout: BookLayout) -> Res
     Ok((book, read_entries(&fields, layout)?))
 }
 
+/// Reads the entries of a book, from a list or an object, and makes their ids unique.
 fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreEntry>> {
     let key = if layout == BookLayout::Risu { "data" } else { "entries" };
     let items: Vec<(String, &Value)> = match fields.get(key) {
         None => return Err(fields.file.refuse(&format!("`{}` is missing", fields.full_name(key)))),
         Some(Value::Array(items)) => {
-            items.iter().enumerate().map(|(at, item)| (format!("{key}[{at}]"), item)).collect()
+            items.iter().enumerate().map(|(index, item)| (format!("{key}[{index}]"), item)).collect()
         }
         Some(Value::Object(items)) => {
             items.iter().map(|(name, item)| (format!("{key}.{name}"), item)).collect()
@@ -113,7 +122,7 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
     }
     let mut ids = HashSet::new();
     let mut entries = Vec::with_capacity(items.len());
-    for (at, (name, item)) in items.into_iter().enumerate() {
+    for (index, (name, item)) in items.into_iter().enumerate() {
         let path = fields.full_name(&name);
         let Value::Object(map) = item else {
             return Err(fields
@@ -131,11 +140,11 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
         decorator::apply_decorators(&mut entry, &entry_fields);
         // Timed effects are stored by id, so ids must be unique.
         if entry.id.is_empty() {
-            entry.id = at.to_string();
+            entry.id = index.to_string();
         }
         if !ids.insert(entry.id.clone()) {
             entry_fields.file.warn(format!("`{path}` has the id {} of another entry", entry.id));
-            entry.id = format!("{}#{at}", entry.id);
+            entry.id = format!("{}#{index}", entry.id);
             ids.insert(entry.id.clone());
         }
         entries.push(entry);

@@ -6,7 +6,7 @@ use super::super::lore::{EntryPosition, LoreEntry};
 use super::fields::{CardFields, split_commas};
 use super::model::read_role;
 
-/// Priority of an entry that is dropped first when the budget is short.
+/// Priority that makes an entry the first to be dropped when the budget is short.
 const LOWEST_PRIORITY: i64 = -1000;
 
 /// Removes the decorators from the content of an entry and applies them. Of decorators with the same name,
@@ -16,22 +16,24 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
         return;
     }
     let content = std::mem::take(&mut entry.content);
-    let mut rest = content.as_str();
-    let mut seen = HashSet::new();
-    let mut is_known = false;
+    let mut remaining = content.as_str();
+    let mut applied_names = HashSet::new();
+    // True if the previous decorator was applied, so that fallbacks below it are skipped.
+    let mut is_previous_known = false;
     loop {
-        let (line, remainder) = rest.split_once('\n').unwrap_or((rest, ""));
+        let (line, remainder) = remaining.split_once('\n').unwrap_or((remaining, ""));
         let line = line.trim();
         if let Some(decorator) = line.strip_prefix("@@") {
-            let (fallback, decorator) = match decorator.strip_prefix('@') {
+            let (is_fallback, decorator) = match decorator.strip_prefix('@') {
                 Some(decorator) => (true, decorator),
                 None => (false, decorator),
             };
             let (name, value) = decorator.split_once(char::is_whitespace).unwrap_or((decorator, ""));
-            if !(fallback && is_known) {
-                is_known = seen.contains(name) || apply_decorator(entry, name, value.trim(), fields);
-                if is_known {
-                    seen.insert(name.to_owned());
+            if !(is_fallback && is_previous_known) {
+                is_previous_known =
+                    applied_names.contains(name) || apply_decorator(entry, name, value.trim(), fields);
+                if is_previous_known {
+                    applied_names.insert(name.to_owned());
                 } else {
                     fields.warn("content", &format!("has the unknown or invalid decorator `@@{name}`"));
                 }
@@ -39,18 +41,18 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
         } else if !line.is_empty() {
             break;
         }
-        rest = remainder;
-        if rest.is_empty() {
+        remaining = remainder;
+        if remaining.is_empty() {
             break;
         }
     }
-    entry.content = rest.trim_start_matches(['\n', '\r']).to_owned();
+    entry.content = remaining.trim_start_matches(['\n', '\r']).to_owned();
 }
 
 /// Applies one decorator; returns false if its name is unknown or its value invalid.
 fn apply_decorator(entry: &mut LoreEntry, name: &str, value: &str, fields: &CardFields<'_>) -> bool {
     let number = value.parse::<u32>().ok();
-    let assign = |place: &mut u32| number.map(|number| *place = number).is_some();
+    let assign = |field: &mut u32| number.map(|number| *field = number).is_some();
     match name {
         "activate" => entry.force = Some(true),
         "dont_activate" => entry.force = Some(false),

@@ -1,4 +1,4 @@
-//! Converts entries of each file layout to their normal form.
+//! Reads lorebook entries of each file layout into [`LoreEntry`].
 
 use serde_json::Value;
 
@@ -8,7 +8,8 @@ use super::super::lore::{CharacterFilter, CharacterText, EntryPosition, LoreEntr
 use super::fields::{CardFields, split_keys};
 use super::model::read_role;
 
-/// Field names that differ between two layouts with the same fields.
+/// Names that SillyTavern's files and the extensions of embedded books use for the same fields. Each member
+/// is named after the field of [`LoreEntry`] that it fills; `use_probability` switches `probability` on.
 pub(super) struct EntryFieldNames {
     logic: &'static str,
     use_probability: &'static str,
@@ -81,7 +82,7 @@ pub(super) const SNAKE_NAMES: EntryFieldNames = EntryFieldNames {
 };
 
 impl EntryFieldNames {
-    /// Returns all names in a fixed order.
+    /// Returns all names, in the same order for both layouts.
     pub(super) fn list(&self) -> [&'static str; 20] {
         let [persona, description, personality, depth_prompt, scenario, notes] = self.sources;
         [
@@ -134,7 +135,7 @@ pub(super) fn read_sillytavern(fields: &CardFields<'_>) -> Result<LoreEntry> {
     Ok(entry)
 }
 
-/// Reads an entry of a book in a card, of such a book saved alone, or of a V3 file.
+/// Reads an entry of a book in a card, of the same layout in a file of its own, or of a V3 lorebook.
 pub(super) fn read_embedded(fields: &CardFields<'_>) -> Result<LoreEntry> {
     let (name, comment) = (fields.text("name")?, fields.text("comment")?);
     let mut entry = LoreEntry {
@@ -167,8 +168,8 @@ pub(super) fn read_embedded(fields: &CardFields<'_>) -> Result<LoreEntry> {
         let extensions = CardFields::new(fields.file, extensions, &path);
         read_shared(&mut entry, &extensions, &SNAKE_NAMES)?;
     }
-    if let Some(case) = fields.flag("case_sensitive")? {
-        entry.case_sensitive = Some(case);
+    if let Some(case_sensitive) = fields.flag("case_sensitive")? {
+        entry.case_sensitive = Some(case_sensitive);
     }
     Ok(entry)
 }
@@ -208,8 +209,8 @@ pub(super) fn read_agnai(fields: &CardFields<'_>) -> Result<LoreEntry> {
 
 /// Reads an entry of RisuAI.
 pub(super) fn read_risu(fields: &CardFields<'_>) -> Result<LoreEntry> {
-    let folder = fields.text("mode")? == "folder";
-    if folder {
+    let is_folder = fields.text("mode")? == "folder";
+    if is_folder {
         fields.warn("mode", "is `folder`: it is kept and never active");
     }
     Ok(LoreEntry {
@@ -219,7 +220,7 @@ pub(super) fn read_risu(fields: &CardFields<'_>) -> Result<LoreEntry> {
         secondary_keys: split_keys(&fields.text("secondkey")?),
         selective: fields.flag("selective")?.unwrap_or(false),
         content: fields.text("content")?,
-        enabled: !folder,
+        enabled: !is_folder,
         constant: fields.flag("alwaysActive")?.unwrap_or(false),
         regex: fields.flag("useRegex")?.unwrap_or(false),
         order: fields.integer("insertorder")?.unwrap_or(100),
@@ -228,6 +229,7 @@ pub(super) fn read_risu(fields: &CardFields<'_>) -> Result<LoreEntry> {
     })
 }
 
+/// Reads the id from the first of `keys` that is present; empty if none is.
 fn read_id(fields: &CardFields<'_>, keys: &[&'static str]) -> Result<String> {
     match fields.first_present(keys).map(|key| (key, fields.get(key))) {
         Some((_, Some(Value::Number(number)))) => Ok(number.to_string()),
@@ -236,6 +238,7 @@ fn read_id(fields: &CardFields<'_>, keys: &[&'static str]) -> Result<String> {
     }
 }
 
+/// Reads the fields that SillyTavern's files and the extensions of embedded books share.
 fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFieldNames) -> Result<()> {
     if let Some(value) = fields.get("position") {
         entry.position = read_position(fields, "position", value)?;
@@ -260,7 +263,7 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     }
     entry.depth = fields.count("depth")?.unwrap_or(entry.depth);
     let probability = fields.number("probability")?.unwrap_or(100.0).clamp(0.0, 100.0);
-    // Without the flag, the probability has no effect.
+    // A false flag disables the probability.
     entry.probability = if fields.flag(names.use_probability)?.unwrap_or(true) { probability } else { 100.0 };
     entry.group = fields.text_list("group")?;
     entry.group_override = fields.flag(names.group_override)?.unwrap_or(false);
@@ -269,6 +272,7 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     entry.exclude_recursion = fields.flag(names.exclude_recursion)?.unwrap_or(false);
     entry.prevent_recursion = fields.flag(names.prevent_recursion)?.unwrap_or(false);
     entry.delay_until_recursion = match fields.get(names.delay_until_recursion) {
+        // `true` delays to the first recursion level.
         Some(Value::Bool(is_delayed)) => u32::from(*is_delayed),
         _ => fields.count(names.delay_until_recursion)?.unwrap_or(0),
     };
@@ -298,9 +302,9 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     Ok(())
 }
 
-/// Maps a SillyTavern position number to a position.
+/// Maps SillyTavern's number of a position. An unknown number gives the default, with a warning.
 fn read_position(fields: &CardFields<'_>, key: &str, value: &Value) -> Result<EntryPosition> {
-    let places = [
+    let positions = [
         EntryPosition::BeforeChar,
         EntryPosition::AfterChar,
         EntryPosition::NoteTop,
@@ -312,11 +316,11 @@ fn read_position(fields: &CardFields<'_>, key: &str, value: &Value) -> Result<En
     ];
     match value {
         Value::Number(number) => {
-            let place = number.as_u64().and_then(|number| places.get(usize::try_from(number).ok()?));
-            if place.is_none() {
+            let position = number.as_u64().and_then(|number| positions.get(usize::try_from(number).ok()?));
+            if position.is_none() {
                 fields.warn(key, &format!("is {number}, which is not known; it goes before the character"));
             }
-            Ok(place.copied().unwrap_or_default())
+            Ok(position.copied().unwrap_or_default())
         }
         other => Err(fields.type_error(key, "a number from 0 to 7", other)),
     }

@@ -6,14 +6,14 @@ use super::entry::{CAMEL_NAMES, SNAKE_NAMES};
 use super::{ImportedFile, ImportedFileKind};
 use crate::lore::LoreEntry;
 
-/// Fields of a V1 card that V3 nests in `data`.
+/// Fields of a V1 card, which V3 has in `data`.
 const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
 
 /// Fields of a SillyTavern entry that have the same name in the extensions of a V3 entry.
 const SHARED_FIELDS: [&str; 9] =
     ["position", "depth", "role", "probability", "group", "sticky", "cooldown", "delay", "triggers"];
 
-/// Fields of an entry in a layout that map to fields of V3; the first one is the text.
+/// Returns the fields of an entry in a foreign layout that map to fields of V3; the first one is its text.
 fn mapped_fields(layout: &str) -> &'static [&'static str] {
     match layout {
         "sillytavern" => {
@@ -21,6 +21,7 @@ fn mapped_fields(layout: &str) -> &'static [&'static str] {
         }
         "novelai" => &["text", "displayName", "keys", "enabled", "id"],
         "agnai" => &["entry", "name", "keywords", "weight", "priority", "enabled"],
+        // `risu`.
         _ => &["content", "key", "secondkey", "comment", "insertorder", "selective", "id"],
     }
 }
@@ -35,10 +36,10 @@ impl ImportedFile {
             (ImportedFileKind::Lorebook, Value::Object(source)) => {
                 let mut file = Map::new();
                 file.insert("spec".into(), "lorebook_v3".into());
-                let inner =
+                let v3_data =
                     source.get("data").and_then(Value::as_object).filter(|_| self.version == "lorebook_v3");
-                file.insert("data".into(), self.export_book(inner.unwrap_or(source), &self.version));
-                if inner.is_some() {
+                file.insert("data".into(), self.export_book(v3_data.unwrap_or(source), &self.version));
+                if v3_data.is_some() {
                     add_missing(&mut file, source);
                 }
                 file.into()
@@ -47,25 +48,26 @@ impl ImportedFile {
         }
     }
 
+    /// Converts the card of the file `source` to V3.
     fn export_card(&self, source: &Map<String, Value>) -> Value {
         // A card without `data` has its fields next to `spec`.
         let is_flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
         let mut data = match source.get("data") {
             Some(Value::Object(data)) if self.version != "v1" => data.clone(),
             _ if is_flat => {
-                let own_fields = source
+                let card_fields = source
                     .iter()
                     .filter(|(key, _)| !matches!(key.as_str(), "spec" | "spec_version" | "data"));
-                own_fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+                card_fields.map(|(key, value)| (key.clone(), value.clone())).collect()
             }
             _ => V1_FIELDS
                 .iter()
                 .filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone())))
                 .collect(),
         };
-        // Replaces fields of the wrong type by their converted values.
+        // Fills in missing fields, and replaces fields of the wrong type by their converted values.
         let typed_card = serde_json::to_value(&self.card).unwrap_or_default();
-        let texts = [
+        let text_keys = [
             "name",
             "description",
             "personality",
@@ -78,13 +80,13 @@ impl ImportedFile {
             "creator",
             "character_version",
         ];
-        let lists = ["alternate_greetings", "tags", "group_only_greetings"];
-        for key in texts {
+        let list_keys = ["alternate_greetings", "tags", "group_only_greetings"];
+        for key in text_keys {
             if !data.get(key).is_some_and(Value::is_string) {
                 data.insert(key.into(), typed_card.get(key).cloned().unwrap_or_else(|| "".into()));
             }
         }
-        for key in lists {
+        for key in list_keys {
             if !data.get(key).is_some_and(Value::is_array) {
                 data.insert(key.into(), typed_card.get(key).cloned().unwrap_or_else(|| json!([])));
             }
@@ -100,13 +102,14 @@ impl ImportedFile {
             let book = self.export_book(book, "embedded");
             data.insert("character_book".into(), book);
         }
-        let newer_version =
+        let stated_version =
             source.get("spec_version").filter(|_| self.version == "v3").filter(|version| version.is_string());
         let mut file = Map::new();
         file.insert("spec".into(), "chara_card_v3".into());
-        file.insert("spec_version".into(), newer_version.cloned().unwrap_or_else(|| "3.0".into()));
+        file.insert("spec_version".into(), stated_version.cloned().unwrap_or_else(|| "3.0".into()));
         file.insert("data".into(), data.into());
         for (key, value) in source {
+            // Fields that are in `data` now.
             let is_moved = is_flat || self.version == "v1" && V1_FIELDS.contains(&key.as_str());
             if !is_moved && key != "character_book" {
                 file.entry(key.clone()).or_insert_with(|| value.clone());
@@ -115,11 +118,12 @@ impl ImportedFile {
         file.into()
     }
 
-    /// Converts the book `source` to the V3 layout.
+    /// Converts the book `source`, which has the given layout, to the V3 layout. Fields of a foreign book
+    /// without a V3 equivalent go to `extensions.LAYOUT`.
     fn export_book(&self, source: &Map<String, Value>, layout: &str) -> Value {
         let is_foreign = !matches!(layout, "embedded" | "lorebook_v3");
-        let key = if layout == "risu" { "data" } else { "entries" };
-        let items: Vec<&Value> = match source.get(key) {
+        let entries_key = if layout == "risu" { "data" } else { "entries" };
+        let items: Vec<&Value> = match source.get(entries_key) {
             Some(Value::Array(items)) => items.iter().collect(),
             Some(Value::Object(items)) => items.values().collect(),
             _ => Vec::new(),
@@ -132,16 +136,18 @@ impl ImportedFile {
         let entries: Vec<Value> = entries.collect();
         let mut book = Map::new();
         if is_foreign {
-            let own_keys =
+            let v3_keys =
                 ["name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions"];
-            for key in own_keys {
+            for key in v3_keys {
                 if let Some(value) = source.get(key) {
                     book.insert(key.into(), value.clone());
                 }
             }
-            let rest = source.iter().filter(|(name, _)| !own_keys.contains(&name.as_str()) && *name != key);
-            let rest: Map<String, Value> = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
-            put_extension(&mut book, layout, rest);
+            let other_fields = source
+                .iter()
+                .filter(|(name, _)| !v3_keys.contains(&name.as_str()) && *name != entries_key)
+                .map(|(name, value)| (name.clone(), value.clone()));
+            put_extension(&mut book, layout, other_fields.collect());
         } else {
             book.clone_from(source);
         }
@@ -153,7 +159,7 @@ impl ImportedFile {
     }
 }
 
-/// Completes an entry in the V3 layout with the required fields.
+/// Completes an entry in the V3 layout with the required fields it lacks; `keys` must also be a list.
 fn export_v3_entry(source: &Map<String, Value>, entry: &LoreEntry) -> Value {
     let mut out = source.clone();
     let mandatory_fields = [
@@ -172,13 +178,14 @@ fn export_v3_entry(source: &Map<String, Value>, entry: &LoreEntry) -> Value {
     out.into()
 }
 
-/// Converts an entry of another layout to the V3 layout.
+/// Converts an entry of a foreign layout to the V3 layout; `source` is its JSON, `entry` the same entry as
+/// read.
 fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: &str) -> Value {
     let mut extensions = Map::new();
-    let mut rest = Map::new();
+    let mut other_fields = Map::new();
     let (camel, snake) = (CAMEL_NAMES.list(), SNAKE_NAMES.list());
     for (key, value) in source {
-        let snake_name = camel.iter().position(|name| name == key).map(|at| snake[at]);
+        let snake_name = camel.iter().position(|name| name == key).map(|index| snake[index]);
         let shared_name = SHARED_FIELDS.contains(&key.as_str()).then_some(key.as_str());
         match snake_name.or(shared_name).filter(|_| layout == "sillytavern") {
             Some(name) => {
@@ -186,7 +193,7 @@ fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: 
             }
             None if mapped_fields(layout).contains(&key.as_str()) => {}
             None => {
-                rest.insert(key.clone(), value.clone());
+                other_fields.insert(key.clone(), value.clone());
             }
         }
     }
@@ -213,6 +220,7 @@ fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: 
     let fields = [
         ("keys", json!(entry.keys)),
         ("content", json!(content.unwrap_or_default())),
+        // Keeps the place of the field in the order; its value is set below.
         ("extensions", Value::Null),
         ("enabled", json!(entry.enabled)),
         ("insertion_order", json!(entry.order)),
@@ -227,15 +235,15 @@ fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: 
     ];
     out.extend(fields.map(|(key, value)| (key.to_owned(), value)));
     out.insert("extensions".into(), extensions.into());
-    put_extension(&mut out, layout, rest);
+    put_extension(&mut out, layout, other_fields);
     out.into()
 }
 
 /// Stores fields without a V3 equivalent under `extensions.NAME`.
-fn put_extension(out: &mut Map<String, Value>, name: &str, rest: Map<String, Value>) {
+fn put_extension(out: &mut Map<String, Value>, name: &str, fields: Map<String, Value>) {
     let extensions = out.entry("extensions").or_insert_with(|| json!({}));
-    if let (false, Value::Object(extensions)) = (rest.is_empty(), extensions) {
-        extensions.insert(name.to_owned(), rest.into());
+    if let (false, Value::Object(extensions)) = (fields.is_empty(), extensions) {
+        extensions.insert(name.to_owned(), fields.into());
     }
 }
 

@@ -6,18 +6,21 @@ use tambour::error::{Error, Result};
 
 use super::ImportFile;
 
-/// Warnings up to a limit.
+/// Warnings of an import, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct ImportWarnings {
     pub(super) list: Vec<String>,
+    /// Number of warnings beyond the limit.
     pub(super) dropped_count: usize,
 }
 
-/// Fields of an object in a file. A `null` field counts as absent.
+/// Fields of an object in a file. A `null` field counts as absent. Methods that read a field return an error
+/// if it has a type they do not accept.
 #[derive(Clone, Copy)]
 pub(super) struct CardFields<'a> {
     pub(super) file: &'a ImportFile<'a>,
     pub(super) map: &'a Map<String, Value>,
+    /// Full name of the object in the file; empty for the root.
     path: &'a str,
 }
 
@@ -47,6 +50,7 @@ impl<'a> CardFields<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
+    /// Returns the error for a field of the wrong type.
     pub(super) fn type_error(&self, key: &str, expected: &str, value: &Value) -> Error {
         self.file.refuse(&format!(
             "`{}` should be {expected}, it is {}",
@@ -55,10 +59,12 @@ impl<'a> CardFields<'a> {
         ))
     }
 
+    /// Warns about a field; `problem` follows its full name in the message.
     pub(super) fn warn(&self, key: &str, problem: &str) {
         self.file.warn(format!("`{}` {problem}", self.full_name(key)));
     }
 
+    /// Returns a field unless it is absent or `null`.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -88,17 +94,18 @@ impl<'a> CardFields<'a> {
         }
     }
 
-    /// Returns a list of texts. A single text counts as a list of one; empty items are kept.
+    /// Returns a list of texts. Numbers become texts, and a single text that is not empty counts as a list of
+    /// one; empty items are kept.
     pub(super) fn texts(&self, key: &str) -> Result<Vec<String>> {
         match self.get(key) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
                 .iter()
                 .enumerate()
-                .map(|(at, item)| match item {
+                .map(|(index, item)| match item {
                     Value::String(text) => Ok(text.clone()),
                     Value::Number(number) => Ok(number.to_string()),
-                    other => Err(self.type_error(&format!("{key}[{at}]"), "text", other)),
+                    other => Err(self.type_error(&format!("{key}[{index}]"), "text", other)),
                 })
                 .collect(),
             Some(Value::String(text)) => {
@@ -153,7 +160,7 @@ impl<'a> CardFields<'a> {
         }
     }
 
-    /// Returns a whole number of at least 0, rounding and clamping with a warning.
+    /// Returns a whole number from 0 to [`u32::MAX`]; other numbers are rounded and clamped with a warning.
     pub(super) fn count(&self, key: &str) -> Result<Option<u32>> {
         let number = self.number(key)?;
         Ok(number.map(|number| {
@@ -165,12 +172,12 @@ impl<'a> CardFields<'a> {
         }))
     }
 
-    /// Returns a whole number.
+    /// Returns a whole number; fractions are rounded.
     pub(super) fn integer(&self, key: &str) -> Result<Option<i64>> {
         Ok(self.number(key)?.map(|number| number.round() as i64))
     }
 
-    /// Returns a boolean; numbers are accepted.
+    /// Returns a boolean; a number counts as true unless it is 0.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>> {
         match self.get(key) {
             None => Ok(None),
@@ -180,7 +187,7 @@ impl<'a> CardFields<'a> {
         }
     }
 
-    /// Returns an object.
+    /// Returns an object; an empty list counts as absent.
     pub(super) fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>> {
         match self.get(key) {
             None => Ok(None),
@@ -201,9 +208,9 @@ impl<'a> CardFields<'a> {
     }
 }
 
-/// Like [`split`], but does not split inside regular expressions.
+/// Splits keys like [`split_commas`], but not inside regular expressions (`/…/`).
 pub(super) fn split_keys(text: &str) -> Vec<String> {
-    let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
+    let (mut keys, mut start, mut is_in_pattern, mut is_escaped) = (Vec::new(), 0, false, false);
     let mut add_key = |key: &str| {
         if !key.trim().is_empty() {
             keys.push(key.trim().to_owned());
@@ -211,12 +218,12 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
     };
     for (at, c) in text.char_indices() {
         match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '/' if pattern => pattern = false,
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '/' if is_in_pattern => is_in_pattern = false,
             // An unclosed regular expression is text.
-            '/' if text[start..at].trim().is_empty() => pattern = text[at + 1..].contains('/'),
-            ',' | '，' if !pattern => {
+            '/' if text[start..at].trim().is_empty() => is_in_pattern = text[at + 1..].contains('/'),
+            ',' | '，' if !is_in_pattern => {
                 add_key(&text[start..at]);
                 start = at + c.len_utf8();
             }
@@ -227,7 +234,7 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
     keys
 }
 
-/// Splits a text at commas, trims the parts and drops empty ones.
+/// Splits a text at commas, also full-width ones, trims the parts and drops empty ones.
 pub(super) fn split_commas(text: &str) -> Vec<String> {
     text.split([',', '，']).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }

@@ -53,19 +53,22 @@ pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Val
     Ok((value, memory))
 }
 
-/// Replaces escapes of lone surrogates by the replacement character; returns the text and their number.
+/// Replaces `\u` escapes of lone surrogates by the replacement character; returns the text and the number of
+/// replacements.
 fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, usize) {
     let bytes = text.as_bytes();
-    let code = |at: usize| {
+    // Returns the UTF-16 unit of the escape at a byte offset; `from_str_radix` alone would accept a sign.
+    let escaped_unit = |at: usize| {
         let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
         let digits = std::str::from_utf8(&escape[2..]).ok().filter(|digits| !digits.starts_with('+'))?;
         u16::from_str_radix(digits, 16).ok()
     };
     let (mut out, mut surrogate_count, mut copied_end) = (String::new(), 0, 0);
     let mut at = 0;
-    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
-        let start = at + found;
-        at = match (code(start), code(start + 6)) {
+    while let Some(offset) = memchr::memchr(b'\\', &bytes[at..]) {
+        let start = at + offset;
+        at = match (escaped_unit(start), escaped_unit(start + 6)) {
+            // A pair encodes one character and stays.
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => start + 12,
             (Some(0xd800..0xe000), _) => {
                 out.push_str(&text[copied_end..start]);
@@ -74,6 +77,7 @@ fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, usize) {
                 copied_end = start + 6;
                 start + 6
             }
+            // Skips the character after the backslash, which may be another backslash.
             _ => (start + 2).min(bytes.len()),
         };
     }

@@ -1,5 +1,5 @@
-//! Import of character cards and lorebooks of other programs from JSON, PNG, APNG and CHARX, and export as V3
-//! JSON (`docs/from-sillytavern.md`).
+//! Import of character cards and lorebooks of other programs from JSON, PNG, APNG and CHARX (a zip
+//! archive), and export as V3 JSON (`docs/from-sillytavern.md`).
 //!
 //! Files are data: macros are not run, regular expressions and scripts of a card are kept and never executed,
 //! links are not followed. Unknown fields stay in [`ImportedFile::source`] and are written back by
@@ -68,14 +68,14 @@ pub struct ImportedFile {
     pub version: String,
     /// Name of the character or the book, or the file name without its extension.
     pub name: String,
-    /// Character.
+    /// Character; `None` if the file is not a card.
     pub card: Option<CharacterCard>,
-    /// Settings of the book; its entries are in `entries`.
+    /// Settings of the book, alone or in a card; its entries are in `entries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<Lorebook>,
     /// Entries of the book, including the book of a card.
     pub entries: Vec<LoreEntry>,
-    /// Preset.
+    /// Prompt parts of a preset; `None` if the file is not a preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<PromptPreset>,
     /// Problems found, and content that is kept but not used.
@@ -83,12 +83,13 @@ pub struct ImportedFile {
     /// Original JSON.
     #[serde(skip)]
     pub source: Value,
-    /// Approximate memory of the original JSON, in bytes.
+    /// Approximate memory of `source`, in bytes.
     #[serde(skip)]
     pub memory: usize,
 }
 
-/// Imports a card, a lorebook or a preset, whichever the file is. `name` is the file name for messages.
+/// Imports a card, a lorebook or a preset; the content decides which. `name` is the file name: it is part of
+/// messages, and becomes the name of a file that states none.
 ///
 /// # Errors
 /// Fails when the file is of no known kind, exceeds a limit or is broken; the message names the file and the
@@ -98,7 +99,7 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
     if bytes.len() > limits.file {
         return Err(file.refuse(&format!("{} bytes, at most {} are read", bytes.len(), limits.file)));
     }
-    let text = if bytes.starts_with(png::SIGNATURE) {
+    let json_bytes = if bytes.starts_with(png::SIGNATURE) {
         png::extract_card(&file, bytes)?
     } else if charx::is_charx(bytes) {
         charx::extract_card(&file, bytes)?
@@ -106,12 +107,13 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
         || bytes.starts_with(b"GIF8")
         || bytes.starts_with(&[0xff, 0xd8, 0xff])
     {
+        // WebP, GIF or JPEG.
         return Err(file.refuse("a picture without a card; cards come in PNG, APNG, CHARX and JSON files"));
     } else {
         bytes.to_vec()
     };
-    let (source, memory) = json::parse_measured(&file, &text)?;
-    drop(text);
+    let (source, memory) = json::parse_measured(&file, &json_bytes)?;
+    drop(json_bytes);
     let mut imported_file = read_import(&file, source)?;
     imported_file.memory = memory;
     warn_unknown_macros(&file, &imported_file);
@@ -127,16 +129,18 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
 
 /// Warns about unknown macros, which stay in the prompt as text (F-031).
 fn warn_unknown_macros(file: &ImportFile<'_>, imported_file: &ImportedFile) {
-    let check = |place: &dyn Fn() -> String, text: &str| {
+    // `describe_place` runs only if there is something to report.
+    let check = |describe_place: &dyn Fn() -> String, text: &str| {
         if macros::may_contain_macros(text) {
             for warning in macros::migrate_foreign(text).warnings {
                 let (line, column) = (warning.line, warning.column);
-                file.warn(format!("{}, line {line}, column {column}: {}", place(), warning.message));
+                let place = describe_place();
+                file.warn(format!("{place}, line {line}, column {column}: {}", warning.message));
             }
         }
     };
     if let Some(card) = &imported_file.card {
-        let depth = card.depth_prompt.as_ref().map_or("", |note| &note.prompt);
+        let depth_prompt = card.depth_prompt.as_ref().map_or("", |depth_prompt| &depth_prompt.prompt);
         for (field, text) in [
             ("description", card.description.as_str()),
             ("personality", &card.personality),
@@ -145,12 +149,12 @@ fn warn_unknown_macros(file: &ImportFile<'_>, imported_file: &ImportedFile) {
             ("mes_example", &card.mes_example),
             ("system_prompt", &card.system_prompt),
             ("post_history_instructions", &card.post_history_instructions),
-            ("depth_prompt", depth),
+            ("depth_prompt", depth_prompt),
         ] {
             check(&|| format!("`{field}`"), text);
         }
-        for (at, text) in card.alternate_greetings.iter().enumerate() {
-            check(&|| format!("`alternate_greetings[{at}]`"), text);
+        for (index, text) in card.alternate_greetings.iter().enumerate() {
+            check(&|| format!("`alternate_greetings[{index}]`"), text);
         }
     }
     for entry in &imported_file.entries {
@@ -161,8 +165,8 @@ fn warn_unknown_macros(file: &ImportFile<'_>, imported_file: &ImportedFile) {
     }
 }
 
-/// Warns about an entry with initial variables of a chat in MagVarUpdate's form, because nothing sets them
-/// here.
+/// Warns about an entry that holds initial variables of a chat, marked by `[initvar]` in its title.
+/// MagVarUpdate, an extension of SillyTavern, would set them; nothing sets them here.
 fn warn_initial_variables(file: &ImportFile<'_>, entry: &LoreEntry) {
     if !entry.title.to_lowercase().contains("[initvar]") {
         return;
@@ -179,7 +183,7 @@ fn warn_initial_variables(file: &ImportFile<'_>, entry: &LoreEntry) {
     }
 }
 
-/// A file being imported.
+/// The file being imported: its name, the limits of the import, and the warnings so far.
 struct ImportFile<'a> {
     name: &'a str,
     limits: &'a ImportLimits,
@@ -187,10 +191,12 @@ struct ImportFile<'a> {
 }
 
 impl ImportFile<'_> {
-    fn refuse(&self, why: &str) -> Error {
-        Error::malformed(format!("{}: {why}", self.name), None)
+    /// Returns the error that refuses the file for a reason.
+    fn refuse(&self, reason: &str) -> Error {
+        Error::malformed(format!("{}: {reason}", self.name), None)
     }
 
+    /// Adds a warning; beyond the limit, only counts it.
     fn warn(&self, message: impl Into<String>) {
         let mut warnings = self.warnings.borrow_mut();
         if warnings.list.len() < self.limits.warnings {
@@ -207,6 +213,7 @@ impl ImportFile<'_> {
     }
 }
 
+/// Reads the JSON of a file as a lorebook, a card or a preset, tried in this order.
 fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
     let Value::Object(map) = &source else {
         return Err(file.refuse(&format!(
@@ -248,11 +255,8 @@ fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
         ));
     };
     if imported_file.name.is_empty() {
-        let book_name = imported_file
-            .book
-            .as_ref()
-            .map(|book| book.name.clone())
-            .filter(|_| imported_file.kind == ImportedFileKind::Lorebook);
+        let is_lorebook = imported_file.kind == ImportedFileKind::Lorebook;
+        let book_name = imported_file.book.as_ref().filter(|_| is_lorebook).map(|book| book.name.clone());
         imported_file.name = book_name.filter(|name| !name.is_empty()).unwrap_or_else(|| file.stem());
     }
     imported_file.source = source;

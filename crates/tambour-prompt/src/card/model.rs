@@ -85,7 +85,7 @@ pub struct CardAsset {
     /// Type: `icon`, `background`, `emotion`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Location: `embeded://…`, `ccdefault:` or an address.
+    /// Location: `embeded://…` (spelt so in the V3 specification), `ccdefault:` or an address.
     pub uri: String,
     /// Name.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct CardAsset {
     pub ext: String,
 }
 
-/// Fields besides the name that identify a card.
+/// Fields that identify a V1 card, together with a name.
 const CARD_FIELDS: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
 
 /// Detects the version of a card; `None` if the object is not a card.
@@ -101,6 +101,7 @@ pub(super) fn detect_version(map: &Map<String, Value>) -> Option<&'static str> {
     let spec = map.get("spec").and_then(Value::as_str).unwrap_or_default();
     match spec {
         "chara_card_v2" => Some("v2"),
+        // Unknown specifications are read as version 3.
         _ if spec.starts_with("chara_card") => Some("v3"),
         _ if map.get("data").and_then(Value::as_object).is_some_and(|data| data.contains_key("name")) => {
             Some("v2")
@@ -110,7 +111,7 @@ pub(super) fn detect_version(map: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// Reads the card, and its book if it has one.
+/// Reads the card from the fields of the file, and its book if it has one.
 pub(super) fn read_card(
     root_fields: &CardFields<'_>,
     version: &str,
@@ -136,23 +137,24 @@ pub(super) fn read_card(
     if fields.get("name").is_none() {
         return Err(root_fields.file.refuse(&format!("`{}` is missing", fields.full_name("name"))));
     }
-    let card = read_fields(&fields)?;
+    let card = read_character(&fields)?;
     Ok((card, find_book(root_fields, &fields)?))
 }
 
-/// Reads the book of a card, from its proper place or, with a warning, from places where other programs put
-/// it.
+/// Reads the book of a card, from its proper place or, with a warning, from a place where other programs put
+/// it. The first book found counts.
 fn find_book(root_fields: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<book::BookWithEntries>> {
     let path = fields.full_name("extensions");
-    let empty = Map::new();
-    let extensions = CardFields::new(root_fields.file, fields.object("extensions")?.unwrap_or(&empty), &path);
+    let no_extensions = Map::new();
+    let extensions = fields.object("extensions")?.unwrap_or(&no_extensions);
+    let extensions = CardFields::new(root_fields.file, extensions, &path);
     if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
         && fields.get("character_book").is_none()
     {
         extensions.warn("world", &format!("names the book `{}`, which is another file", clip(world, 60)));
     }
-    let mut found = None;
-    for (at, (place, key)) in [
+    let mut book = None;
+    for (index, (parent, key)) in [
         (fields, "character_book"),
         (root_fields, "character_book"),
         (&extensions, "character_book"),
@@ -162,26 +164,31 @@ fn find_book(root_fields: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Op
     .into_iter()
     .enumerate()
     {
-        let is_same_place = at == 1 && std::ptr::eq(root_fields.map, fields.map);
-        let Some(value) = place.get(key).filter(|_| !is_same_place) else { continue };
-        let is_mandatory = at < 2;
-        let Some(map) = (if is_mandatory { place.object(key)? } else { value.as_object() }) else { continue };
-        if !is_mandatory && !map.contains_key("entries") {
+        // A card without `data` has its fields at the root, where the first place has been searched already.
+        let is_same_parent = index == 1 && std::ptr::eq(root_fields.map, fields.map);
+        let Some(value) = parent.get(key).filter(|_| !is_same_parent) else { continue };
+        // `character_book` is reserved for a book; the other places may hold anything.
+        let must_be_object = index < 2;
+        let Some(map) = (if must_be_object { parent.object(key)? } else { value.as_object() }) else {
+            continue;
+        };
+        if !must_be_object && !map.contains_key("entries") {
             continue;
         }
-        if found.is_some() {
-            place.warn(key, "is a second book, which is kept and not used");
+        if book.is_some() {
+            parent.warn(key, "is a second book, which is kept and not used");
             continue;
         }
-        if at > 0 {
-            place.warn(key, "is a book outside `data.character_book`, and was read");
+        if index > 0 {
+            parent.warn(key, "is a book outside `data.character_book`, and was read");
         }
-        let path = place.full_name(key);
-        found = Some(book::read_book(&CardFields::new(root_fields.file, map, &path), BookLayout::Embedded)?);
+        let path = parent.full_name(key);
+        book = Some(book::read_book(&CardFields::new(root_fields.file, map, &path), BookLayout::Embedded)?);
     }
-    Ok(found)
+    Ok(book)
 }
 
+/// Warns about a missing or unknown `spec`, and about a `spec_version` newer than the known one.
 fn check_version(root_fields: &CardFields<'_>, version: &str) -> Result<()> {
     let spec = root_fields.text("spec")?;
     if spec.is_empty() {
@@ -199,7 +206,8 @@ fn check_version(root_fields: &CardFields<'_>, version: &str) -> Result<()> {
     Ok(())
 }
 
-fn read_fields(fields: &CardFields<'_>) -> Result<CharacterCard> {
+/// Reads the fields of the character.
+fn read_character(fields: &CardFields<'_>) -> Result<CharacterCard> {
     let extensions = fields.object("extensions")?.cloned().unwrap_or_default();
     let depth_prompt = read_depth_prompt(fields)?;
     warn_scripts(fields, &extensions);
@@ -229,21 +237,22 @@ fn read_fields(fields: &CardFields<'_>) -> Result<CharacterCard> {
     })
 }
 
+/// Reads the text inserted among the messages; `None` if it is absent or empty.
 fn read_depth_prompt(fields: &CardFields<'_>) -> Result<Option<DepthPrompt>> {
     let path = fields.full_name("extensions");
     let Some(extensions) = fields.object("extensions")? else { return Ok(None) };
     let extensions = CardFields::new(fields.file, extensions, &path);
     let path = extensions.full_name("depth_prompt");
-    let Some(note) = extensions.object("depth_prompt")? else { return Ok(None) };
-    let note = CardFields::new(fields.file, note, &path);
-    let prompt = note.text("prompt")?;
-    let role = match note.get("role") {
+    let Some(prompt_fields) = extensions.object("depth_prompt")? else { return Ok(None) };
+    let prompt_fields = CardFields::new(fields.file, prompt_fields, &path);
+    let prompt = prompt_fields.text("prompt")?;
+    let role = match prompt_fields.get("role") {
         None => MessageRole::System,
-        Some(value) => {
-            read_role(value).ok_or_else(|| note.type_error("role", "system, user or assistant", value))?
-        }
+        Some(value) => read_role(value)
+            .ok_or_else(|| prompt_fields.type_error("role", "system, user or assistant", value))?,
     };
-    let depth = note.count("depth")?.unwrap_or(4);
+    // SillyTavern's default.
+    let depth = prompt_fields.count("depth")?.unwrap_or(4);
     Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
 }
 
@@ -268,7 +277,7 @@ pub(super) fn read_role(value: &Value) -> Option<MessageRole> {
 
 /// Warns about scripts of a card, which are kept but never run.
 fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
-    let size = |value: &Value| match value {
+    let count_scripts = |value: &Value| match value {
         Value::Array(items) => items.len(),
         Value::Object(map) => map.get("scripts").and_then(Value::as_array).map_or(1, Vec::len),
         Value::Null => 0,
@@ -279,11 +288,11 @@ fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
         ("tavern_helper", "scripts"),
         ("TavernHelper_scripts", "scripts"),
     ] {
-        let number = extensions.get(key).map_or(0, size);
-        if number > 0 {
+        let script_count = extensions.get(key).map_or(0, count_scripts);
+        if script_count > 0 {
             fields.warn(
                 &format!("extensions.{key}"),
-                &format!("has {number} {script_kind}, which are kept and not run"),
+                &format!("has {script_count} {script_kind}, which are kept and not run"),
             );
         }
     }
@@ -292,19 +301,19 @@ fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
 fn read_assets(fields: &CardFields<'_>) -> Result<Vec<CardAsset>> {
     let items = fields.list("assets")?.iter().enumerate();
     items
-        .map(|(at, item)| {
-            let path = fields.full_name(&format!("assets[{at}]"));
+        .map(|(index, item)| {
+            let path = fields.full_name(&format!("assets[{index}]"));
             let Value::Object(map) = item else {
                 return Err(fields
                     .file
                     .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
             };
-            let asset = CardFields::new(fields.file, map, &path);
+            let asset_fields = CardFields::new(fields.file, map, &path);
             Ok(CardAsset {
-                kind: asset.text("type")?,
-                uri: asset.text("uri")?,
-                name: asset.text("name")?,
-                ext: asset.text("ext")?,
+                kind: asset_fields.text("type")?,
+                uri: asset_fields.text("uri")?,
+                name: asset_fields.text("name")?,
+                ext: asset_fields.text("ext")?,
             })
         })
         .collect()

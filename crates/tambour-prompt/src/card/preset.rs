@@ -16,9 +16,9 @@ use super::model::read_role;
 pub struct PromptPreset {
     /// Enabled parts, in order.
     pub items: Vec<PresetItem>,
-    /// Most tokens of the context.
+    /// Largest number of tokens of the context.
     pub max_context: Option<u32>,
-    /// Most tokens of the reply.
+    /// Largest number of tokens of the reply.
     pub max_tokens: Option<u32>,
     /// Template around the scenario, with macros; empty means the scenario alone.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -29,7 +29,7 @@ pub struct PromptPreset {
     /// System text before the history.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub new_chat: String,
-    /// Text before each example dialogue.
+    /// Text before each example dialogue; macros in it are not run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub new_example: String,
 }
@@ -45,30 +45,32 @@ pub struct PresetItem {
     pub role: MessageRole,
     /// Text with macros; empty for a placeholder.
     pub text: String,
-    /// True for a placeholder for the character, the world info or the history.
+    /// True for a placeholder that stands for the character, the world info or the history.
     pub marker: bool,
     /// Number of messages after the part, if it is inserted among the messages.
     pub depth: Option<u32>,
 }
 
-/// Returns true if a file is a preset.
+/// Returns true if a file is a preset: a list of prompts with identifiers.
 pub(super) fn is_preset(map: &Map<String, Value>) -> bool {
     let items = map.get("prompts").and_then(Value::as_array);
     items.is_some_and(|items| items.iter().any(|item| item.get("identifier").is_some()))
 }
 
-/// Reads the enabled parts in the order of the file. Ids without a part are reported and dropped.
+/// Reads the enabled parts in the order of `prompt_order`, or of the file if it has none. Ids without a part
+/// are reported and dropped.
 pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
     let mut items = Vec::new();
-    for (at, item) in fields.list("prompts")?.iter().enumerate() {
-        let path = fields.full_name(&format!("prompts[{at}]"));
+    for (index, item) in fields.list("prompts")?.iter().enumerate() {
+        let path = fields.full_name(&format!("prompts[{index}]"));
         let Value::Object(map) = item else {
             return Err(fields
                 .file
                 .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
         let item_fields = CardFields::new(fields.file, map, &path);
-        let at_depth = item_fields.count("injection_position")? == Some(1);
+        // 1 inserts the part among the messages; 0, the default, keeps it in place.
+        let is_at_depth = item_fields.count("injection_position")? == Some(1);
         let role_value = item_fields.get("role");
         items.push((
             PresetItem {
@@ -81,18 +83,23 @@ pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
                 },
                 text: item_fields.text("content")?,
                 marker: item_fields.flag("marker")?.unwrap_or(false),
-                depth: if at_depth { Some(item_fields.count("injection_depth")?.unwrap_or(4)) } else { None },
+                // Four messages is SillyTavern's default.
+                depth: if is_at_depth {
+                    Some(item_fields.count("injection_depth")?.unwrap_or(4))
+                } else {
+                    None
+                },
             },
             item_fields.flag("enabled")?.unwrap_or(true),
         ));
     }
     let items = match read_order(fields)? {
-        None => items.into_iter().filter(|(_, enabled)| *enabled).map(|(item, _)| item).collect(),
+        None => items.into_iter().filter(|(_, is_enabled)| *is_enabled).map(|(item, _)| item).collect(),
         Some(order) => {
             let find_item =
                 |id: &str| items.iter().find(|(item, _)| item.id == id).map(|(item, _)| item.clone());
-            let missing: Vec<_> = order.iter().filter(|id| find_item(id).is_none()).collect();
-            for id in missing {
+            let missing_ids: Vec<_> = order.iter().filter(|id| find_item(id).is_none()).collect();
+            for id in missing_ids {
                 fields.warn("prompt_order", &format!("names `{id}`, which is not among the prompts"));
             }
             order.iter().filter_map(|id| find_item(id)).collect()
@@ -123,29 +130,30 @@ pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
     })
 }
 
-/// Returns the ids of the enabled parts in order, from the last list, which applies to all characters.
+/// Returns the ids of the enabled parts in order, from the last list of `prompt_order`, which applies to all
+/// characters; `None` if there is no list.
 fn read_order(fields: &CardFields<'_>) -> Result<Option<Vec<String>>> {
     let lists = fields.list("prompt_order")?;
-    let Some(last) = lists.last() else { return Ok(None) };
+    let Some(last_list) = lists.last() else { return Ok(None) };
     let path = fields.full_name(&format!("prompt_order[{}]", lists.len() - 1));
-    let Value::Object(map) = last else {
+    let Value::Object(map) = last_list else {
         return Err(fields
             .file
-            .refuse(&format!("`{path}` should be an object, it is {}", describe_type(last))));
+            .refuse(&format!("`{path}` should be an object, it is {}", describe_type(last_list))));
     };
-    let list = CardFields::new(fields.file, map, &path);
-    let mut names = Vec::new();
-    for (at, item) in list.list("order")?.iter().enumerate() {
-        let path = list.full_name(&format!("order[{at}]"));
+    let list_fields = CardFields::new(fields.file, map, &path);
+    let mut ids = Vec::new();
+    for (index, item) in list_fields.list("order")?.iter().enumerate() {
+        let path = list_fields.full_name(&format!("order[{index}]"));
         let Value::Object(map) = item else {
             return Err(fields
                 .file
                 .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let item = CardFields::new(fields.file, map, &path);
-        if item.flag("enabled")?.unwrap_or(true) {
-            names.push(item.text("identifier")?);
+        let item_fields = CardFields::new(fields.file, map, &path);
+        if item_fields.flag("enabled")?.unwrap_or(true) {
+            ids.push(item_fields.text("identifier")?);
         }
     }
-    Ok(Some(names))
+    Ok(Some(ids))
 }

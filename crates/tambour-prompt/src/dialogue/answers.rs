@@ -20,14 +20,15 @@ pub struct AskAnswer {
     pub value: Option<Value>,
     /// The message to the user.
     pub message: Option<String>,
-    /// Set if the model calls its answer usable but the answer does not fit the question.
+    /// True if the model calls its answer usable but the answer does not fit the question.
     pub is_unfit: bool,
 }
 
 /// Reads an answer of `ai_ask` and returns it with findings, or `None` if the text is not an answer.
 #[must_use]
 pub fn read_ask(text: &str, options: &Options) -> (Option<AskAnswer>, Vec<Finding>) {
-    let (answer, reports) = parse_ask(text, false, None, options);
+    let is_truncated = false;
+    let (answer, reports) = parse_ask(text, is_truncated, None, options);
     (answer, judge_reports(reports, options.profile))
 }
 
@@ -39,18 +40,22 @@ pub fn read_think(
     variables: &[String],
     options: &Options,
 ) -> (Option<Map<String, Value>>, Vec<Finding>) {
-    let (thought, reports) = parse_think(text, false, variables, &options.limits);
-    (thought, judge_reports(reports, options.profile))
+    let is_truncated = false;
+    let (values, reports) = parse_think(text, is_truncated, variables, &options.limits);
+    (values, judge_reports(reports, options.profile))
 }
 
+/// Turns reports into findings, with the severity that the profile gives them.
 pub(super) fn judge_reports(reports: Vec<FindingReport>, profile: Profile) -> Vec<Finding> {
     reports.into_iter().map(|report| report.judge(profile)).collect()
 }
 
-/// Findings on one text, all at the place of its object.
+/// Reports on the text of one answer, all at the place of its object.
 struct AnswerReports<'t> {
     text: &'t str,
+    /// JSON value of the text.
     found: FoundValue,
+    /// Reports so far, beginning with the repairs of the JSON.
     list: Vec<FindingReport>,
 }
 
@@ -61,6 +66,7 @@ impl<'t> AnswerReports<'t> {
         AnswerReports { text, found, list }
     }
 
+    /// Adds a report; `repair` describes the consequence.
     fn add(&mut self, rule: &'static Rule, message: impl Into<String>, repair: &str) {
         let place = Place::START.end_of(&self.text[..self.found.span.start]);
         self.list.push(FindingReport::new(rule, place, self.found.span.end, message).with_repair(repair));
@@ -76,8 +82,8 @@ impl<'t> AnswerReports<'t> {
     }
 }
 
-/// Parses the answer of a round of `ai_ask` and checks it against the required form and the question, if
-/// known. A truncated reply has no value.
+/// Parses the answer of a round of `ai_ask` and checks it against `expected`, the required form and the
+/// question, if they are known. A truncated reply has no value.
 pub(super) fn parse_ask(
     text: &str,
     is_truncated: bool,
@@ -101,6 +107,7 @@ pub(super) fn parse_ask(
             reports.add(ask::FIELD_MISSING, "`usable` is missing", "counted as false");
             false
         }
+        // The second value is true for a boolean, and false for a word such as `yes`.
         Some(value) => match dialect::parse_flag(value) {
             Some((flag, true)) => flag,
             Some((flag, false)) => {
@@ -113,24 +120,25 @@ pub(super) fn parse_ask(
             }
         },
     };
-    let present = |value: &&Value| match value {
+    let is_present = |value: &&Value| match value {
         Value::Null => false,
         Value::String(text) => !text.trim().is_empty(),
         _ => true,
     };
-    let value = fields.get("value").filter(present);
+    let value = fields.get("value").filter(is_present);
     if is_usable && value.is_none() {
         reports.add(ask::FIELD_MISSING, "`value` is missing although `usable` is true", "not taken");
     }
-    let is_whole = !is_truncated && !reports.found.is_auto_closed;
-    let present = value.filter(|_| is_usable && is_whole);
+    let is_complete = !is_truncated && !reports.found.is_auto_closed;
+    let usable_value = value.filter(|_| is_usable && is_complete);
     let message = find_message(&fields, &mut reports, options);
-    let own_texts = |question| [question, message.as_deref().unwrap_or_default()];
-    let value = present.and_then(|value| match expected {
-        Some((form, question)) => fit::fit_answer(form, value, &own_texts(question)),
+    // An answer that repeats one of these is the model's own text.
+    let model_texts = |question| [question, message.as_deref().unwrap_or_default()];
+    let value = usable_value.and_then(|value| match expected {
+        Some((form, question)) => fit::fit_answer(form, value, &model_texts(question)),
         None => Some(value).filter(|value| !fit::is_placeholder_value(value)).cloned(),
     });
-    let is_unfit = present.is_some() && value.is_none();
+    let is_unfit = usable_value.is_some() && value.is_none();
     if is_unfit {
         let kind = expected.map_or("text", |(form, _)| form.kind.name());
         let message = format!("`value` does not answer the question with the type `{kind}`");
@@ -139,7 +147,8 @@ pub(super) fn parse_ask(
     (Some(AskAnswer { value, message, is_unfit }), reports.list)
 }
 
-/// Finds the message in `response` (S-052).
+/// Finds the message in `response` (S-052), which is an object with the role as its key, an object with one
+/// text, or a text.
 fn find_message(
     fields: &Map<String, Value>,
     reports: &mut AnswerReports<'_>,
@@ -148,7 +157,7 @@ fn find_message(
     fn has_text(text: &&str) -> bool {
         !text.trim().is_empty()
     }
-    let found = match fields.get("response") {
+    let message = match fields.get("response") {
         Some(Value::Object(response)) => {
             let roles = dialect::roles(options);
             let role_text = roles.iter().find_map(|role| response.get(role)?.as_str().filter(has_text));
@@ -157,8 +166,8 @@ fn find_message(
             match (role_text, texts.next(), texts.next()) {
                 (Some(text), _, _) => Some(text),
                 (None, Some((key, text)), None) => {
-                    let message = format!("`response` has the key `{}`, not the role", clip(key, 40));
-                    reports.add(ask::ROLE_KEY_UNEXPECTED, message, "its text is the message");
+                    let problem = format!("`response` has the key `{}`, not the role", clip(key, 40));
+                    reports.add(ask::ROLE_KEY_UNEXPECTED, problem, "its text is the message");
                     Some(text)
                 }
                 _ => None,
@@ -170,13 +179,14 @@ fn find_message(
         }
         _ => None,
     };
-    if found.is_none() {
+    if message.is_none() {
         reports.add(ask::MESSAGE_MISSING, "the answer has no message", "fallback text");
     }
-    found.map(str::to_owned)
+    message.map(str::to_owned)
 }
 
-/// Parses the values of `ai_think`.
+/// Parses the values of `ai_think`: one for each variable, null if absent. `None` if the text is not a
+/// complete object.
 pub(super) fn parse_think(
     text: &str,
     is_truncated: bool,
@@ -185,15 +195,16 @@ pub(super) fn parse_think(
 ) -> (Option<Map<String, Value>>, Vec<FindingReport>) {
     let mut reports = AnswerReports::new(text, limits);
     // A partial object gives no values, because the last one may be incomplete.
-    let is_whole = !is_truncated && !reports.found.is_auto_closed;
+    let is_complete = !is_truncated && !reports.found.is_auto_closed;
     let mut fields = match reports.found.value.take() {
-        Some(Value::Object(fields)) if is_whole => fields,
+        Some(Value::Object(fields)) if is_complete => fields,
         _ => {
             reports.report_unstructured(think::UNSTRUCTURED, "not used");
             return (None, reports.list);
         }
     };
     let mut values = Map::new();
+    // A variable may be listed twice; the first occurrence takes the field.
     for name in variables {
         let value = fields.shift_remove(name).unwrap_or_else(|| {
             if !values.contains_key(name) {

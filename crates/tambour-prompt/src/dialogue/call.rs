@@ -16,7 +16,7 @@ use tambour::exit::ExitCriteria;
 use tambour::options::Options;
 use tambour::texts::{Language, bilingual};
 
-/// Default templates by type of action.
+// Ids of the default templates of `ai_say`, `ai_ask` and `ai_think`, before localization.
 const SAY_TEMPLATE: &str = "ai-say-mainline-a-introduce-concept";
 const ASK_TEMPLATE: &str = "ai-ask-default";
 const THINK_TEMPLATE: &str = "ai-think-default";
@@ -24,7 +24,7 @@ const THINK_TEMPLATE: &str = "ai-think-default";
 /// Message to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallMessage {
-    /// `user`; `system` and `assistant` are for hooks and later stages.
+    /// Role of the message. A dialogue writes only `user`; `system` and `assistant` are reserved.
     pub role: String,
     /// Text of the message.
     pub content: String,
@@ -36,7 +36,7 @@ pub struct CallMessage {
 pub struct ModelCall {
     /// Kind of the reply.
     pub kind: ReplyKind,
-    /// The prompt.
+    /// Messages that make up the prompt.
     pub messages: Vec<CallMessage>,
     /// Sampling temperature (S-050).
     pub temperature: f64,
@@ -50,7 +50,7 @@ pub struct ModelCall {
     pub warnings: Vec<FillWarning>,
     /// Round that the reply answers, from 1.
     pub round: u32,
-    /// Last round of the action; it ends after that in any case.
+    /// Number of the last round; the action ends after it in any case. `None` for `ai_think`.
     pub max_rounds: Option<u32>,
     /// Number of earlier attempts in this round.
     pub attempt: u32,
@@ -62,7 +62,7 @@ pub struct ModelCall {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplyKind {
-    /// Answer of a round of `ai_say`, in the dialect of that name.
+    /// Answer of a round of `ai_say`, in the dialect `ai_say`.
     Say {
         /// Criteria for ending the action before its last round.
         criteria: ExitCriteria,
@@ -74,7 +74,7 @@ pub enum ReplyKind {
         /// The question with its variables filled in.
         question: String,
     },
-    /// Object with the values of these variables.
+    /// Object of `ai_think` with the values of these variables.
     Think {
         /// Names of the variables.
         variables: Vec<String>,
@@ -100,8 +100,8 @@ impl ModelCall {
         ReplyReader::new(self, options)
     }
 
-    /// Returns a JSON Schema for constrained decoding, for a question whose answer is not text. `options` are
-    /// the reading options.
+    /// Returns a JSON Schema for constrained decoding of an answer of `ai_ask`; `None` for a question that
+    /// asks for text, and for other kinds. `options` are the reading options.
     #[must_use]
     pub fn schema(&self, options: &Options) -> Option<Value> {
         match &self.kind {
@@ -128,7 +128,7 @@ pub(super) fn build_call(
         _ => (0, None),
     };
     let variables = dialogue.scopes.visible();
-    let incomplete = |name: &str| {
+    let incomplete_error = |name: &str| {
         let message = bilingual!(
             env.settings.texts.language,
             "`{}` 没有 `{}`，无法执行",
@@ -138,25 +138,26 @@ pub(super) fn build_call(
         );
         Failure::new("action_incomplete", message, false)
     };
-    let (mut kind, content, max_rounds, default_template) = match &action.kind {
+    let (mut kind, content, max_rounds, default_template_id) = match &action.kind {
         ScriptActionKind::Say(say) => {
             let kind = ReplyKind::Say { criteria: say.exit_criteria.clone() };
             (kind, say.content.as_str(), Some(say.max_rounds), SAY_TEMPLATE)
         }
         ScriptActionKind::Ask(ask) => {
-            let question = ask.question.as_deref().ok_or_else(|| incomplete("question"))?;
+            let question = ask.question.as_deref().ok_or_else(|| incomplete_error("question"))?;
+            // The question is set below, once its variables are filled in.
             let kind = ReplyKind::Ask { form: ask.answer.clone(), question: String::new() };
             (kind, question, Some(ask.max_rounds), ASK_TEMPLATE)
         }
         ScriptActionKind::Think(think) => {
-            let prompt = think.prompt.as_deref().ok_or_else(|| incomplete("prompt"))?;
+            let prompt = think.prompt.as_deref().ok_or_else(|| incomplete_error("prompt"))?;
             let variables = think.output.iter().map(|(name, _)| name.clone()).collect();
             (ReplyKind::Think { variables }, prompt, None, THINK_TEMPLATE)
         }
-        ScriptActionKind::Client(_) => return Err(incomplete("a prompt")),
+        ScriptActionKind::Client(_) => return Err(incomplete_error("a prompt")),
     };
-    let template = find_template(action, default_template, &variables, running_action, env)?;
-    let (id, template) = template;
+    let (template_id, template) =
+        find_template(action, default_template_id, &variables, running_action, env)?;
     let chat_history = format_history(&dialogue.history, env);
     let threshold = match &kind {
         ReplyKind::Say { criteria } => to_number(criteria.understanding_threshold()),
@@ -169,20 +170,23 @@ pub(super) fn build_call(
         current_round: running_action.round,
         max_rounds,
     };
-    let system = system_values(&variables, &round);
-    let (mut script, mut warnings) = script_values(&variables, content, &system);
+    let system_variables = system_values(&variables, &round);
+    let (mut script_variables, mut warnings) = script_values(&variables, content, &system_variables);
     if let ScriptActionKind::Think(think) = &action.kind {
-        script
-            .insert("output_fields".to_owned(), format_output_fields(&think.output, &script, &system).into());
+        script_variables.insert(
+            "output_fields".to_owned(),
+            format_output_fields(&think.output, &script_variables, &system_variables).into(),
+        );
     }
-    let mut filled_template = template.render(&script, &system);
+    let mut filled_template = template.render(&script_variables, &system_variables);
     warnings.extend(filled_template.warnings);
     for warning in &mut warnings {
         warning.message = warning.localized_message(env.settings.texts.language);
     }
     let language = env.settings.texts.language;
     if let ReplyKind::Ask { form, question } = &mut kind {
-        question.push_str(script.get("topic_content").and_then(Value::as_str).unwrap_or_default());
+        question.push_str(script_variables.get("topic_content").and_then(Value::as_str).unwrap_or_default());
+        // Added to the filled template, so that nothing in this text is expanded.
         filled_template.text.push_str(&fit::describe_form(form, language).unwrap_or_default());
     }
     if attempt > 0 {
@@ -193,7 +197,7 @@ pub(super) fn build_call(
         messages: vec![CallMessage { role: "user".to_owned(), content: filled_template.text }],
         temperature: env.settings.temperature,
         max_tokens: env.settings.max_tokens,
-        template_id: id,
+        template_id,
         template_hash: template.hash(),
         warnings,
         round: running_action.round + 1,
@@ -212,12 +216,12 @@ fn find_template(
     running_action: &RunningAction,
     env: &DialogueEnv<'_>,
 ) -> Result<(String, LayeredTemplate), Failure> {
-    let default = match &action.template {
+    let configured_id = match &action.template {
         Some(id) => id.clone(),
         None => localized_id(default_id, env.settings.texts.language),
     };
     let context = super::HookContext { action, round: running_action.round + 1, variables };
-    let id = env.hooks.choose_template(&context, &default).unwrap_or(default);
+    let id = env.hooks.choose_template(&context, &configured_id).unwrap_or(configured_id);
     match env.templates.template(&id) {
         Ok(template) => Ok((id, template)),
         Err(error) => {
@@ -244,9 +248,11 @@ fn format_history(messages: &[HistoryMessage], env: &DialogueEnv<'_>) -> String 
     if messages.is_empty() {
         return env.settings.texts.no_history.to_string();
     }
-    let last = &messages[messages.len().saturating_sub(env.settings.history)..];
-    let lines: Vec<String> =
-        last.iter().map(|message| format!("{}: {}", message.role, join_lines(&message.content))).collect();
+    let last_messages = &messages[messages.len().saturating_sub(env.settings.history)..];
+    let lines: Vec<String> = last_messages
+        .iter()
+        .map(|message| format!("{}: {}", message.role, join_lines(&message.content)))
+        .collect();
     lines.join("\n")
 }
 
@@ -257,20 +263,21 @@ fn join_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a number in its shortest form.
-fn to_number(level: f64) -> Option<Number> {
-    let is_whole = level.fract() == 0.0;
-    if is_whole { Some(Number::from(level as i64)) } else { Number::from_f64(level) }
+/// Converts a threshold to a JSON number, without a fraction if it is whole.
+fn to_number(threshold: f64) -> Option<Number> {
+    let is_whole = threshold.fract() == 0.0;
+    if is_whole { Some(Number::from(threshold as i64)) } else { Number::from_f64(threshold) }
 }
 
-/// Formats the variables that the model fills, one per line.
+/// Formats the variables that the model fills, one per line; `output` holds their names and descriptions.
 fn format_output_fields(
     output: &[(String, String)],
-    script: &Map<String, Value>,
-    system: &Map<String, Value>,
+    script_variables: &Map<String, Value>,
+    system_variables: &Map<String, Value>,
 ) -> String {
-    let line = |(name, description): &(String, String)| {
-        let description = LayeredTemplate::parse(description.as_str()).render(script, system).text;
+    let format_line = |(name, description): &(String, String)| {
+        let description =
+            LayeredTemplate::parse(description.as_str()).render(script_variables, system_variables).text;
         let name = Value::from(name.as_str());
         if description.trim().is_empty() {
             format!("- {name}")
@@ -278,21 +285,26 @@ fn format_output_fields(
             format!("- {name}: {}", description.trim())
         }
     };
-    output.iter().map(line).collect::<Vec<_>>().join("\n")
+    output.iter().map(format_line).collect::<Vec<_>>().join("\n")
 }
 
-/// Fills variables into a field of an action for the client.
+/// Fills variables into the texts of a field that the client gets, at any depth.
 pub(super) fn fill_variables(
     value: &Value,
-    script: &Map<String, Value>,
-    system: &Map<String, Value>,
+    script_variables: &Map<String, Value>,
+    system_variables: &Map<String, Value>,
 ) -> Value {
     match value {
-        Value::String(text) => LayeredTemplate::parse(text.as_str()).render(script, system).text.into(),
-        Value::Array(items) => items.iter().map(|item| fill_variables(item, script, system)).collect(),
+        Value::String(text) => {
+            LayeredTemplate::parse(text.as_str()).render(script_variables, system_variables).text.into()
+        }
+        Value::Array(items) => {
+            items.iter().map(|item| fill_variables(item, script_variables, system_variables)).collect()
+        }
         Value::Object(fields) => {
-            let fields =
-                fields.iter().map(|(name, value)| (name.clone(), fill_variables(value, script, system)));
+            let fields = fields.iter().map(|(name, value)| {
+                (name.clone(), fill_variables(value, script_variables, system_variables))
+            });
             Value::Object(fields.collect())
         }
         other => other.clone(),

@@ -17,35 +17,36 @@ use crate::template::{Layer, LayeredTemplate, SYSTEM_NAMES};
 use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// Variables provided by the machine.
+/// Variables that the state machine sets for templates.
 const MACHINE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
-/// Variables with a system variable that reads them and has a default (S-030, S-031).
-const SYSTEM_READS: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
+/// Script variables, each with the system variable that prints it or a default (S-030, S-031).
+const SYSTEM_ALTERNATIVES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
-/// Field names for the content of `ai_say`.
+/// Field names under which a script may have the content of `ai_say`.
 const CONTENT_FIELDS: [&str; 3] = ["content", "content_template", "ai_say"];
 
 /// Checks a script together with its templates: missing templates, variables without a value, unused
-/// variables, invalid conditions. Problems are in source order.
+/// variables, invalid conditions. Problems are in source order. `language` is that of the default templates
+/// and of the problems.
 #[must_use]
 pub fn check(script: &Script, templates: &dyn TemplateSource, language: Language) -> Vec<ScriptProblem> {
     check_in_languages(script, templates, (language, language))
 }
 
-/// As [`check`], with the language of the texts and that of the problems.
+/// Like [`check`], with the language of the default templates and that of the problems.
 fn check_in_languages(
     script: &Script,
     templates: &dyn TemplateSource,
-    (texts, language): (Language, Language),
+    (template_language, report_language): (Language, Language),
 ) -> Vec<ScriptProblem> {
     let mut problems = Vec::new();
     for (index, session) in script.sessions.iter().enumerate() {
         let mut check = ScriptCheck {
             templates,
-            texts,
-            language,
+            template_language,
+            report_language,
             problems: &mut problems,
-            used: BTreeSet::new(),
+            used_names: BTreeSet::new(),
             types: types::collect_types(session),
         };
         let path = if is_flat(session) { "session".to_owned() } else { format!("sessions[{index}]") };
@@ -67,20 +68,23 @@ pub fn check_all(
     check_all_in_languages(loaded_script, templates, language, language)
 }
 
-/// As [`check_all`], with the problems in the language of who reads them: which templates the script uses follows from that of the texts.
+/// Like [`check_all`], with one language that selects the default templates, and another one for the
+/// problems.
 #[must_use]
 pub fn check_all_in_languages(
     loaded_script: LoadedScript,
     templates: &dyn TemplateSource,
-    texts: Language,
+    template_language: Language,
     report_language: Language,
 ) -> Vec<ScriptProblem> {
     let LoadedScript { script, partial_script, mut problems } = loaded_script;
     let is_complete = script.is_some();
     if let Some(script) = script.or(partial_script) {
-        let found = check_in_languages(&script, templates, (texts, report_language)).into_iter();
+        let languages = (template_language, report_language);
+        let further_problems = check_in_languages(&script, templates, languages).into_iter();
         problems.extend(
-            found.filter(|problem| is_complete || problem.report.rule.code != rules::VARIABLE_UNUSED.code),
+            further_problems
+                .filter(|problem| is_complete || problem.report.rule.code != rules::VARIABLE_UNUSED.code),
         );
     }
     problems.sort_by_key(|problem| problem.report.place.offset);
@@ -92,20 +96,22 @@ fn is_flat(session: &ScriptSession) -> bool {
     session.actions().next().is_some_and(|action| action.path.starts_with("session."))
 }
 
+/// Check of one session.
 struct ScriptCheck<'a> {
     templates: &'a dyn TemplateSource,
-    /// Language of the texts, whose templates are used.
-    texts: Language,
+    /// Language of the default templates.
+    template_language: Language,
     /// Language of the problems.
-    language: Language,
+    report_language: Language,
     problems: &'a mut Vec<ScriptProblem>,
-    /// Variables that are used.
-    used: BTreeSet<String>,
+    /// Names of the variables that something uses.
+    used_names: BTreeSet<String>,
     /// Known types of variables.
     types: VariableTypes,
 }
 
 impl ScriptCheck<'_> {
+    /// Adds a problem; `row` is the row of the specification that it breaks.
     fn add(
         &mut self,
         path: String,
@@ -118,6 +124,7 @@ impl ScriptCheck<'_> {
         self.problems.push(ScriptProblem::new(path, report));
     }
 
+    /// Checks the actions of a session, then its declarations.
     fn check_session(&mut self, session: &ScriptSession, path: &str) {
         // A variable set by an action counts as known everywhere; the order of actions is not considered.
         let mut known_names: BTreeSet<&str> = session.actions().flat_map(assigned_variables).collect();
@@ -127,13 +134,13 @@ impl ScriptCheck<'_> {
         };
         declarations.extend(paths_of(path, &session.declare).into_iter().zip(&session.declare));
         known_names.extend(session.declare.iter().map(|declaration| declaration.var.as_str()));
-        for (number, phase) in session.phases.iter().enumerate() {
-            let path = format!("{path}.phases[{number}]");
+        for (phase_index, phase) in session.phases.iter().enumerate() {
+            let path = format!("{path}.phases[{phase_index}]");
             declarations.extend(paths_of(&path, &phase.declare).into_iter().zip(&phase.declare));
             let mut known_names = known_names.clone();
             known_names.extend(phase.declare.iter().map(|declaration| declaration.var.as_str()));
-            for (number, step) in phase.steps.iter().enumerate() {
-                let path = format!("{path}.steps[{number}]");
+            for (step_index, step) in phase.steps.iter().enumerate() {
+                let path = format!("{path}.steps[{step_index}]");
                 declarations.extend(paths_of(&path, &step.declare).into_iter().zip(&step.declare));
                 let mut known_names = known_names.clone();
                 known_names.extend(step.declare.iter().map(|declaration| declaration.var.as_str()));
@@ -145,15 +152,17 @@ impl ScriptCheck<'_> {
             let marker = LayeredTemplate::parse(format!("{{{name}}}"));
             if marker.variables(Layer::Script) != [name.as_str()] {
                 let message = bilingual!(
-                    self.language,
+                    self.report_language,
                     "`{}` 不能写成模板里的变量",
                     "`{}` cannot be written as a variable of a template",
                     clip(name, 80)
                 );
                 self.add(path, declaration.spot, rules::NAME_INVALID, "S-040", message);
-            } else if !self.used.contains(name) && SYSTEM_READS.iter().all(|(read, _)| read != name) {
+            } else if !self.used_names.contains(name)
+                && SYSTEM_ALTERNATIVES.iter().all(|(variable, _)| variable != name)
+            {
                 let message = bilingual!(
-                    self.language,
+                    self.report_language,
                     "变量 `{}` 没有被用到",
                     "nothing uses the variable `{}`",
                     clip(name, 80)
@@ -163,42 +172,44 @@ impl ScriptCheck<'_> {
         }
     }
 
+    /// Checks the condition, the texts and the template of an action; `known_names` are the variables that
+    /// may have a value.
     fn check_action(&mut self, action: &ScriptAction, known_names: &BTreeSet<&str>) {
         if let Some(text) = &action.condition {
             let (path, spot) = (format!("{}.condition", action.path), action.spot_of(&["condition"]));
-            match condition::used_variables(text, self.language) {
+            match condition::used_variables(text, self.report_language) {
                 Ok(names) => {
-                    for message in types::find_mismatches(text, &self.types, self.language) {
+                    for message in types::find_mismatches(text, &self.types, self.report_language) {
                         self.add(path.clone(), spot, rules::TYPES_DIFFER, "S-011", message);
                     }
                     for name in names {
                         if !known_names.contains(name.as_str()) && !condition::tests_existence(text) {
                             let message = bilingual!(
-                                self.language,
+                                self.report_language,
                                 "条件用到了 `{}`，它没有值{}",
                                 "the condition uses `{}`, which has no value{}",
                                 clip(&name, 80),
-                                condition::suggest_name(&name, self.language)
+                                condition::suggest_name(&name, self.report_language)
                             );
                             self.add(path.clone(), spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
                         }
-                        self.used.insert(name);
+                        self.used_names.insert(name);
                     }
                 }
-                Err(why) => {
+                Err(reason) => {
                     let message = bilingual!(
-                        self.language,
+                        self.report_language,
                         "条件按不成立处理：{}",
                         "the condition counts as false: {}",
-                        clip(&why, 400)
+                        clip(&reason, 400)
                     );
                     self.add(path, spot, rules::CONDITION_INVALID, "S-011", message);
                 }
             }
         }
         for (name, text) in action_texts(action) {
-            let names = if name == "content" { &CONTENT_FIELDS[..] } else { &[name] };
-            let spot = action.spot_of(names);
+            let field_names = if name == "content" { &CONTENT_FIELDS[..] } else { &[name] };
+            let spot = action.spot_of(field_names);
             self.check_text(
                 (&action.path, spot),
                 &format!("`{name}`"),
@@ -208,18 +219,18 @@ impl ScriptCheck<'_> {
             );
             self.check_braces((&action.path, spot), name, text, known_names);
         }
-        let Some(id) = template_id(action, self.texts) else { return };
+        let Some(id) = template_id(action, self.template_language) else { return };
         match self.templates.template(&id) {
             Ok(template) => self.check_text(
                 (&action.path, action.spot_of(&["template"])),
-                &bilingual!(self.language, "模板 `{}` ", "the template `{}`", id),
+                &bilingual!(self.report_language, "模板 `{}` ", "the template `{}`", id),
                 &template,
                 known_names,
                 "S-043",
             ),
             Err(error) => {
                 let (path, spot) = (action.path.clone(), action.spot_of(&["template"]));
-                let message = messages::template_missing(&id, &error, self.language);
+                let message = messages::template_missing(&id, &error, self.report_language);
                 self.add(path, spot, rules::TEMPLATE_NOT_FOUND, "S-022", message);
             }
         }
@@ -234,30 +245,31 @@ impl ScriptCheck<'_> {
         known_names: &BTreeSet<&str>,
     ) {
         let mut reported_names = BTreeSet::new();
-        for piece in text.split('{').skip(1) {
-            let Some((content, _)) = piece.split_once('}') else { continue };
+        for after_brace in text.split('{').skip(1) {
+            let Some((content, _)) = after_brace.split_once('}') else { continue };
             let name = content.trim();
             let is_variable = known_names.contains(name) || MACHINE_VARIABLES.contains(&name);
             if name != content && is_variable && reported_names.insert(name) {
                 let message = bilingual!(
-                    self.language,
+                    self.report_language,
                     "`{}` 里的 `{{{}}}` 会原样显示；变量名两边不留空格：`{{{}}}`",
                     "`{}` shows `{{{}}}` unchanged; a variable has no blanks inside its braces: `{{{}}}`",
                     field_name,
                     clip(content, 80),
                     clip(name, 80)
                 );
-                self.used.insert(name.to_owned());
+                self.used_names.insert(name.to_owned());
                 self.add(path.to_owned(), spot, rules::BRACES_BLANK, "S-040", message);
             }
         }
     }
 
-    /// Checks the variables of a text or template.
+    /// Checks the variables of a text or template. `owner` names it in messages; `row` is the row of the
+    /// specification for variables without a value.
     fn check_text(
         &mut self,
         (path, spot): (&str, SourceSpot),
-        field_name: &str,
+        owner: &str,
         template: &LayeredTemplate,
         known_names: &BTreeSet<&str>,
         row: &'static str,
@@ -265,31 +277,33 @@ impl ScriptCheck<'_> {
         for name in template.variables(Layer::Script) {
             if !known_names.contains(name) && !MACHINE_VARIABLES.contains(&name) {
                 let mut message = bilingual!(
-                    self.language,
+                    self.report_language,
                     "{}用到了 `{{{}}}`，它没有值",
                     "{} uses `{{{}}}`, which has no value",
-                    field_name,
+                    owner,
                     clip(name, 80)
                 );
-                if let Some((_, system)) = SYSTEM_READS.iter().find(|(read, _)| *read == name) {
+                if let Some((_, alternative)) =
+                    SYSTEM_ALTERNATIVES.iter().find(|(variable, _)| *variable == name)
+                {
                     message.push_str(&bilingual!(
-                        self.language,
+                        self.report_language,
                         "；声明它，或写成 `{}`，它有默认值",
                         "; declare it, or write `{}`, which has a default",
-                        system
+                        alternative
                     ));
                 }
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
-            self.used.insert(name.to_owned());
+            self.used_names.insert(name.to_owned());
         }
         for name in template.variables(Layer::System) {
             if !SYSTEM_NAMES.contains(&name) {
                 let message = bilingual!(
-                    self.language,
+                    self.report_language,
                     "{}用到了 `{{%{}%}}`，系统没有这个变量",
                     "{} uses `{{%{}%}}`, which is not a system variable",
-                    field_name,
+                    owner,
                     clip(name, 80)
                 );
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
@@ -308,7 +322,7 @@ pub(super) fn assigned_variables(action: &ScriptAction) -> Vec<&str> {
     }
 }
 
-/// Returns the texts of an action that may contain variables, by field.
+/// Returns the texts of an action that may contain variables, each with the name of its field.
 fn action_texts(action: &ScriptAction) -> Vec<(&str, &str)> {
     match &action.kind {
         ScriptActionKind::Say(say) => vec![("content", say.content.as_str())],
@@ -320,19 +334,20 @@ fn action_texts(action: &ScriptAction) -> Vec<(&str, &str)> {
                 .collect()
         }
         ScriptActionKind::Client(client) => {
-            let mut found = Vec::new();
+            let mut texts = Vec::new();
             let fields = client.fields.iter();
-            fields.for_each(|(name, value)| collect_strings(name, value, &mut found));
-            found
+            fields.for_each(|(name, value)| collect_strings(name, value, &mut texts));
+            texts
         }
     }
 }
 
-fn collect_strings<'a>(name: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
+/// Adds the texts of a field, at any depth, under the name of the field.
+fn collect_strings<'a>(name: &'a str, value: &'a Value, texts: &mut Vec<(&'a str, &'a str)>) {
     match value {
-        Value::String(text) => found.push((name, text)),
-        Value::Array(items) => items.iter().for_each(|item| collect_strings(name, item, found)),
-        Value::Object(fields) => fields.iter().for_each(|(_, value)| collect_strings(name, value, found)),
+        Value::String(text) => texts.push((name, text)),
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(name, item, texts)),
+        Value::Object(fields) => fields.iter().for_each(|(_, value)| collect_strings(name, value, texts)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

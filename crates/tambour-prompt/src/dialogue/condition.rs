@@ -9,7 +9,7 @@ use crate::jinja::{self, OperandType, TypeMismatch};
 use tambour::error::Error;
 use tambour::texts::{Language, bilingual};
 
-/// Functions that every expression has.
+/// Functions that every expression can call; the engine lists them among the variables.
 const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 
 /// Evaluates a condition.
@@ -22,7 +22,8 @@ pub(super) fn evaluate(
     variables: &Map<String, Value>,
     language: Language,
 ) -> Result<bool, String> {
-    let is_true =
+    // `None` if the result is undefined.
+    let outcome =
         jinja::evaluate_typed_condition(condition, variables).map_err(|failure| match failure.mismatch {
             Some(mismatch) => describe_mismatch(mismatch, language),
             None => describe_error(condition, &failure.error, language),
@@ -30,7 +31,7 @@ pub(super) fn evaluate(
     // The engine accepts comparisons with undefined variables, but the usual cause is a misspelled name.
     let missing_name =
         used_variables(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
-    match (is_true, missing_name) {
+    match (outcome, missing_name) {
         (_, Some(name)) if !tests_existence(condition) => Err(describe_undefined(&name, language)),
         (None, _) => Err(bilingual!(language, "用到了不存在的东西", "it uses something that does not exist")),
         (Some(is_true), _) => Ok(is_true),
@@ -42,7 +43,7 @@ pub(super) fn evaluate(
 /// # Errors
 /// The condition is not an expression.
 pub(super) fn used_variables(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
-    // Parsing with limits comes first.
+    // Only the evaluation parses within limits, so it comes before the list of variables, which has none.
     if let Err(error) = jinja::evaluate_condition(condition, &Map::new())
         && error.code() == Some("limit_exceeded")
     {
@@ -53,7 +54,7 @@ pub(super) fn used_variables(condition: &str, language: Language) -> Result<BTre
     Ok(names.into_iter().filter(|name| !FUNCTIONS.contains(&name.as_str())).collect())
 }
 
-/// Returns true if the condition itself tests whether variables are defined.
+/// Returns true if the condition itself tests whether variables are defined, judged by the words it contains.
 pub(super) fn tests_existence(condition: &str) -> bool {
     condition.contains("defined") || condition.contains("default")
 }
@@ -64,12 +65,13 @@ pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> S
     // A text that is a number would be comparable.
     let is_text_beside_number =
         |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
-    let word = |side: OperandType, other: OperandType| match (is_text_beside_number(side, other), language) {
-        (true, Language::Zh) => "不是数字的文本",
-        (true, Language::En) => "a text that is not a number",
-        (false, _) => type_name(side, language),
-    };
-    let (left, right) = (word(left, right), word(right, left));
+    let describe_side =
+        |side: OperandType, other: OperandType| match (is_text_beside_number(side, other), language) {
+            (true, Language::Zh) => "不是数字的文本",
+            (true, Language::En) => "a text that is not a number",
+            (false, _) => type_name(side, language),
+        };
+    let (left, right) = (describe_side(left, right), describe_side(right, left));
     bilingual!(language, "`{}` 比较了不同类型的值：{}与{}", "`{}` compares {} with {}", operator, left, right)
 }
 
@@ -107,21 +109,22 @@ pub(super) fn suggest_name(name: &str, language: Language) -> String {
 
 /// Describes why a condition cannot be evaluated, with remedies.
 fn describe_error(condition: &str, error: &Error, language: Language) -> String {
-    let invalid = error.code() == Some("expression_invalid");
+    let is_invalid = error.code() == Some("expression_invalid");
     let message = match (language, error.location()) {
-        (Language::Zh, Some(place)) if invalid => format!("第 {} 列附近无法作为表达式读取", place.column),
-        (Language::Zh, None) if invalid => "无法作为表达式读取".to_owned(),
+        (Language::Zh, Some(place)) if is_invalid => format!("第 {} 列附近无法作为表达式读取", place.column),
+        (Language::Zh, None) if is_invalid => "无法作为表达式读取".to_owned(),
         (Language::Zh, _) if error.code() == Some("limit_exceeded") => {
             "表达式太长，或计算步骤太多".to_owned()
         }
         _ => error.to_string(),
     };
-    let remedies = if invalid { find_remedies(condition, language) } else { Vec::new() };
+    let remedies = if is_invalid { find_remedies(condition, language) } else { Vec::new() };
     let separator = bilingual!(language, "；", "; ");
     [vec![message], remedies].concat().join(&separator)
 }
 
-/// Operators of other languages and full-width signs, longer ones first, with their replacements.
+/// Operators of other languages and full-width signs, longer ones first, with their replacements. The valid
+/// operators `==` and `!=` are listed so that they are not taken for `=` and `!`.
 const SIGNS: [(&str, &str); 24] = [
     ("===", "=="),
     ("!==", "!="),
@@ -178,27 +181,26 @@ fn find_replacement(name: &str) -> Option<&'static str> {
 
 /// Returns remedies for an invalid condition, without duplicates.
 fn find_remedies(condition: &str, language: Language) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let mut remedies: Vec<String> = Vec::new();
     let mut add = |text: String| {
-        if !found.contains(&text) {
-            found.push(text);
+        if !remedies.contains(&text) {
+            remedies.push(text);
         }
     };
-    let replacement = |symbol: &str, replacement: &str| {
+    let describe_replacement = |symbol: &str, replacement: &str| {
         bilingual!(language, "`{}` 请写成 `{}`", "write `{1}` for `{0}`", symbol, replacement)
     };
-    let mut at = 0;
-    while let Some(c) = condition[at..].chars().next() {
-        let rest = &condition[at..];
+    let mut offset = 0;
+    while let Some(c) = condition[offset..].chars().next() {
+        let remaining = &condition[offset..];
         if matches!(c, '\'' | '"') {
-            // A string literal.
-            let end = rest[1..].find(c).map_or(rest.len(), |end| end + 2);
-            at += end;
+            // Skips a string literal with its quotation marks.
+            offset += remaining[1..].find(c).map_or(remaining.len(), |end| end + 2);
             continue;
         }
         if c == '{' {
             let name =
-                rest.trim_start_matches(['{', '%']).split(['}', '%']).next().unwrap_or_default().trim();
+                remaining.trim_start_matches(['{', '%']).split(['}', '%']).next().unwrap_or_default().trim();
             if is_name(name) {
                 add(bilingual!(
                     language,
@@ -207,40 +209,42 @@ fn find_remedies(condition: &str, language: Language) -> Vec<String> {
                     name
                 ));
             }
-            at += 1;
+            offset += 1;
             continue;
         }
-        if let Some((symbol, word)) = SIGNS.iter().find(|(symbol, _)| rest.starts_with(symbol)) {
-            if symbol != word {
-                add(replacement(symbol, word));
+        if let Some((symbol, replacement)) = SIGNS.iter().find(|(symbol, _)| remaining.starts_with(symbol)) {
+            if symbol != replacement {
+                add(describe_replacement(symbol, replacement));
             }
-            at += symbol.len();
+            offset += symbol.len();
             continue;
         }
         match c {
-            '<' | '>' => at += 1 + usize::from(rest[1..].starts_with('=')),
+            '<' | '>' => offset += 1 + usize::from(remaining[1..].starts_with('=')),
             '=' => {
                 add(bilingual!(language, "比较相等请写 `==`，不是 `=`", "write `==` to compare, not `=`"));
-                at += 1;
+                offset += 1;
             }
             '!' => {
-                add(replacement("!", "not"));
-                at += 1;
+                add(describe_replacement("!", "not"));
+                offset += 1;
             }
             c if c.is_alphanumeric() || c == '_' => {
-                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-                let word = &rest[..end];
-                if let Some((word, other)) = WORDS.iter().find(|(candidate, _)| *candidate == word) {
-                    add(replacement(word, other));
+                let end =
+                    remaining.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(remaining.len());
+                let word = &remaining[..end];
+                if let Some((word, replacement)) = WORDS.iter().find(|(candidate, _)| *candidate == word) {
+                    add(describe_replacement(word, replacement));
                 }
-                at += end;
+                offset += end;
             }
-            c => at += c.len_utf8(),
+            c => offset += c.len_utf8(),
         }
     }
-    found
+    remedies
 }
 
+/// Returns true if a text can be the name of a variable in a condition.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())

@@ -38,11 +38,11 @@ pub struct ActionCoverage {
     pub reached: u32,
     /// Number of dialogues that skipped it because its condition did not hold.
     pub left_out: u32,
-    /// Most rounds answered in one dialogue.
+    /// Largest number of rounds answered in one dialogue.
     pub rounds: u32,
-    /// Last round; the action ends after it in any case.
+    /// Number of the last round; the action ends after it in any case.
     pub max_rounds: Option<u32>,
-    /// Understanding from which `ai_say` may end.
+    /// Level of understanding, from 0 to 100, from which `ai_say` may end.
     pub understanding_threshold: Option<f64>,
     /// Ways to end, each with the number of dialogues that took it.
     pub exits: Vec<ExitCount>,
@@ -62,7 +62,7 @@ pub struct ExitCount {
 pub struct CoveredCall {
     /// Path of the action.
     pub path: String,
-    /// The answered round; `None` if no round was answered.
+    /// Number of the answered round, from 1; `None` if no round was answered.
     pub round: Option<u32>,
     /// Rule by which `ai_say` ended, if it did.
     pub exit: Option<String>,
@@ -87,32 +87,34 @@ impl Coverage {
         Some(Coverage { session: session.session.clone(), actions: actions.collect() })
     }
 
-    /// Adds a dialogue: its start place, its calls, and its turns, in order.
+    /// Adds a dialogue: the path of its start in the script (the beginning if `None`), its calls, and its
+    /// turns, in order.
     pub fn add_dialogue(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[DialogueTurn]) {
         let mut reached_actions = vec![false; self.actions.len()];
-        let mut rounds = vec![0; self.actions.len()];
+        let mut answered_rounds = vec![0; self.actions.len()];
         for call in calls {
-            let Some(at) = self.find_action(&call.path) else { continue };
-            reached_actions[at] = true;
-            rounds[at] = rounds[at].max(call.round.unwrap_or(0));
+            let Some(index) = self.find_action(&call.path) else { continue };
+            reached_actions[index] = true;
+            answered_rounds[index] = answered_rounds[index].max(call.round.unwrap_or(0));
         }
+        // A request to the client reaches an action without a model call.
         for turn in turns.iter().filter(|turn| turn.request.is_some()) {
             let path = turn.position.as_ref().map(|position| position.path.as_str());
-            if let Some(at) = path.and_then(|path| self.find_action(path)) {
-                reached_actions[at] = true;
+            if let Some(index) = path.and_then(|path| self.find_action(path)) {
+                reached_actions[index] = true;
             }
         }
-        let start_index = start.and_then(|place| self.find_first_below(place)).unwrap_or(0);
-        let end = self.end_index(turns, start_index);
-        for (at, action) in self.actions.iter_mut().enumerate() {
-            action.rounds = action.rounds.max(rounds[at]);
-            if reached_actions[at] {
+        let start_index = start.and_then(|path| self.find_first_below(path)).unwrap_or(0);
+        let end_index = self.end_index(turns, start_index);
+        for (index, action) in self.actions.iter_mut().enumerate() {
+            action.rounds = action.rounds.max(answered_rounds[index]);
+            if reached_actions[index] {
                 action.reached += 1;
-            } else if (start_index..end).contains(&at) {
+            } else if (start_index..end_index).contains(&index) {
                 action.left_out += 1;
             }
         }
-        self.count_exits(calls, end);
+        self.count_exits(calls, end_index);
     }
 
     /// Returns the index of the first action that the turns have not passed.
@@ -125,10 +127,11 @@ impl Coverage {
         path.and_then(|path| self.find_action(path)).unwrap_or(start_index)
     }
 
-    /// Counts the exits that one dialogue took.
-    fn count_exits(&mut self, calls: &[CoveredCall], end: usize) {
-        for at in 0..self.actions.len() {
-            let action = &self.actions[at];
+    /// Counts the exits that one dialogue took. `end_index` is the index of the first action that it has not
+    /// passed.
+    fn count_exits(&mut self, calls: &[CoveredCall], end_index: usize) {
+        for index in 0..self.actions.len() {
+            let action = &self.actions[index];
             let action_calls: Vec<&CoveredCall> =
                 calls.iter().filter(|call| call.path == action.path).collect();
             let exit = match action.action_type.as_str() {
@@ -144,25 +147,29 @@ impl Coverage {
                     Some("unanswered".to_owned())
                 }
                 // Without a variable no value is stored: the question was answered if the dialogue continued.
-                "ai_ask" if at < end && !action_calls.is_empty() => Some("answered".to_owned()),
+                "ai_ask" if index < end_index && !action_calls.is_empty() => Some("answered".to_owned()),
                 _ => None,
             };
-            let exit_count =
-                self.actions[at].exits.iter_mut().find(|candidate| Some(candidate.exit) == exit.as_deref());
+            let exit_count = self.actions[index]
+                .exits
+                .iter_mut()
+                .find(|candidate| Some(candidate.exit) == exit.as_deref());
             if let Some(exit_count) = exit_count {
                 exit_count.count += 1;
             }
         }
     }
 
+    /// Returns the index of the action with this path.
     fn find_action(&self, path: &str) -> Option<usize> {
         self.actions.iter().position(|action| action.path == path)
     }
 
     /// Returns the index of the first action at or below a path.
-    fn find_first_below(&self, place: &str) -> Option<usize> {
+    fn find_first_below(&self, parent: &str) -> Option<usize> {
         let is_below = |path: &str| {
-            path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            path.strip_prefix(parent)
+                .is_some_and(|remainder| remainder.is_empty() || remainder.starts_with('.'))
         };
         self.actions.iter().position(|action| is_below(&action.path))
     }

@@ -8,12 +8,12 @@ use crate::script::{AnswerForm, AnswerKind, parse_date};
 use tambour::dialect;
 use tambour::texts::{Language, bilingual};
 
-/// Returns the value of an answer in the required type, or `None` if it does not fit. A repetition of a text
-/// in `own_texts`, such as the question, is not an answer, nor is a placeholder.
-pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own_texts: &[&str]) -> Option<Value> {
+/// Returns the value of an answer in the required type, or `None` if it does not fit. A repetition of one of
+/// `model_texts`, such as the question, is not an answer, nor is a placeholder.
+pub(super) fn fit_answer(form: &AnswerForm, value: &Value, model_texts: &[&str]) -> Option<Value> {
     let value = unwrap_single(value);
     if let Value::String(text) = value
-        && (is_placeholder(text) || own_texts.iter().any(|own_text| is_same_text(text, own_text)))
+        && (is_placeholder(text) || model_texts.iter().any(|model_text| is_same_text(text, model_text)))
     {
         return None;
     }
@@ -25,10 +25,10 @@ pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own_texts: &[&str]) -
                 Value::String(text) => parse_number(text)?,
                 _ => return None,
             };
-            let level = number.as_f64()?;
+            let float = number.as_f64()?;
             let bound_of = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_f64);
-            let is_within = bound_of(&form.min).is_none_or(|min| level >= min)
-                && bound_of(&form.max).is_none_or(|max| level <= max);
+            let is_within = bound_of(&form.min).is_none_or(|min| float >= min)
+                && bound_of(&form.max).is_none_or(|max| float <= max);
             is_within.then_some(Value::Number(to_integer(number)))
         }
         AnswerKind::Boolean => dialect::parse_flag(value).map(|(flag, _)| flag.into()),
@@ -72,17 +72,19 @@ fn to_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Converts a number without a fraction to an integer.
+/// Converts a double without a fraction to an integer, if the integer is exact.
 fn to_integer(number: serde_json::Number) -> serde_json::Number {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    // 2^53: doubles represent every integer up to this one exactly.
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
-        Some(level) if number.is_f64() && level.fract() == 0.0 && level.abs() <= EXACT => {
-            (level as i64).into()
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() <= MAX_EXACT_INTEGER => {
+            (float as i64).into()
         }
         _ => number,
     }
 }
 
+/// Returns true if a value is the option, as a number or as a text in any letter case.
 fn matches_option(value: &Value, option: &Value) -> bool {
     match (value, option) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -96,9 +98,11 @@ fn matches_option(value: &Value, option: &Value) -> bool {
     }
 }
 
-/// Returns a text in lower case and half-width characters, trimmed.
+/// Returns a text in lower case, trimmed, with full-width letters, digits and signs replaced by their ASCII
+/// forms.
 fn fold_text(text: &str) -> String {
     let to_half_width = |c: char| match c {
+        // The full-width forms of ASCII, in the same order.
         '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
     };
@@ -128,14 +132,15 @@ fn is_placeholder(text: &str) -> bool {
 
 /// Describes the required answer to the model; `None` for a text.
 pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<String> {
-    let describe_range = |word: &str| match (&form.min, &form.max) {
+    // `quantity` is `number` or `date`.
+    let describe_range = |quantity: &str| match (&form.min, &form.max) {
         (None, None) => String::new(),
         (Some(min), None) => {
             bilingual!(
                 language,
                 "，不{}于 {}",
                 ", {1} or {0}",
-                lower_bound_word(word, language),
+                lower_bound_word(quantity, language),
                 format_bound(min)
             )
         }
@@ -144,7 +149,7 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
                 language,
                 "，不{}于 {}",
                 ", {1} or {0}",
-                upper_bound_word(word, language),
+                upper_bound_word(quantity, language),
                 format_bound(max)
             )
         }
@@ -191,8 +196,9 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
     ))
 }
 
-fn lower_bound_word(word: &str, language: Language) -> &'static str {
-    match (word, language) {
+/// Returns the word for values at or above a bound, as in "不早于" and "or later".
+fn lower_bound_word(quantity: &str, language: Language) -> &'static str {
+    match (quantity, language) {
         ("date", Language::Zh) => "早",
         (_, Language::Zh) => "小",
         ("date", Language::En) => "later",
@@ -200,8 +206,9 @@ fn lower_bound_word(word: &str, language: Language) -> &'static str {
     }
 }
 
-fn upper_bound_word(word: &str, language: Language) -> &'static str {
-    match (word, language) {
+/// Returns the word for values at or below a bound, as in "不晚于" and "or earlier".
+fn upper_bound_word(quantity: &str, language: Language) -> &'static str {
+    match (quantity, language) {
         ("date", Language::Zh) => "晚",
         (_, Language::Zh) => "大",
         ("date", Language::En) => "earlier",

@@ -37,22 +37,25 @@ pub enum HookProposal {
     },
 }
 
-/// Analysis and monitoring of a dialogue. A hook must return at once; slow work runs beside the round and is
-/// reported at a later one.
+/// Analysis and monitoring of a dialogue. A hook must return at once; slow work runs beside the round, and
+/// its result is proposed in a later one.
 pub trait Hooks {
-    /// Returns a template other than `id` for a round: by group, by subtype, or for a share of dialogues.
+    /// Returns the id of a template that replaces `id` in a round, such as one for a group of users or a
+    /// share of dialogues; `None` keeps `id`.
     fn choose_template(&self, context: &HookContext<'_>, id: &str) -> Option<String> {
         let _ = (context, id);
         None
     }
 
-    /// Called before the model is called.
+    /// Called before the first call of a round, and again if the round is repeated after a failure. The
+    /// proposals apply before the prompt is built.
     fn before_call(&self, context: &HookContext<'_>) -> Vec<HookProposal> {
         let _ = context;
         Vec::new()
     }
 
-    /// Called after a reply was processed, with the record of the round.
+    /// Called after a reply was processed, with its call and its effect; not for a reply that is requested
+    /// again.
     fn after_reply(
         &self,
         context: &HookContext<'_>,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::call::{ModelCall, build_call};
 use super::hooks::{HookContext, HookProposal};
 use super::messages;
-use super::reader::{ModelReply, ReplyContent as Answered};
+use super::reader::{ModelReply, ReplyContent};
 use super::state::{
     ActionIndex, ActionStage, Dialogue, DialogueEnd, HistoryMessage, PartialTurn, VariableScopes,
     initial_values,
@@ -32,7 +32,7 @@ pub enum DialogueRequest {
     Event(Box<Extension>),
     /// Wait for the user, then [`Dialogue::input`].
     User {
-        /// Set if an input without text brings the next message.
+        /// True if an input without text brings the next message.
         continues: bool,
     },
     /// Wait for the client, then [`Dialogue::answer`].
@@ -68,7 +68,7 @@ impl InputRefusal {
     }
 }
 
-/// Most notices of a turn.
+/// Largest number of notices of a turn; further ones are dropped.
 const MAX_NOTICES: usize = 64;
 
 impl Dialogue {
@@ -78,12 +78,12 @@ impl Dialogue {
     /// # Errors
     /// No session has that name.
     pub fn start(script: &Script, session: Option<&str>, variables: Map<String, Value>) -> Result<Dialogue> {
-        let Some((index, found)) = script.find_session(session) else {
+        let Some((index, script_session)) = script.find_session(session) else {
             let session_names = script.sessions.iter().map(|session| session.session.as_str());
             return Err(Error::unknown("session", session.unwrap_or_default(), session_names));
         };
         let mut scopes =
-            VariableScopes { session: initial_values(&found.declare), ..VariableScopes::default() };
+            VariableScopes { session: initial_values(&script_session.declare), ..VariableScopes::default() };
         scopes.session.extend(variables);
         Ok(Dialogue {
             session: index,
@@ -122,7 +122,7 @@ impl Dialogue {
         }
         let is_repeated = matches!(self.stage(), Some(ActionStage::Model { .. } | ActionStage::Retry));
         if let Some(text) = text {
-            // The last message is still the user's, as it was not answered.
+            // The new text takes the place of the user's last message, which was not answered.
             if is_repeated && self.history.last().is_some_and(|message| message.role == USER) {
                 self.history.pop();
             }
@@ -165,7 +165,8 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Returns what is needed now. Repeated calls return the same; an event is returned once.
+    /// Returns the current request. Repeated calls return the same one, except that an event is returned only
+    /// once.
     pub fn next(&mut self, env: &DialogueEnv<'_>) -> DialogueRequest {
         loop {
             if self.over.is_some() {
@@ -182,9 +183,9 @@ impl Dialogue {
                 ActionStage::User | ActionStage::Retry | ActionStage::Acknowledgement => {
                     return DialogueRequest::User { continues: false };
                 }
-                ActionStage::Client { call_id, told: is_announced } => {
+                ActionStage::Client { call_id, told: was_told } => {
                     let call_id = call_id.clone();
-                    if std::mem::replace(is_announced, true) {
+                    if std::mem::replace(was_told, true) {
                         return DialogueRequest::Answer { call_id };
                     }
                     if let Some(event) = self.build_request(call_id, env) {
@@ -229,20 +230,19 @@ impl Dialogue {
             (ScriptActionKind::Say(_) | ScriptActionKind::Ask(_), _) if reply.is_silent => {
                 self.fail_round("message_missing", messages::message_missing(attempt + 1, language), env)
             }
-            (ScriptActionKind::Say(say), Answered::Answer(answer)) => {
+            (ScriptActionKind::Say(say), ReplyContent::Answer(answer)) => {
                 self.apply_say(say, answer, &reply.message, env)
             }
-            (ScriptActionKind::Ask(ask), Answered::Value(value)) => {
+            (ScriptActionKind::Ask(ask), ReplyContent::Value(value)) => {
                 self.apply_ask(ask, value.as_ref(), &reply.message, action, language)
             }
-            (ScriptActionKind::Think(_), Answered::Thought(Some(values))) => {
+            (ScriptActionKind::Think(_), ReplyContent::Thought(Some(values))) => {
                 values.iter().for_each(|(name, value)| self.scopes.set(name, value.clone()));
                 self.record_turn(None, action, None);
                 self.end_action(true);
                 ReplyEffect { assigned: values.clone(), ..ReplyEffect::default() }
             }
-            // The user sees none of it and it has no effect, so it counts like a model that could not be
-            // reached.
+            // The user sees nothing of the reply and it has no effect, so it counts like a failed call.
             _ => self.fail_round("reply_unreadable", messages::reply_unreadable(attempt + 1, language), env),
         };
         let variables = self.scopes.visible();
@@ -251,7 +251,7 @@ impl Dialogue {
         effect
     }
 
-    /// Fails the round after the last attempt.
+    /// Fails the round after the last attempt: the next input repeats its call.
     fn fail_round(&mut self, code: &'static str, message: String, env: &DialogueEnv<'_>) -> ReplyEffect {
         let failure = Failure::new(code, message, true);
         self.fail(failure.clone(), env);
@@ -292,7 +292,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns the next or current part of the script, or the last one if the dialogue has ended.
+    /// Returns the position of the current or next action, or of the last one if the dialogue has ended.
     #[must_use]
     pub fn position(&self, script: &Script) -> Option<DialoguePosition> {
         let session = script.sessions.get(self.session)?;
@@ -305,15 +305,17 @@ impl Dialogue {
             action_id: action.action_id.clone(),
             path: action.path.clone(),
         };
-        let from = session.phases.iter().enumerate().flat_map(|(in_phase, phase)| {
+        // All actions of the session, by the indexes of phase, step and action.
+        let actions = session.phases.iter().enumerate().flat_map(|(phase_index, phase)| {
             let steps = phase.steps.iter().enumerate();
-            steps.flat_map(move |(in_step, step)| {
-                let actions = step.actions.iter().enumerate();
-                actions.map(move |(number, action)| ((in_phase, in_step, number), phase, step, action))
+            steps.flat_map(move |(step_index, step)| {
+                step.actions.iter().enumerate().map(move |(action_index, action)| {
+                    ((phase_index, step_index, action_index), phase, step, action)
+                })
             })
         });
-        let next = from.clone().find(|(at, ..)| *at >= (phase, step, action));
-        next.or_else(|| from.last()).map(|(_, phase, step, action)| position_of(phase, step, action))
+        let current = actions.clone().find(|(indexes, ..)| *indexes >= (phase, step, action));
+        current.or_else(|| actions.last()).map(|(_, phase, step, action)| position_of(phase, step, action))
     }
 
     fn stage(&self) -> Option<&ActionStage> {
@@ -340,12 +342,12 @@ impl Dialogue {
         self.end_action(true);
     }
 
-    /// Ends the action.
-    fn end_action(&mut self, continues_turn: bool) {
+    /// Ends the action. `continues` is true if the next one may begin without a message of the user.
+    fn end_action(&mut self, continues: bool) {
         self.running = None;
         self.at.action += 1;
         self.turn.completed = true;
-        self.turn.continues = continues_turn;
+        self.turn.continues = continues;
     }
 
     /// Ends the dialogue with a failure.
@@ -364,6 +366,7 @@ impl Dialogue {
         }
     }
 
+    /// Adds a notice to the turn, up to a limit.
     fn add_notice(&mut self, code: impl Into<std::borrow::Cow<'static, str>>, message: String) {
         if self.turn.notices.len() < MAX_NOTICES {
             self.turn.notices.push(Notice { code: code.into(), message, reference: None });
@@ -371,5 +374,6 @@ impl Dialogue {
     }
 }
 
+/// Roles of messages in the history.
 const USER: &str = "user";
 const ASSISTANT: &str = "assistant";

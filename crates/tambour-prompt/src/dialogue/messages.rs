@@ -5,7 +5,7 @@ use tambour::error::Error;
 use tambour::finding::clip;
 use tambour::texts::Language;
 
-/// Returns the message for replies without a message, after the last attempt.
+/// Returns the failure message for replies without a message to the user, after the last of `attempts` calls.
 pub(super) fn message_missing(attempts: u32, language: Language) -> String {
     match (language, attempts) {
         (Language::Zh, _) => {
@@ -21,7 +21,7 @@ pub(super) fn message_missing(attempts: u32, language: Language) -> String {
     }
 }
 
-/// Returns the message for unreadable replies of `ai_think`.
+/// Returns the failure message for unreadable replies of `ai_think`, after the last of `attempts` calls.
 pub(super) fn reply_unreadable(attempts: u32, language: Language) -> String {
     match (language, attempts) {
         (Language::Zh, _) => format!("模型的回复无法读取（已请求 {attempts} 次）；再次输入会重新请求"),
@@ -32,7 +32,7 @@ pub(super) fn reply_unreadable(attempts: u32, language: Language) -> String {
     }
 }
 
-/// Returns the message for a missing template.
+/// Returns the failure message for a template that does not exist or cannot be loaded.
 pub(super) fn template_missing(id: &str, error: &Error, language: Language) -> String {
     match (language, error.code()) {
         (Language::Zh, Some(template::TEMPLATE_NOT_FOUND)) => format!("没有模板 `{}`", clip(id, 80)),
@@ -40,7 +40,7 @@ pub(super) fn template_missing(id: &str, error: &Error, language: Language) -> S
     }
 }
 
-/// Returns the note to a model that is asked again, by the fault of its last reply.
+/// Returns the note at the end of a repeated prompt. `reason` is the code of the last reply's fault.
 pub(super) fn reask_note(reason: Option<&str>, language: Language) -> &'static str {
     match (reason, language) {
         (Some("message_missing"), Language::Zh) => {

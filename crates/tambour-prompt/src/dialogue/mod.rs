@@ -1,7 +1,7 @@
 //! A dialogue: one run of a session of a script, as a state machine without I/O (S-060 to S-067).
 //!
 //! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
-//! returns what it needs; the caller does that and passes the result back:
+//! returns a request; the caller carries it out and passes the result back:
 //!
 //! | request | action of the caller |
 //! | --- | --- |
@@ -28,7 +28,7 @@
 //! let env = DialogueEnv { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
 //!
 //! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
-//! dialogue.input(None, &env).expect("nothing is waited for");
+//! dialogue.input(None, &env).expect("no answer is pending");
 //! let DialogueRequest::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
 //! let mut events = EventCollector::default();
 //! let mut reader = call.reader(&Options::default());
@@ -64,5 +64,5 @@ pub use coverage::{ActionCoverage, Coverage, CoveredCall, ExitCount};
 pub use hooks::{HookContext, HookProposal, Hooks};
 pub use machine::{DialogueEnv, DialogueRequest, DialogueSettings, InputRefusal, TemplateSource};
 pub use reader::{ModelReply, ReplyContent, ReplyReader};
-pub use state::{Dialogue, DialogueStatus, HistoryMessage as Line};
+pub use state::{Dialogue, DialogueStatus, HistoryMessage};
 pub use turn::{DialoguePosition, DialogueTurn, ReplyEffect, TurnMetadata};

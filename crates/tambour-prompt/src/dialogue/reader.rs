@@ -13,14 +13,15 @@ use tambour::options::Options;
 use tambour::pipeline::{InputEnd, Pipeline};
 use tambour::texts::format_count;
 
-/// Reader of one reply. The message of `ai_say` and of `ai_ask` streams to the sink; for `ai_think`
-/// nothing does.
+/// Reader of one reply. The message of `ai_say` and `ai_ask` streams to the sink, unless an answer of
+/// `ai_ask` must be checked first; `ai_think` sends nothing.
 pub struct ReplyReader {
     kind: ReplyKind,
     options: Options,
     pipeline: Pipeline,
-    /// The reply, if it is parsed as a unit.
+    /// Text of the reply so far, for kinds that are parsed as a unit; empty for `ai_say`.
     text: String,
+    /// True once `text` would exceed `limits.input`.
     is_too_long: bool,
     summary: ReplySummary,
 }
@@ -33,12 +34,13 @@ pub struct ModelReply {
     pub content: ReplyContent,
     /// Text shown to the user; empty if the model gave no message.
     pub message: String,
-    /// Reason why the reply is not usable as it is, such as `unstructured` or `message_missing`; a message,
-    /// if any, is its text.
+    /// Reason why the reply is not usable as it is, such as `unstructured` or `message_missing`; `None` if it
+    /// is usable. The `message` of an unstructured reply is its whole text.
     pub unreadable_reason: Option<String>,
-    /// Set if a required message is missing: the fallback text went to the sink, and no round was answered.
+    /// True if a required message is missing: the fallback text went to the sink, and no round was answered.
     pub is_silent: bool,
-    /// Set by the caller if the user has seen some of the reply, so that it cannot be requested again.
+    /// True if the user has seen some of the reply, so that it cannot be requested again. Set by the
+    /// caller.
     pub is_delivered: bool,
     /// Findings on the reply.
     pub findings: Vec<Finding>,
@@ -59,11 +61,12 @@ pub enum ReplyContent {
 /// Summary of a reply's events.
 #[derive(Default)]
 struct ReplySummary {
+    /// Text that went to the sink as the message, or as its fallback.
     message: String,
     findings: Vec<Finding>,
     failure: Option<Failure>,
-    unreadable: Option<String>,
-    /// Set if the fallback text replaces the message.
+    unreadable_reason: Option<String>,
+    /// True if the fallback text replaces the message.
     is_silent: bool,
 }
 
@@ -91,14 +94,14 @@ impl ReplyReader {
         ReplyReader { kind: call.kind.clone(), options, pipeline, text, is_too_long: false, summary }
     }
 
-    /// Enables extension events.
+    /// Enables or disables extension events.
     #[must_use]
     pub fn with_extensions(mut self, enabled: bool) -> ReplyReader {
         self.pipeline = self.pipeline.with_extensions(enabled);
         self
     }
 
-    /// Enables findings as events.
+    /// Enables or disables findings as events.
     #[must_use]
     pub fn with_findings(mut self, enabled: bool) -> ReplyReader {
         self.pipeline = self.pipeline.with_findings(enabled);
@@ -131,13 +134,13 @@ impl ReplyReader {
         }
     }
 
-    /// Returns true if the message is held back until the answer is known to fit: the user should not see a
+    /// Returns true if the message is held until the answer is known to fit: the user should not see a
     /// message that accepts an unfit answer.
     fn holds_message(&self) -> bool {
         matches!(&self.kind, ReplyKind::Ask { form, .. } if form.kind != AnswerKind::Text)
     }
 
-    /// Reads reasoning from a separate field.
+    /// Reads reasoning that the model service sends in a separate field; only `ai_say` has a use for it.
     pub fn push_reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
         if matches!(self.kind, ReplyKind::Say { .. }) {
             self.pipeline.push_reasoning(
@@ -182,13 +185,12 @@ impl ReplyReader {
                     parse_think(&self.text, is_truncated, variables, &self.options.limits);
                 self.summary.findings.extend(judge_reports(reports, self.options.profile));
                 if values.is_none() {
-                    self.summary.unreadable = Some("unstructured".to_owned());
+                    self.summary.unreadable_reason = Some("unstructured".to_owned());
                 }
                 ReplyContent::Thought(values)
             }
         };
-        let ReplySummary { mut message, findings, failure, unreadable: unreadable_reason, is_silent } =
-            self.summary;
+        let ReplySummary { mut message, findings, failure, unreadable_reason, is_silent } = self.summary;
         if is_silent {
             message.clear();
         }
@@ -205,7 +207,8 @@ impl ReplyReader {
         }
     }
 
-    /// Reads the answer of `ai_ask`; its message has been sent, or is sent now.
+    /// Reads the answer of `ai_ask`, checked against `expected`: the form and the question. Sends the message
+    /// if it was held.
     fn finish_ask(
         &mut self,
         expected: (&AnswerForm, &str),
@@ -213,15 +216,15 @@ impl ReplyReader {
         is_truncated: bool,
         sink: &mut dyn Sink,
     ) -> ReplyContent {
-        let (mut value, mut reason, mut findings) = (None, None, Vec::new());
+        let (mut value, mut unreadable_reason, mut findings) = (None, None, Vec::new());
         if !matches!(end, InputEnd::Failed(_)) {
             let (answer, reports) = parse_ask(&self.text, is_truncated, Some(expected), &self.options);
             findings = judge_reports(reports, self.options.profile);
-            reason = match &answer {
+            unreadable_reason = match &answer {
                 None => Some("unstructured".to_owned()),
                 // The reply was interrupted before its message.
                 Some(answer) if is_truncated && answer.message.is_none() => Some("truncated".to_owned()),
-                // The model called it an answer.
+                // The model called its value an answer, but it does not fit the question.
                 Some(answer) if answer.is_unfit => Some("answer_unfit".to_owned()),
                 Some(_) => None,
             };
@@ -233,20 +236,21 @@ impl ReplyReader {
                 .push_str(&self.text, &mut AskSink { summary: &mut self.summary, sink, findings: None });
         }
         self.pipeline.finish(end, &mut AskSink { summary: &mut self.summary, sink, findings });
-        // Only the parsed text shows that it is an answer; the events show if it has a message.
-        if reason.is_some() || !self.summary.is_silent {
-            self.summary.unreadable = reason;
+        // The parsed text shows whether it is an answer; only the events show that the message is missing.
+        if unreadable_reason.is_some() || !self.summary.is_silent {
+            self.summary.unreadable_reason = unreadable_reason;
         }
         ReplyContent::Value(value)
     }
 }
 
-/// Wraps the caller's sink for the message of an `ai_ask` answer: drops findings on it as an answer of
-/// `ai_say`.
+/// Wraps the caller's sink for the message of an `ai_ask` answer, which the pipeline reads as an answer of
+/// `ai_say`: drops the findings and the exit decision of that dialect, and sends the findings on the `ai_ask`
+/// answer instead.
 struct AskSink<'a> {
     summary: &'a mut ReplySummary,
     sink: &'a mut dyn Sink,
-    /// Findings on the answer, once they are known.
+    /// Findings on the answer; `None` before they are known.
     findings: Option<Vec<Finding>>,
 }
 
@@ -285,8 +289,8 @@ struct SummarySink<'a> {
     dialect_name: Option<&'static str>,
 }
 
-/// Reasons for which a reply with a message counts as unreadable.
-const UNREADABLE: [&str; 4] = ["unstructured", "parsing_error", "truncated", "example_echo"];
+/// Reasons for which a reply counts as unreadable although it has a message.
+const UNREADABLE_REASONS: [&str; 4] = ["unstructured", "parsing_error", "truncated", "example_echo"];
 
 impl Sink for SummarySink<'_> {
     fn event(&mut self, event: Event<'_>) {
@@ -302,11 +306,11 @@ impl Sink for SummarySink<'_> {
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
                 let unused_reason =
-                    metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
-                // If the fallback text replaces it there is no message, whatever the reason.
+                    metadata.unused_reason.as_deref().filter(|reason| UNREADABLE_REASONS.contains(reason));
+                // The fallback text means that there is no message, whatever the reason.
                 let fallback_reason = metadata.fallback_reason.as_deref();
                 self.summary.is_silent = fallback_reason.is_some();
-                self.summary.unreadable = fallback_reason.or(unused_reason).map(str::to_owned);
+                self.summary.unreadable_reason = fallback_reason.or(unused_reason).map(str::to_owned);
                 Event::Completed(Box::new(set_dialect_name(*completed, self.dialect_name)))
             }
             other => other,
@@ -320,6 +324,7 @@ impl Sink for SummarySink<'_> {
     }
 }
 
+/// Replaces the name of the dialect, if there is a name.
 fn set_dialect_name(mut completed: Completed, name: Option<&str>) -> Completed {
     if let Some(name) = name {
         completed.metadata.dialect = name.to_owned();

@@ -81,7 +81,7 @@ pub struct TestReply {
     /// Finish reason of the reply; `stop` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
-    /// Set if the user had seen some of the reply before it was known to be unreadable, so that it was not
+    /// True if the user had seen some of the reply before it was known to be unreadable, so that it was not
     /// requested again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivered: bool,
@@ -108,7 +108,7 @@ pub struct ExpectedTurn {
     /// Status of the dialogue after the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<DialogueStatus>,
-    /// Place of the next or current action.
+    /// Position of the current or next action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<ExpectedPosition>,
     /// Answered rounds of the turn's action.
@@ -125,7 +125,8 @@ pub struct ExpectedTurn {
     pub error: Option<String>,
 }
 
-/// Expectations about a place. Uses names, so that it stays valid when something is inserted before it.
+/// Expectations about the position in the script. Uses names, so that it stays valid when something is
+/// inserted before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedPosition {
@@ -150,7 +151,7 @@ pub struct ExpectedPosition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedDecision {
-    /// Set when the action may end.
+    /// True if the action should end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_exit: Option<bool>,
     /// Rule of the decision.
@@ -175,9 +176,9 @@ pub struct TestDifference {
     pub found: Value,
 }
 
-/// Place of the turns in a test file.
+/// Part of a test file that tells the place of its turns.
 #[derive(Deserialize)]
-struct TurnsPlace {
+struct LocatedTurns {
     turns: Spanned<IgnoredAny>,
 }
 
@@ -199,8 +200,8 @@ impl ScriptTest {
     pub fn parse(name: &str, text: &str) -> Result<ScriptTest> {
         let test: ScriptTest = yaml::parse_as(name, text)?;
         if test.turns.is_empty() {
-            let found = yaml::parse_as::<TurnsPlace>(name, text).ok();
-            let place = found.map(|found| yaml::locate(text, &found.turns.referenced));
+            let located = yaml::parse_as::<LocatedTurns>(name, text).ok();
+            let place = located.map(|located| yaml::locate(text, &located.turns.referenced));
             let message = "`turns` is empty, and a test without a turn cannot fail; `tambour run SCRIPT --save-test FILE` writes one";
             return Err(Error::malformed(message, place));
         }
@@ -216,18 +217,18 @@ impl ScriptTest {
     /// Runs the test against a script and returns the differences in order.
     ///
     /// # Errors
-    /// The script has no such session or start place.
+    /// The script lacks the session, or has no action at or below `start`.
     pub fn run(&self, script: &Script, env: TestEnv<'_>) -> Result<Vec<TestDifference>> {
         let session = self.session.as_deref();
         let dialogue = match &self.start {
-            Some(place) => Dialogue::start_at(script, session, place, self.variables.clone())?,
+            Some(start_path) => Dialogue::start_at(script, session, start_path, self.variables.clone())?,
             None => Dialogue::start(script, session, self.variables.clone())?,
         };
         let texts = Texts::from_language(self.language.unwrap_or(env.language));
         let settings = DialogueSettings { texts: texts.clone(), ..DialogueSettings::default() };
         let mut options = Options::default();
         options.texts = texts;
-        let mut rehearsal = TestRun {
+        let mut test_run = TestRun {
             script,
             templates: env.templates,
             settings,
@@ -236,11 +237,11 @@ impl ScriptTest {
             differences: Vec::new(),
         };
         for (number, turn) in (1..).zip(&self.turns) {
-            if !rehearsal.run_turn(number, turn) {
+            if !test_run.run_turn(number, turn) {
                 break;
             }
         }
-        Ok(rehearsal.differences)
+        Ok(test_run.differences)
     }
 }
 
@@ -296,22 +297,24 @@ struct TestRun<'a> {
 }
 
 impl TestRun<'_> {
+    /// Calls a function with the dialogue and its environment.
     fn with_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let TestRun { script, templates, settings, dialogue, .. } = self;
-        // No prompt is sent, so the time is irrelevant.
+        // Prompts are built but not sent, so the time is irrelevant.
         change(dialogue, &DialogueEnv { script, templates: *templates, now: 0, settings, hooks: &() })
     }
 
-    fn add_difference(&mut self, turn: usize, field: &str, expected: Value, found: Value) {
-        self.differences.push(TestDifference { turn, field: field.to_owned(), expected, found });
+    fn add_difference(&mut self, turn: usize, field: &str, expected: Value, actual: Value) {
+        self.differences.push(TestDifference { turn, field: field.to_owned(), expected, found: actual });
     }
 
-    /// Runs a turn; `false` if the following turns would be meaningless.
+    /// Runs a turn and records its differences; returns false if the following turns would be meaningless.
     fn run_turn(&mut self, number: usize, turn: &TestTurn) -> bool {
         let result = self.with_dialogue(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
             (Some(answer), DialogueRequest::Answer { call_id }) => {
                 dialogue.answer(&call_id, answer.value.clone(), env)
             }
+            // No request is pending, so the dialogue refuses the answer.
             (Some(answer), _) => dialogue.answer("", answer.value.clone(), env),
             (None, _) => dialogue.input(turn.text.as_deref(), env),
         });
@@ -339,16 +342,18 @@ impl TestRun<'_> {
         if lacks_reply {
             return false;
         }
-        let found = ExpectedTurn::from_turn(&self.dialogue.turn(self.script));
-        self.compare(number, "", &json!(turn.expect), &json!(found));
-        if turn.expect.error.is_none() && found.error.is_some() {
-            self.add_difference(number, "error", Value::Null, json!(found.error));
+        let actual = ExpectedTurn::from_turn(&self.dialogue.turn(self.script));
+        self.compare(number, "", &json!(turn.expect), &json!(actual));
+        // A turn without an expected error must not fail.
+        if turn.expect.error.is_none() && actual.error.is_some() {
+            self.add_difference(number, "error", Value::Null, json!(actual.error));
         }
         true
     }
 
+    /// Reads a reply of the test and passes it to the dialogue.
     fn take_reply(&mut self, call: &ModelCall, reply: &TestReply) {
-        let read = match (&reply.text, &reply.error) {
+        let result = match (&reply.text, &reply.error) {
             (Some(text), None) => {
                 let mut reader = call.reader(&self.options);
                 let mut events = EventCollector::default();
@@ -360,26 +365,27 @@ impl TestRun<'_> {
                 Err(Failure::new(error.code, error.message, true))
             }
         };
-        match read {
-            Ok(mut read) => {
-                read.is_delivered = reply.delivered;
-                self.with_dialogue(|dialogue, env| drop(dialogue.reply(call, &read, env)));
+        match result {
+            Ok(mut model_reply) => {
+                model_reply.is_delivered = reply.delivered;
+                self.with_dialogue(|dialogue, env| drop(dialogue.reply(call, &model_reply, env)));
             }
             Err(failure) => self.with_dialogue(|dialogue, env| dialogue.fail(failure, env)),
         }
     }
 
-    /// Compares the expected values field by field.
-    fn compare(&mut self, turn: usize, field: &str, expected: &Value, found: &Value) {
+    /// Compares the expected values with the actual ones field by field; `field` is the path of the field so
+    /// far.
+    fn compare(&mut self, turn: usize, field: &str, expected: &Value, actual: &Value) {
         match expected {
             Value::Object(fields) => {
                 for (name, expected) in fields {
                     let field = if field.is_empty() { name.clone() } else { format!("{field}.{name}") };
-                    self.compare(turn, &field, expected, &found[name.as_str()]);
+                    self.compare(turn, &field, expected, &actual[name.as_str()]);
                 }
             }
-            expected if expected != found => {
-                self.add_difference(turn, field, expected.clone(), found.clone())
+            expected if expected != actual => {
+                self.add_difference(turn, field, expected.clone(), actual.clone())
             }
             _ => {}
         }

@@ -16,27 +16,31 @@ use tambour::event::{Failure, Notice};
 pub struct Dialogue {
     /// Index of the session in its script.
     pub(super) session: usize,
+    /// Position of the running action, or from which the next one is searched.
     pub(super) at: ActionIndex,
     pub(super) scopes: VariableScopes,
+    /// Messages so far, in order.
     pub(super) history: Vec<HistoryMessage>,
-    /// The running action; `None` before the one at `at` begins.
+    /// State of the running action; `None` between actions.
     pub(super) running: Option<RunningAction>,
     /// Number of requests to the client so far.
     pub(super) requests: u32,
+    /// End of the dialogue; `None` while it runs.
     pub(super) over: Option<DialogueEnd>,
     /// Outcome of the current input so far.
     pub(super) turn: PartialTurn,
 }
 
-/// Place in a session, by indexes. It may be past the last action of a step; the next action is searched from
-/// there.
+/// Position in a session, by indexes. It may be past the last action of a step; the next action is searched
+/// from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ActionIndex {
     pub(super) phase: usize,
     pub(super) step: usize,
     pub(super) action: usize,
-    /// Set once the variables of the phase, and of the step, are initialized.
+    /// True once the variables of the phase are initialized.
     pub(super) in_phase: bool,
+    /// True once the variables of the step are initialized.
     pub(super) in_step: bool,
 }
 
@@ -53,12 +57,13 @@ pub struct HistoryMessage {
 /// State of the running action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct RunningAction {
-    /// Rounds that were answered (S-060).
+    /// Number of answered rounds (S-060).
     pub(super) round: u32,
-    /// Set once its first message was sent.
+    /// True once its first message was sent.
     pub(super) spoken: bool,
-    /// Set once the user has replied since then (S-081).
+    /// True once the user has replied to it (S-081).
     pub(super) replied: bool,
+    /// Input that the action waits for.
     pub(super) stage: ActionStage,
 }
 
@@ -66,21 +71,22 @@ pub(super) struct RunningAction {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ActionStage {
-    /// The model's reply, with the number of earlier attempts in this round and the reason why the last one
-    /// was not accepted.
+    /// The model's reply.
     Model {
+        /// Number of earlier attempts in this round.
         attempt: u32,
+        /// Reason why the last attempt was not accepted, if there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<String>,
     },
-    /// Another input after a failure.
+    /// Another input of the user after a failure; it repeats the call.
     Retry,
     /// A message of the user.
     #[default]
     User,
-    /// Any reply of the user (S-081).
+    /// Any input of the user, even without text, which ends the action (S-081).
     Acknowledgement,
-    /// The client's answer; `told` is set once the event was returned.
+    /// The client's answer; `told` is true once the caller has the event for the client.
     Client { call_id: String, told: bool },
 }
 
@@ -95,17 +101,21 @@ pub(super) enum DialogueEnd {
 /// Outcome of the current input so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PartialTurn {
-    /// Set while an input is processed. Between inputs no action begins.
+    /// True while an input is processed. Between inputs no action begins.
     pub(super) open: bool,
+    /// True if the action of the turn has ended.
     pub(super) completed: bool,
+    /// Message of the model to the user.
     pub(super) message: Option<String>,
-    /// Set once the turn has its message; the next message belongs to another turn.
+    /// True once the turn has its message; the next message belongs to another turn.
     pub(super) spoken: bool,
     pub(super) metadata: Option<TurnMetadata>,
-    /// Set if the dialogue continues without a message of the user.
+    /// True if the dialogue continues without a message of the user.
     pub(super) continues: bool,
+    /// Failure of the turn, if it failed.
     pub(super) error: Option<Failure>,
     pub(super) notices: Vec<Notice>,
+    /// Request that the client has to answer, if one is pending.
     #[serde(default)]
     pub(super) request: Option<ClientRequest>,
 }
@@ -117,9 +127,9 @@ pub(super) struct PartialTurn {
 pub enum DialogueStatus {
     /// The dialogue is running.
     Active,
-    /// The action ends as soon as the user has replied (S-081).
+    /// The user has to reply, which ends the action (S-081).
     AwaitingAck,
-    /// The client has to answer.
+    /// The client has to answer a request.
     AwaitingAnswer,
     /// The dialogue has ended.
     Completed,
@@ -175,17 +185,17 @@ pub(super) struct VariableScopes {
     pub(super) step: Map<String, Value>,
 }
 
-/// Returns variables with their initial values. The last declaration of a name counts.
-pub(super) fn initial_values(list: &[VariableDeclaration]) -> Map<String, Value> {
-    list.iter().map(|declaration| (declaration.var.clone(), declaration.value.clone())).collect()
+/// Returns the declared variables with their initial values. The last declaration of a name counts.
+pub(super) fn initial_values(declarations: &[VariableDeclaration]) -> Map<String, Value> {
+    declarations.iter().map(|declaration| (declaration.var.clone(), declaration.value.clone())).collect()
 }
 
 impl VariableScopes {
     /// Returns all visible variables (S-037).
     pub(super) fn visible(&self) -> Map<String, Value> {
         let mut visible = self.session.clone();
-        for inner in [&self.phase, &self.step] {
-            visible.extend(inner.iter().map(|(name, value)| (name.clone(), value.clone())));
+        for scope in [&self.phase, &self.step] {
+            visible.extend(scope.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         visible
     }
@@ -194,7 +204,7 @@ impl VariableScopes {
     pub(super) fn set(&mut self, name: &str, value: Value) {
         let scopes = [&mut self.step, &mut self.phase];
         match scopes.into_iter().find_map(|scope| scope.get_mut(name)) {
-            Some(place) => *place = value,
+            Some(current) => *current = value,
             None => drop(self.session.insert(name.to_owned(), value)),
         }
     }

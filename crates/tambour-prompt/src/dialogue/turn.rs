@@ -19,9 +19,9 @@ pub struct DialogueTurn {
     pub ai_message: Option<String>,
     /// Status of the dialogue.
     pub status: DialogueStatus,
-    /// The next or current part of the script, or the last one if the dialogue has ended.
+    /// The current or next action of the script, or the last one if the dialogue has ended.
     pub position: Option<DialoguePosition>,
-    /// The action of the turn.
+    /// Data about the action of the turn; `None` if no action ran.
     pub metadata: Option<TurnMetadata>,
     /// True if the dialogue continues without a message of the user: an input without text brings the next
     /// message.
@@ -30,7 +30,7 @@ pub struct DialogueTurn {
     pub error: Option<Failure>,
     /// Notices for the user.
     pub notices: Vec<Notice>,
-    /// Pending request to the client.
+    /// Request that the client has to answer, if one is pending.
     #[serde(default)]
     pub request: Option<ClientRequest>,
 }
@@ -55,7 +55,7 @@ impl From<ClientRequest> for Extension {
     }
 }
 
-/// Part of a script.
+/// Position of an action in a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DialoguePosition {
@@ -73,15 +73,15 @@ pub struct DialoguePosition {
     pub path: String,
 }
 
-/// The action of a turn.
+/// Data about the action of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnMetadata {
     /// Type of the action.
     pub action_type: String,
-    /// Rounds that were answered (S-060).
+    /// Number of answered rounds (S-060).
     pub current_round: u32,
-    /// Last round; the action ends after it in any case.
+    /// Number of the last round; the action ends after it in any case.
     pub max_rounds: Option<u32>,
     /// Assessment of the user's understanding with the model's reasoning, for `ai_say`.
     pub assessment: Option<Value>,
@@ -93,7 +93,7 @@ pub struct TurnMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReplyEffect {
-    /// Set if the reply was not accepted and the model is asked again (S-054).
+    /// True if the reply was not accepted and the model is asked again (S-054).
     pub asked_again: bool,
     /// Reason why the reply answered no round after the last attempt: the user sees none of it, and the next
     /// input repeats the request (S-065).

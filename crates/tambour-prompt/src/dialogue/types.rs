@@ -1,4 +1,5 @@
-//! Types of a session's variables that are known before it runs, and comparisons of different types.
+//! Types of a session's variables as far as the script shows them, and conditions that compare values of
+//! different types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use tambour::texts::{Language, bilingual};
 enum PossibleValues {
     /// Always this value.
     Constant(Value),
-    /// Values of this type; none before the first.
+    /// Any value of this type, or no value yet.
     OfType(OperandType),
     /// Any value.
     Unknown,
@@ -29,9 +30,9 @@ pub(super) struct VariableTypes(BTreeMap<String, PossibleValues>);
 pub(super) fn collect_types(session: &ScriptSession) -> VariableTypes {
     let mut types = VariableTypes::default();
     let phases = session.phases.iter();
-    let inner = phases
+    let inner_declarations = phases
         .flat_map(|phase| phase.declare.iter().chain(phase.steps.iter().flat_map(|step| &step.declare)));
-    for declaration in session.declare.iter().chain(inner) {
+    for declaration in session.declare.iter().chain(inner_declarations) {
         // A null variable has no type until it gets a value.
         if !declaration.value.is_null() {
             types.add_values(&declaration.var, PossibleValues::Constant(declaration.value.clone()));
@@ -42,12 +43,13 @@ pub(super) fn collect_types(session: &ScriptSession) -> VariableTypes {
 }
 
 impl VariableTypes {
+    /// Adds values that a variable may get to those known so far.
     fn add_values(&mut self, name: &str, values: PossibleValues) {
         let entry = self.0.entry(name.to_owned());
         entry
-            .and_modify(|before| {
-                *before = match (before.value_type(), values.value_type()) {
-                    _ if *before == values => values.clone(),
+            .and_modify(|known| {
+                *known = match (known.value_type(), values.value_type()) {
+                    _ if *known == values => values.clone(),
                     (Some(value_type), Some(other)) if value_type == other => {
                         PossibleValues::OfType(value_type)
                     }
@@ -57,6 +59,7 @@ impl VariableTypes {
             .or_insert(values);
     }
 
+    /// Adds the variables that an action sets.
     fn add_action(&mut self, action: &ScriptAction) {
         match &action.kind {
             ScriptActionKind::Ask(ask) => {
@@ -77,6 +80,7 @@ impl VariableTypes {
         }
     }
 
+    /// Returns the possible values of an operand of a comparison.
     fn operand_values(&self, operand: &Operand) -> PossibleValues {
         match operand {
             Operand::Literal(value) => PossibleValues::Constant(value.clone()),
@@ -87,6 +91,7 @@ impl VariableTypes {
 }
 
 impl PossibleValues {
+    /// Returns the type of the values, if it is known.
     fn value_type(&self) -> Option<OperandType> {
         match self {
             PossibleValues::Constant(value) => Some(OperandType::from_json(value)),
@@ -96,7 +101,7 @@ impl PossibleValues {
     }
 
     /// Returns true for a text that is known to be a number.
-    fn is_number(&self) -> bool {
+    fn is_numeric_text(&self) -> bool {
         matches!(self, PossibleValues::Constant(Value::String(text)) if parse_number(text).is_some())
     }
 }
@@ -105,19 +110,25 @@ impl PossibleValues {
 pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: Language) -> Vec<String> {
     let mut messages = Vec::new();
     for (left, operator, right) in list_comparisons(condition) {
-        let (a, b) = (types.operand_values(&left), types.operand_values(&right));
-        let (Some(left_type), Some(right_type)) = (a.value_type(), b.value_type()) else { continue };
-        let equality = operator == "==" || operator == "!=";
-        if left_type == right_type || equality && [left_type, right_type].contains(&OperandType::Null) {
+        let (left_values, right_values) = (types.operand_values(&left), types.operand_values(&right));
+        let (Some(left_type), Some(right_type)) = (left_values.value_type(), right_values.value_type())
+        else {
+            continue;
+        };
+        // Any value can be compared with null for equality.
+        let is_equality = operator == "==" || operator == "!=";
+        if left_type == right_type || is_equality && [left_type, right_type].contains(&OperandType::Null) {
             continue;
         }
-        let numbers = [left_type, right_type].contains(&OperandType::Number)
+        // A number can be compared with a text that is a number.
+        let is_number_with_text = [left_type, right_type].contains(&OperandType::Number)
             && [left_type, right_type].contains(&OperandType::Text);
-        if numbers && (a.is_number() || b.is_number()) {
+        if is_number_with_text && (left_values.is_numeric_text() || right_values.is_numeric_text()) {
             continue;
         }
         // The text may turn out to be a number or not.
-        let open = numbers && [&a, &b].contains(&&PossibleValues::OfType(OperandType::Text));
+        let is_undecided = is_number_with_text
+            && [&left_values, &right_values].contains(&&PossibleValues::OfType(OperandType::Text));
         let describe = |operand: &Operand, operand_type: OperandType| match operand {
             Operand::Variable(name) => {
                 bilingual!(
@@ -130,16 +141,16 @@ pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: 
             }
             _ => type_name(operand_type, language).to_owned(),
         };
-        let (a, b) = (describe(&left, left_type), describe(&right, right_type));
+        let (left_text, right_text) = (describe(&left, left_type), describe(&right, right_type));
         let message = bilingual!(
             language,
             "`{}` 比较了不同类型的值：{}与{}",
             "`{}` compares values of different types: {}, and {}",
             operator,
-            a,
-            b
+            left_text,
+            right_text
         );
-        let hint = if open {
+        let hint = if is_undecided {
             bilingual!(
                 language,
                 "；只有整个文本是数字时才会比较，提问时写 `answer: {{type: number}}` 可以得到数字",

@@ -1,5 +1,5 @@
-//! Budget of one rendering: steps and bytes, charged before the work runs or memory is allocated, plus a
-//! callback that can stop it early. All templates of a prompt share one budget.
+//! Budget of one prompt, which all its templates share: steps and bytes, charged before the work runs or
+//! memory is allocated, and a callback that can stop the rendering early.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,10 +20,13 @@ const BYTES_PER_STEP: u64 = 64;
 /// doubling.
 pub(super) const SLOT_BYTES: u64 = 64;
 
+/// Longest value that costs nothing besides the step of its instruction.
+pub(super) const SHORT_BYTES: u64 = 256;
+
 /// Deepest nesting of lists and maps that is traversed.
 const MAX_WEIGHT_DEPTH: usize = 128;
 
-/// Steps between two calls of the stop callback.
+/// Number of steps after which the stop callback is called again.
 const STEPS_PER_STOP_CHECK: u64 = 2_000;
 
 /// Error message of a rendering that the stop callback ended.
@@ -34,10 +37,15 @@ const STOPPED_MESSAGE: &str = "the rendering was stopped: it took too long, or n
 pub struct Budget(Arc<BudgetCounters>);
 
 struct BudgetCounters {
+    /// Steps that are left.
     steps: AtomicU64,
+    /// Bytes that are left.
     bytes: AtomicU64,
+    /// Steps since the last call of `should_stop`.
     steps_since_check: AtomicU64,
+    /// Set once `should_stop` has returned true.
     is_stopped: AtomicBool,
+    /// Callback of the caller; `None` if nothing stops the rendering.
     should_stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -81,7 +89,8 @@ impl Budget {
     /// Deducts `steps`; returns false if too few are left or the rendering must stop.
     pub(super) fn spend(&self, steps: u64) -> bool {
         let has_steps = subtract(&self.0.steps, steps);
-        self.check_stop(STEPS_PER_STOP_CHECK) && has_steps
+        // A whole interval: the callback is called at once.
+        self.may_continue(STEPS_PER_STOP_CHECK) && has_steps
     }
 
     /// Deducts the steps for reading `bytes` bytes; returns false like [`Budget::spend`].
@@ -96,7 +105,7 @@ impl Budget {
 
     /// Returns true if steps are left and no stop was requested.
     pub(super) fn has_steps_left(&self) -> bool {
-        self.check_stop(STEPS_PER_STOP_CHECK) && self.0.steps.load(Ordering::Relaxed) > 0
+        self.may_continue(STEPS_PER_STOP_CHECK) && self.0.steps.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true if the stop callback has ended the rendering.
@@ -104,8 +113,9 @@ impl Budget {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Calls the stop callback every [`STEPS_PER_STOP_CHECK`] steps; returns false once the rendering must stop.
-    pub(super) fn check_stop(&self, steps: u64) -> bool {
+    /// Counts `steps` and calls the stop callback if [`STEPS_PER_STOP_CHECK`] steps have passed since its
+    /// last call. Returns false once the rendering must stop.
+    pub(super) fn may_continue(&self, steps: u64) -> bool {
         let Some(should_stop) = &self.0.should_stop else { return true };
         let step_count = self.0.steps_since_check.fetch_add(steps, Ordering::Relaxed) + steps;
         if step_count >= STEPS_PER_STOP_CHECK {
@@ -118,28 +128,29 @@ impl Budget {
     }
 }
 
-/// Subtracts `count`, saturating at zero; returns false if less than `count` was left.
-fn subtract(from: &AtomicU64, count: u64) -> bool {
-    let previous = from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
+/// Subtracts `count` from a counter, down to zero; returns false if less than `count` was left.
+fn subtract(counter: &AtomicU64, count: u64) -> bool {
+    let previous = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
         Some(remaining.saturating_sub(count))
     });
     previous.is_ok_and(|remaining| remaining >= count)
 }
 
-/// Charges for traversing `values` values and `bytes` bytes of text.
+/// Charges for traversing `values` values and `bytes` bytes of text: one step a value and one for every
+/// [`BYTES_PER_STEP`] bytes.
 pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(), Error> {
     let steps = values.saturating_add(bytes / BYTES_PER_STEP);
     state.consume_fuel(steps)?;
     match PromptScope::find(state) {
-        Some(scope) if !scope.budget.check_stop(steps.max(1)) => Err(stopped_error()),
+        Some(scope) if !scope.budget.may_continue(steps.max(1)) => Err(stopped_error()),
         _ => Ok(()),
     }
 }
 
-/// Charges for a value of `bytes` bytes before it is created.
+/// Charges for a value of `bytes` bytes before it is created: its memory, and the steps to write it.
 pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
-    // The instruction that creates a short value has already paid for it.
-    if bytes <= 256 {
+    // The step of the instruction that creates a short value covers it.
+    if bytes <= SHORT_BYTES {
         return Ok(());
     }
     charge(state, 0, bytes)?;
@@ -155,10 +166,12 @@ pub(super) fn allocate_slots(state: &State<'_, '_>, items: usize) -> Result<(), 
     allocate(state, (items as u64).saturating_mul(SLOT_BYTES))
 }
 
+/// Returns the error of a rendering that the stop callback ended.
 pub(super) fn stopped_error() -> Error {
     Error::new(ErrorKind::OutOfFuel, STOPPED_MESSAGE)
 }
 
+/// Returns the error of a rendering that has used up its bytes.
 pub(super) fn memory_error() -> Error {
     Error::new(ErrorKind::OutOfFuel, "the values of the prompt take too much memory")
 }
@@ -175,18 +188,19 @@ pub(super) struct ValueWeight {
 }
 
 impl ValueWeight {
-    /// Upper bound for the bytes of the JSON text: 6 per control character, 40 per number, 2 per pair of
-    /// delimiters.
+    /// Upper bound for the bytes of the JSON text: 6 per byte of text, which may be an escaped control
+    /// character, and 44 per value, 40 for the longest number and 4 for delimiters.
     pub(super) fn printed_bytes(self) -> u64 {
         self.bytes.saturating_mul(6).saturating_add(self.values.saturating_mul(44))
     }
 
     /// Like [`ValueWeight::printed_bytes`], with each value on its own line, indented by its level.
     pub(super) fn indented_bytes(self, indent: u64) -> u64 {
-        let blanks = (self.levels + self.values).saturating_mul(indent);
-        self.printed_bytes().saturating_add(blanks)
+        let blank_bytes = (self.levels + self.values).saturating_mul(indent);
+        self.printed_bytes().saturating_add(blank_bytes)
     }
 
+    /// Returns the weight of both values together.
     pub(super) fn combine(self, other: ValueWeight) -> ValueWeight {
         ValueWeight {
             values: self.values + other.values,
@@ -212,11 +226,11 @@ pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<ValueWeight,
     if !is_container(value) {
         return Ok(ValueWeight { values: 1, bytes: 0, levels: 1 });
     }
-    let mut scales =
+    let mut meter =
         WeightMeter { state, weight: ValueWeight::default(), pending_values: 0, pending_bytes: 0 };
-    scales.add(value, MAX_WEIGHT_DEPTH)?;
-    scales.charge_pending()?;
-    Ok(scales.weight)
+    meter.add(value, MAX_WEIGHT_DEPTH)?;
+    meter.charge_pending()?;
+    Ok(meter.weight)
 }
 
 /// Charges for the keys of a map before it is copied: each is hashed again.
@@ -236,19 +250,23 @@ pub(super) fn weigh_keys(state: &State<'_, '_>, value: &Value) -> Result<(), Err
     charge(state, keys, bytes)
 }
 
+/// Returns true for a list, a map or another object of the engine.
 fn is_container(value: &Value) -> bool {
     value.as_object().is_some()
 }
 
+/// Traversal that weighs a value and charges for it in portions.
 struct WeightMeter<'s, 't, 'e> {
     state: &'s State<'t, 'e>,
     weight: ValueWeight,
-    /// Values and bytes that have not been charged yet.
+    /// Values that have not been charged yet.
     pending_values: u64,
+    /// Bytes of text that have not been charged yet.
     pending_bytes: u64,
 }
 
 impl WeightMeter<'_, '_, '_> {
+    /// Charges for what was traversed since the last charge.
     fn charge_pending(&mut self) -> Result<(), Error> {
         let (values, bytes) =
             (std::mem::take(&mut self.pending_values), std::mem::take(&mut self.pending_bytes));
@@ -257,6 +275,7 @@ impl WeightMeter<'_, '_, '_> {
         charge(self.state, values, bytes)
     }
 
+    /// Traverses a value, in which `depth` further levels are allowed.
     fn add(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         self.pending_values += 1;
         self.weight.levels += (MAX_WEIGHT_DEPTH - depth) as u64 + 1;
@@ -328,15 +347,15 @@ pub(super) fn charge_json(state: &State<'_, '_>, value: &serde_json::Value) -> R
     charge_copy(state, weigh_json(value))
 }
 
-/// Like [`charge_json`], for a copy of known size in values and bytes of text.
+/// Like [`charge_json`], for a copy whose numbers of values and of bytes of text are known.
 pub(super) fn charge_copy(state: &State<'_, '_>, (values, bytes): (u64, u64)) -> Result<(), Error> {
     charge(state, values, bytes)?;
     allocate(state, values.saturating_mul(SLOT_BYTES).saturating_add(bytes))
 }
 
-/// Counts the values in `value`, including itself, and the bytes of its texts.
+/// Returns the number of values in `value`, including itself, and the bytes of its texts.
 pub(super) fn weigh_json(value: &serde_json::Value) -> (u64, u64) {
-    let sum = |sum: (u64, u64), part: (u64, u64)| (sum.0 + part.0, sum.1 + part.1);
+    let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
     match value {
         serde_json::Value::String(text) => (1, text.len() as u64),
         serde_json::Value::Array(items) => items.iter().map(weigh_json).fold((1, 0), sum),

@@ -10,22 +10,24 @@ use super::operators;
 /// Cost charged before a filter runs.
 #[derive(Clone, Copy)]
 enum FilterCost {
-    /// Nothing: the filter takes no longer than an instruction.
+    /// No cost: the filter takes no longer than an instruction.
     None,
-    /// The bytes of the first argument, and that many times its bytes for the result.
+    /// Steps for the bytes of the first argument, a text, and memory for that many times its bytes.
     Text(u64),
-    /// A list as long as the first argument.
+    /// Memory for a list as long as the first argument.
     Items,
-    /// All values of all arguments once per sorting round, and lists of the items.
+    /// Steps for all values of all arguments in each round of sorting, and memory for lists of the items.
     Sorted,
-    /// All arguments in printed form, enlarged by the given function.
+    /// Steps and memory for a text of as many bytes as the function computes from the arguments and their
+    /// weight.
     Printed(fn(&State<'_, '_>, &[Value], ValueWeight) -> Result<u64, Error>),
-    /// A charge that only this filter can compute.
+    /// A charge that the function makes.
     Custom(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
 }
 
 /// Returns the filters that behave as in the engine, each with its cost.
 fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
+    // Entry of the list: name, function of the engine and cost.
     macro_rules! of {
         ($name:literal, $function:path, $cost:expr) => {
             ($name, Value::from_function($function), $cost)
@@ -86,14 +88,14 @@ fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
     ]
 }
 
-/// Registers tests of the engine that look only at the kind of a value.
+/// Registers tests of the engine that cost nothing, since they look only at the kind of a value.
 macro_rules! simple_tests {
     ($env:expr, $($name:literal => $function:path),* $(,)?) => {
         $($env.add_test($name, $function);)*
     };
 }
 
-/// Filters with an engine name but our own implementation.
+/// Filters of the engine that are implemented in this file.
 const REPLACED_FILTERS: &[&str] = &["length", "count", "items", "sum"];
 
 /// Names of the engine's filters that templates may use.
@@ -150,6 +152,7 @@ pub(super) const TESTS: &[&str] = &[
 /// Names of the engine's functions that templates may use.
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
+/// Registers the filters, tests and functions, each charged before it runs.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (name, builtin, cost) in engine_filters() {
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
@@ -229,7 +232,8 @@ pub(super) fn register(env: &mut Environment<'_>) {
     }
 }
 
-/// Returns one of the engine's filters, wrapped so that it is charged and its result is not lazy.
+/// Returns one of the engine's filters, wrapped so that it is charged and its result is not lazy. A call
+/// fails if the name is unknown.
 pub(super) fn charged_filter(
     name: &str,
 ) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
@@ -240,6 +244,7 @@ pub(super) fn charged_filter(
     }
 }
 
+/// Charges for a filter, calls it and makes its result eager.
 fn run_filter(
     state: &mut State<'_, '_>,
     builtin: &Value,
@@ -261,22 +266,23 @@ fn run_filter(
         FilterCost::Sorted => {
             let weight = weigh_all(state, args)?;
             let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
-            // Each item is compared as often as their number has digits, by each of its attributes; their names are looked up in
-            // each, and what is found is kept.
-            let (keys, names) = attributes(args);
-            let rounds = u64::from(usize::BITS - items.leading_zeros()).saturating_mul(keys);
+            // Sorting compares each item about log2(items) times, by each attribute. The path of the
+            // attributes is followed in each item, and the values found are stored.
+            let (attribute_count, path_bytes) = attribute_cost(args);
+            let rounds = u64::from(usize::BITS - items.leading_zeros()).saturating_mul(attribute_count);
             charge(state, weight.values.saturating_mul(rounds), weight.bytes.saturating_mul(rounds))?;
-            charge(state, 0, (items as u64).saturating_mul(names))?;
-            allocate_slots(state, items.saturating_mul(2 + usize::try_from(keys).unwrap_or(usize::MAX)))?;
-            allocate(state, weight.bytes.saturating_mul(1 + keys))?;
+            charge(state, 0, (items as u64).saturating_mul(path_bytes))?;
+            let slots_per_item = 2 + usize::try_from(attribute_count).unwrap_or(usize::MAX);
+            allocate_slots(state, items.saturating_mul(slots_per_item))?;
+            allocate(state, weight.bytes.saturating_mul(1 + attribute_count))?;
         }
-        FilterCost::Printed(growth) => {
+        FilterCost::Printed(count_bytes) => {
             let weight = weigh_all(state, args)?;
-            let printed_bytes = growth(state, args, weight)?;
+            let printed_bytes = count_bytes(state, args, weight)?;
             charge(state, 0, printed_bytes)?;
             allocate(state, printed_bytes.saturating_mul(2))?;
         }
-        FilterCost::Custom(charge) => charge(state, args)?,
+        FilterCost::Custom(charge_filter) => charge_filter(state, args)?,
     }
     let result = builtin.call(state, args)?;
     materialize(state, result)
@@ -284,13 +290,14 @@ fn run_filter(
 
 /// Makes a lazy value eager. Chained lazy iterators would nest one level per step and overflow the stack.
 fn materialize(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
-    let lazy = match value.kind() {
+    let is_lazy = match value.kind() {
         ValueKind::Iterable => true,
+        // The engine chains lists and maps in objects whose type is called `Merge…`.
         ValueKind::Seq => value.as_object().is_some_and(|object| object.type_name().contains("Merge")),
         ValueKind::Map => value.as_object().is_some_and(|object| object.type_name().contains("Merge")),
         _ => false,
     };
-    if !lazy {
+    if !is_lazy {
         return Ok(value);
     }
     allocate_slots(state, value.len().unwrap_or(0))?;
@@ -299,23 +306,24 @@ fn materialize(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
         let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
         return Ok(Value::from_pairs(pairs.into_iter().flatten()));
     }
-    let mut solid = Vec::new();
+    let mut items = Vec::new();
     for item in value.try_iter()?.checked() {
         charge(state, 1, 0)?;
-        solid.push(item?);
+        items.push(item?);
     }
-    Ok(Value::from(solid))
+    Ok(Value::from(items))
 }
 
+/// Returns the weight of all arguments together, and charges for it.
 fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<ValueWeight, Error> {
-    let mut all = ValueWeight::default();
+    let mut sum = ValueWeight::default();
     for arg in args {
-        all = all.combine(weigh(state, arg)?);
+        sum = sum.combine(weigh(state, arg)?);
     }
-    Ok(all)
+    Ok(sum)
 }
 
-/// Returns the number of items; counting the characters of a text is charged.
+/// Returns the number of items of a list or map, or of characters of a text, for which it charges.
 fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -323,8 +331,9 @@ fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     Ok(value.len().unwrap_or(0))
 }
 
-/// Names and bytes of the longest text among the arguments behind the first: the attribute, or several between commas.
-fn attributes(args: &[Value]) -> (u64, u64) {
+/// Returns an upper bound for the attributes by which a filter goes: their number and the bytes of their
+/// paths. The longest text after the first argument is taken for them; several are separated by commas.
+fn attribute_cost(args: &[Value]) -> (u64, u64) {
     let keyword_argument = args
         .last()
         .filter(|last| last.is_kwargs())
@@ -334,9 +343,9 @@ fn attributes(args: &[Value]) -> (u64, u64) {
     (1 + memchr::memchr_iter(b',', longest.as_bytes()).count() as u64, longest.len() as u64)
 }
 
-/// Returns an argument by position or by name.
-fn find_argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
-    let positional = args.get(place).filter(|value| !value.is_kwargs()).cloned();
+/// Returns an argument by position or, if that one is missing or `none`, by name.
+fn find_argument(args: &[Value], position: usize, name: &str) -> Option<Value> {
+    let positional = args.get(position).filter(|value| !value.is_kwargs()).cloned();
     let keyword_argument = || {
         let keyword_argument = Kwargs::try_from(args.last().filter(|last| last.is_kwargs())?.clone()).ok()?;
         keyword_argument.peek::<Value>(name).ok()
@@ -344,16 +353,19 @@ fn find_argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
     positional.filter(|value| !value.is_none()).or_else(keyword_argument)
 }
 
+/// Returns an argument that is a text; empty if it is not.
 fn text_argument(args: &[Value], at: usize) -> &str {
     args.get(at).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Charges for `trim`, which compares each character with those to remove.
 fn charge_trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, chars) = (text_argument(args, 0), text_argument(args, 1));
     charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;
     allocate(state, (text.len() as u64).saturating_mul(2).saturating_add(4 * chars.len() as u64))
 }
 
+/// Charges for `replace`, whose result may be longer than the text.
 fn charge_replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, from, to) = (text_argument(args, 0), text_argument(args, 1), text_argument(args, 2));
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
@@ -366,15 +378,16 @@ fn charge_replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 fn charge_split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let text = text_argument(args, 0);
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
-    let pieces = match args.get(1).and_then(Value::as_str) {
+    let piece_count = match args.get(1).and_then(Value::as_str) {
         Some(separator) => text.matches(separator).count() + 1,
         // Splitting at all white space is an upper bound for the lines.
         None => text.split(char::is_whitespace).count(),
     };
-    allocate_slots(state, pieces)?;
+    allocate_slots(state, piece_count)?;
     allocate(state, (text.len() as u64).saturating_mul(3))
 }
 
+/// Charges for `indent`.
 fn charge_indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let text = text_argument(args, 0);
     charge(state, 1, text.len() as u64)?;
@@ -383,6 +396,7 @@ fn charge_indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     allocate(state, width.saturating_mul(lines).saturating_add(text.len() as u64).saturating_mul(3))
 }
 
+/// Charges for `last`, which collects the items of anything but a plain list.
 fn charge_last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     match args.first() {
         Some(first) if first.as_object().is_some() && first.downcast_object_ref::<Vec<Value>>().is_none() => {
@@ -392,24 +406,28 @@ fn charge_last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     }
 }
 
+/// Charges for `batch`.
 fn charge_batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     let size = find_argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
-    // The engine reserves room for whole batches, but for at most 1024 items ahead of time.
-    let room = if args.len() > 2 { size } else { size.min(1_024) };
-    allocate_slots(state, items.saturating_mul(2).saturating_add(room).saturating_add(1))
+    // The engine reserves at most 1024 slots for a batch ahead of time. With a third argument it fills the
+    // last batch.
+    let batch_slots = if args.len() > 2 { size } else { size.min(1_024) };
+    allocate_slots(state, items.saturating_mul(2).saturating_add(batch_slots).saturating_add(1))
 }
 
+/// Charges for `slice`.
 fn charge_slice(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     let slices = find_argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
     allocate_slots(state, items.saturating_mul(2).saturating_add(slices.saturating_mul(3)))
 }
 
+/// Charges for filters that read an attribute of each item.
 fn charge_by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     allocate_slots(state, items)?;
-    charge(state, 0, (items as u64).saturating_mul(attributes(args).1))?;
+    charge(state, 0, (items as u64).saturating_mul(attribute_cost(args).1))?;
     let keyword_argument = args
         .last()
         .filter(|last| last.is_kwargs())
@@ -457,15 +475,17 @@ fn format_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Resul
     Ok(specifier_bytes.saturating_mul(specifiers).saturating_add(widths).saturating_add(format.len() as u64))
 }
 
+/// Returns an upper bound for the output bytes of `join`.
 fn join_bytes(state: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))? as u64;
-    let longest = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
+    let longest_text = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
     let separator_len = find_argument(args, usize::MAX, "d")
-        .and_then(|separator_len| separator_len.as_str().map(str::len))
+        .and_then(|separator| separator.as_str().map(str::len))
         .unwrap_or(0);
-    Ok(weight.printed_bytes().saturating_add(items.saturating_mul(longest.max(separator_len) as u64)))
+    Ok(weight.printed_bytes().saturating_add(items.saturating_mul(longest_text.max(separator_len) as u64)))
 }
 
+/// Returns an upper bound for the output bytes of `tojson`.
 fn json_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
     let indent = match find_argument(args, 1, "indent") {
         Some(indent) if indent.kind() == ValueKind::Bool => 2,
@@ -475,27 +495,31 @@ fn json_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<
     Ok(weight.indented_bytes(indent as u64))
 }
 
-fn assert_iterable(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+/// Fails for an undefined value in strict mode.
+fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
     Ok(())
 }
 
+/// Implements `length` and `count`.
 fn length(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
-    assert_iterable(state, value)?;
+    assert_defined(state, value)?;
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
     }
     filters::length(value)
 }
 
+/// Implements `items`: the pairs of a map.
 fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
-    assert_iterable(state, value)?;
+    assert_defined(state, value)?;
     allocate_slots(state, count_items(state, value)?.saturating_mul(3))?;
     materialize(state, filters::items(value)?)
 }
 
+/// Implements `sum`, also by an attribute. Items without it are skipped.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn sum(
     state: &State<'_, '_>,
@@ -513,7 +537,7 @@ fn sum(
         None => options.get::<Option<Value>>("start")?.unwrap_or_else(|| Value::from(0)),
     };
     options.assert_all_used()?;
-    assert_iterable(state, values)?;
+    assert_defined(state, values)?;
     if values.is_undefined() {
         return Ok(start);
     }
@@ -538,9 +562,10 @@ fn sum(
     Ok(sum)
 }
 
+/// Implements `divisibleby`; dividing by zero is an error.
 fn is_divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
-    let numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
-    if numeric(value) && numeric(other) && !other.is_true() {
+    let is_numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
+    if is_numeric(value) && is_numeric(other) && !other.is_true() {
         return operators::apply_numeric(state, "%", value, other).map(|_| false);
     }
     Ok(tests::is_divisibleby(value, other))

@@ -15,13 +15,18 @@ const MAX_CONTEXT_DEPTH: usize = 128;
 /// The values a prompt is rendered with. `docs/prompts.md` lists the keys.
 #[derive(Clone, Debug, Default)]
 pub struct PromptContext {
-    /// All values, as the caller gave them.
+    /// All values as the caller gave them, but with one form of roles and contents of messages, and without
+    /// marks.
     pub(super) values: Map<String, Value>,
+    /// The value of `now`.
     pub(super) now: Option<Zoned>,
+    /// Locale of the tag in `locale`.
     pub(super) locale: Locale,
+    /// The value of `seed`, as text.
     pub(super) seed: Option<String>,
-    /// The state with bare values, and the descriptions of its fields.
+    /// The value of `state`, without the descriptions in pairs of a value and its description.
     pub(super) state: Value,
+    /// Descriptions of the state's fields: those of `state_desc`, else those from the pairs.
     pub(super) state_descriptions: Value,
 }
 
@@ -114,6 +119,7 @@ impl PromptContext {
         check_shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
         check_shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;
         check_shape("seed", "a text or a number", |value| value.is_string() || value.is_number())?;
+        // `Some(None)` is an invalid time. A bare date or time of day is not precise enough.
         let now = match values.get("now") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) if text.contains(['T', 't', ' ']) => Some(dates::parse(text, None)),
@@ -128,13 +134,13 @@ impl PromptContext {
         let locale = values.get("locale").and_then(Value::as_str).map_or(Locale::default(), Locale::from_tag);
         let seed = values.get("seed").filter(|seed| !seed.is_null()).map(ToString::to_string);
         let state = values.get("state").cloned().unwrap_or_default();
-        let (state, pairs) = match values.get("state_schema") {
+        let (state, pair_descriptions) = match values.get("state_schema") {
             Some(schema) => descriptions::split_descriptions(state, schema),
             None => (state, Value::Null),
         };
         let state_descriptions = match values.get("state_desc") {
             Some(descriptions) if !descriptions.is_null() => descriptions.clone(),
-            _ => pairs,
+            _ => pair_descriptions,
         };
         Ok(PromptContext { values, now, locale, seed, state, state_descriptions })
     }
@@ -164,6 +170,7 @@ impl PromptContext {
     }
 }
 
+/// Returns true if lists and maps nest in a value more than `depth` levels deep.
 fn is_nested_deeper(value: &Value, depth: usize) -> bool {
     match (value, depth.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,

@@ -14,31 +14,32 @@ const MAX_STATE_DEPTH: usize = 128;
 
 /// Looks up the description of a path, either in nested maps or under a key that is the whole path, such as
 /// `mood.value`.
-pub(super) fn find_description(all: &Value, path: &[String]) -> Option<String> {
-    let nested = path.iter().try_fold(all, |value, key| child(value, key));
+pub(super) fn find_description(descriptions: &Value, path: &[String]) -> Option<String> {
+    let nested = path.iter().try_fold(descriptions, |value, key| child(value, key));
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    nested.and_then(text).or_else(|| all.get(path.join(".")).and_then(text))
+    nested.and_then(text).or_else(|| descriptions.get(path.join(".")).and_then(text))
 }
 
 /// Looks up the description of a path in a schema.
 pub(super) fn find_schema_description(schema: &Value, path: &[String]) -> Option<String> {
-    let place = path
+    let subschema = path
         .iter()
-        .try_fold(resolve_reference(schema, schema)?, |place, key| child_schema(schema, place, key))?;
-    place.get("description")?.as_str().map(str::to_owned)
+        .try_fold(resolve_reference(schema, schema)?, |parent, key| child_schema(schema, parent, key))?;
+    subschema.get("description")?.as_str().map(str::to_owned)
 }
 
 /// Splits marked pairs into the state with bare values and the map of descriptions.
 pub(super) fn split_descriptions(state: Value, schema: &Value) -> (Value, Value) {
     match resolve_reference(schema, schema) {
-        Some(place) => split_pair(schema, place, state, MAX_STATE_DEPTH),
+        Some(subschema) => split_pair(schema, subschema, state, MAX_STATE_DEPTH),
         None => (state, Value::Null),
     }
 }
 
-fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Value, Value) {
+/// Splits the pairs in a value whose schema is `subschema`, in which `depth` further levels are searched.
+fn split_pair(schema: &Value, subschema: &Value, value: Value, depth: usize) -> (Value, Value) {
     let Some(depth) = depth.checked_sub(1) else { return (value, Value::Null) };
-    if place.get(DESCRIPTION_PAIR) == Some(&Value::Bool(true)) {
+    if subschema.get(DESCRIPTION_PAIR) == Some(&Value::Bool(true)) {
         return match value {
             Value::Array(pair) if pair.len() == 2 && pair[1].is_string() => {
                 let mut pair = pair.into_iter();
@@ -51,10 +52,10 @@ fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Val
         Value::Object(fields) => {
             let mut descriptions = serde_json::Map::new();
             let fields = fields.into_iter().map(|(key, field)| {
-                let Some(place) = child_schema(schema, place, &key) else { return (key, field) };
-                let (field, meaning) = split_pair(schema, place, field, depth);
-                if !meaning.is_null() {
-                    descriptions.insert(key.clone(), meaning);
+                let Some(subschema) = child_schema(schema, subschema, &key) else { return (key, field) };
+                let (field, description) = split_pair(schema, subschema, field, depth);
+                if !description.is_null() {
+                    descriptions.insert(key.clone(), description);
                 }
                 (key, field)
             });
@@ -67,8 +68,8 @@ fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Val
             let items: Vec<(Value, Value)> = items
                 .into_iter()
                 .enumerate()
-                .map(|(at, item)| match child_schema(schema, place, &at.to_string()) {
-                    Some(place) => split_pair(schema, place, item, depth),
+                .map(|(at, item)| match child_schema(schema, subschema, &at.to_string()) {
+                    Some(subschema) => split_pair(schema, subschema, item, depth),
                     None => (item, Value::Null),
                 })
                 .collect();
@@ -84,6 +85,7 @@ fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Val
     }
 }
 
+/// Returns a field of a map, or an item of a list by its index.
 fn child<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     match value {
         Value::Array(items) => items.get(key.parse::<usize>().ok()?),
@@ -91,26 +93,27 @@ fn child<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     }
 }
 
-/// Returns the schema of a field or an element.
-fn child_schema<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value> {
+/// Returns the schema of a field or an item, with its references followed.
+fn child_schema<'s>(schema: &'s Value, subschema: &'s Value, key: &str) -> Option<&'s Value> {
     let index = key.parse::<usize>().ok();
-    let property = place.get("properties").and_then(|fields| fields.get(key));
-    let place = property
-        .or_else(|| place.get("prefixItems")?.get(index?))
-        .or_else(|| place.get("items").filter(|items| index.is_some() && items.is_object()))
-        .or_else(|| place.get("additionalProperties").filter(|additional| additional.is_object()))?;
-    resolve_reference(schema, place)
+    let property = subschema.get("properties").and_then(|fields| fields.get(key));
+    let subschema = property
+        .or_else(|| subschema.get("prefixItems")?.get(index?))
+        .or_else(|| subschema.get("items").filter(|items| index.is_some() && items.is_object()))
+        .or_else(|| subschema.get("additionalProperties").filter(|additional| additional.is_object()))?;
+    resolve_reference(schema, subschema)
 }
 
-/// Follows the local references of a schema.
-fn resolve_reference<'s>(schema: &'s Value, mut place: &'s Value) -> Option<&'s Value> {
+/// Follows the local references (`#/…`) of a part of a schema; `None` if one leads nowhere, or there are too
+/// many.
+fn resolve_reference<'s>(schema: &'s Value, mut subschema: &'s Value) -> Option<&'s Value> {
     for _ in 0..MAX_REFERENCES {
-        let Some(reference) = place.get("$ref").and_then(Value::as_str) else { return Some(place) };
-        // A description beside a reference belongs to this place.
-        if place.get("description").is_some() {
-            return Some(place);
+        let Some(reference) = subschema.get("$ref").and_then(Value::as_str) else { return Some(subschema) };
+        // A description beside a reference applies in place of that of the target.
+        if subschema.get("description").is_some() {
+            return Some(subschema);
         }
-        place = schema.pointer(reference.strip_prefix('#')?)?;
+        subschema = schema.pointer(reference.strip_prefix('#')?)?;
     }
     None
 }

@@ -1,7 +1,7 @@
 //! Expressions over a map of variables, used for conditions of scripts.
 
 use minijinja::value::Serde;
-use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
+use minijinja::{Environment, Error as EngineError, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value};
 
 use super::rewrite::{RewrittenSource, rewrite_comparisons, rewrite_expression};
@@ -18,6 +18,7 @@ const MAX_EXPRESSION_TOKENS: usize = 500;
 /// Most steps of an evaluation.
 const EXPRESSION_FUEL: u64 = 10_000;
 
+/// Creates the environment of expressions: without the functions of prompts.
 fn expression_environment() -> Environment<'static> {
     let mut env = Environment::empty();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -98,25 +99,26 @@ fn evaluate_as(
         .compile_expression(&charged_source)
         .and_then(|compiled_expression| compiled_expression.eval(minijinja::Value::from(Serde(variables))))
         .and_then(|value| match value.is_undefined() {
-            true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
+            true => Err(EngineError::new(ErrorKind::UndefinedError, "it is not defined")),
             false => text::to_json(&value),
         });
-    value.map_err(|engine_fault| {
-        let mut cause = std::error::Error::source(&engine_fault);
+    value.map_err(|engine_error| {
+        let mut cause = std::error::Error::source(&engine_error);
         let mut mismatch = None;
         while let Some(error) = cause {
             mismatch = mismatch.or_else(|| error.downcast_ref::<TypeMismatch>().copied());
             cause = error.source();
         }
         ExpressionFailure {
-            error: expression_error(expression, &engine_fault, Some(&rewritten_source)),
+            error: expression_error(expression, &engine_error, Some(&rewritten_source)),
             mismatch,
         }
     })
 }
 
-/// Text placed before and after the rewritten expression.
+/// Text before the rewritten expression.
 const CHARGE_PREFIX: &str = "(";
+/// Text after the rewritten expression and its closing parenthesis: the filter that charges for the result.
 const CHARGE_SUFFIX: &str = "|__flat";
 
 /// Evaluates a condition; returns `None` if it reads a missing variable. Empty texts, lists and maps, 0 and
@@ -132,8 +134,9 @@ pub fn evaluate_condition(expression: &str, variables: &Map<String, Value>) -> R
     }
 }
 
-/// Like [`evaluate_condition`], but compares only values of the same type, or a number with a text that is a number as
-/// a whole ([`parse_number`](super::parse_number)). Any value can be compared with `none` for equality.
+/// Like [`evaluate_condition`], but compares only values of the same type, or a number with a text that is a
+/// number as a whole ([`parse_number`](super::parse_number)). Any value can be compared with `none` for
+/// equality.
 ///
 /// # Errors
 /// Same as [`evaluate`], except for missing variables; also fails when values of different types are
@@ -149,6 +152,7 @@ pub fn evaluate_typed_condition(
     }
 }
 
+/// Returns true for a value that counts as true in a condition.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -173,7 +177,12 @@ pub fn list_variables(expression: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn expression_error(expression: &str, error: &Fault, rewritten_source: Option<&RewrittenSource>) -> Error {
+/// Converts an engine error, with its code and its position in the expression.
+fn expression_error(
+    expression: &str,
+    error: &EngineError,
+    rewritten_source: Option<&RewrittenSource>,
+) -> Error {
     let code = match error.kind() {
         ErrorKind::UndefinedError => "variable_undefined",
         ErrorKind::OutOfFuel => "limit_exceeded",
@@ -186,8 +195,8 @@ fn expression_error(expression: &str, error: &Fault, rewritten_source: Option<&R
         None => range.start,
     });
     let offset = offset.min(expression.len());
-    let place = Location::from_offset(expression, offset);
+    let location = Location::from_offset(expression, offset);
     let message =
-        format!("column {} of `{}`: {detail}", place.column, tambour::finding::clip(expression, 60));
-    Error::malformed(message, Some(place)).with_code(code)
+        format!("column {} of `{}`: {detail}", location.column, tambour::finding::clip(expression, 60));
+    Error::malformed(message, Some(location)).with_code(code)
 }

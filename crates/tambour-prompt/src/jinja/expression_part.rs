@@ -1,27 +1,32 @@
-//! Parsed part of an expression, with what is known of its value before it is evaluated.
+//! Part of an expression that the parser has read, with what is known of its value before it is evaluated.
 
 /// Static knowledge about the value of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StaticType {
+    /// A number.
     Number,
-    /// A text, `true` or `none`.
+    /// Literal text of bounded length, `true`, `false` or `none`.
     Scalar,
-    /// A list of numbers and scalars.
+    /// A list of literals.
     Scalars,
+    /// Any value.
     Unknown,
 }
 
-/// A parsed part of an expression.
+/// Part of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct ExpressionPart {
+    /// Byte offset at which it begins.
     pub(super) start: usize,
+    /// Byte offset after it.
     pub(super) end: usize,
     pub(super) static_type: StaticType,
-    /// True if a filter appended to the part applies to all of it.
+    /// True if a filter appended to the part applies to all of it, without parentheses.
     pub(super) is_tight: bool,
 }
 
 impl ExpressionPart {
+    /// Returns true for a single literal.
     pub(super) fn is_literal(self) -> bool {
         matches!(self.static_type, StaticType::Number | StaticType::Scalar)
     }

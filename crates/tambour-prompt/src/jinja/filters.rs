@@ -4,7 +4,7 @@
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::budget::{self, allocate, allocate_slots, charge};
+use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge};
 use super::builtins::{self, TESTS, charged_filter};
 use super::dates;
 use super::scope::PromptScope;
@@ -15,6 +15,7 @@ use tambour::yaml;
 pub(super) const OWN_FILTERS: &[&str] =
     &["time_format", "date_format", "utc_offset", "to_yaml", "format_examples", "filter_not_muted"];
 
+/// Registers the filters, in place of those of `builtins` with the same name.
 pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__out", check_output);
     env.add_filter("time_format", |state: &State<'_, '_>, value: &Value, pattern: Option<String>| {
@@ -47,9 +48,9 @@ pub(super) fn register(env: &mut Environment<'_>) {
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             let result = builtin(state, &args)?;
-            let messages =
+            let is_message_list =
                 args.first().is_some_and(|value| value.downcast_object_ref::<MessageList>().is_some());
-            Ok::<_, Error>(if messages && result.is_undefined() { missing_value() } else { result })
+            Ok::<_, Error>(if is_message_list && result.is_undefined() { missing_value() } else { result })
         });
     }
     for name in ["default", "d"] {
@@ -69,17 +70,19 @@ pub(super) fn register(env: &mut Environment<'_>) {
         let builtin = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
-            let is_plain = |value: &Value| {
+            let needs_text = |value: &Value| {
                 value.as_str().is_none()
                     && !value.is_undefined()
                     && (name != "reverse" || !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable))
             };
+            // A number among the options, such as the width of `indent`, stays a number. As the first
+            // argument it is printed.
             for value in args.iter_mut().filter(|value| !value.is_kwargs()) {
-                if is_plain(value) && !value.is_number() {
+                if needs_text(value) && !value.is_number() {
                     *value = builtins::to_text_value(state, value)?;
                 }
             }
-            if let Some(value) = args.first_mut().filter(|value| is_plain(value)) {
+            if let Some(value) = args.first_mut().filter(|value| needs_text(value)) {
                 *value = builtins::to_text_value(state, value)?;
             }
             builtin(state, &args)
@@ -90,7 +93,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_test("undefined", |value: &Value| is_missing(value));
 }
 
-/// Filter around the content of `{{ }}` before it is printed: reports a missing value with its place.
+/// Implements `__out`, the filter around the content of `{{ }}`: reports a missing value with its place.
 fn check_output(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value, Error> {
     if value.is_undefined() {
         if state.undefined_behavior() == minijinja::UndefinedBehavior::Strict {
@@ -102,6 +105,7 @@ fn check_output(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value
     Ok(value.clone())
 }
 
+/// Formats a time, which may also be a text, by a pattern. What is no time prints nothing, with a warning.
 fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Value, Error> {
     let scope = PromptScope::from_state(state)?;
     if is_missing(value) {
@@ -129,6 +133,7 @@ fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Va
     }
 }
 
+/// Returns a time at another offset from UTC.
 fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Value, Error> {
     let scope = PromptScope::from_state(state)?;
     if is_missing(value) {
@@ -171,7 +176,7 @@ fn to_yaml(
     }
     let weight = budget::weigh(state, value)?;
     let json = budget::to_json_charged(state, value)?;
-    // Two spaces per level, and a line may break at every character.
+    // An upper bound: YAML indents by two spaces a level, and may break a text at every character.
     allocate(state, weight.indented_bytes(4).saturating_mul(2))?;
     let indent = " ".repeat(indent.unwrap_or(0).min(1000));
     let text = yaml::print(&json);
@@ -211,22 +216,23 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     Ok(Value::from(blocks.join("\n")))
 }
 
+/// Removes muted members from a group or a list of members.
 fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if is_missing(value) {
         return Ok(value.clone());
     }
-    let is_heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
+    let is_unmuted = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
     allocate_slots(state, value.len().unwrap_or(0))?;
     match value.downcast_object_ref::<GroupObject>() {
         Some(group) => {
             let members: Vec<Value> =
-                group.members.iter().filter(|member| is_heard(member)).cloned().collect();
+                group.members.iter().filter(|member| is_unmuted(member)).cloned().collect();
             // A group with only muted members is still a group.
             let fallback_name =
                 if group.members.is_empty() { group.fallback_name.clone() } else { String::new() };
             Ok(Value::from_object(GroupObject { members, fallback_name }))
         }
-        None => Ok(value.try_iter()?.filter(is_heard).collect()),
+        None => Ok(value.try_iter()?.filter(is_unmuted).collect()),
     }
 }
 
@@ -249,13 +255,13 @@ fn select_items(
     rewrap_messages(args.first(), result)
 }
 
-/// Wraps the result as messages if the input was a list of messages.
-fn rewrap_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
-    let messages = from.is_some_and(|value| {
+/// Wraps the result of a filter as messages if its input was a list of messages, or a missing one.
+fn rewrap_messages(input: Option<&Value>, result: Value) -> Result<Value, Error> {
+    let is_message_list = input.is_some_and(|value| {
         value.downcast_object_ref::<MessageList>().is_some()
             || value.downcast_object_ref::<MissingValue>().is_some()
     });
-    if !messages {
+    if !is_message_list {
         return Ok(result);
     }
     Ok(Value::from_object(MessageList(result.try_iter()?.collect())))
@@ -293,8 +299,8 @@ fn join_printed(
         // A growing text doubles its capacity.
         let length = (item.len() + separator.len()) as u64;
         pending_bytes += length;
-        if pending_bytes > 256 {
-            allocate(state, 256 + 2 * std::mem::take(&mut pending_bytes))?;
+        if pending_bytes > SHORT_BYTES {
+            allocate(state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
         }
         if at > 0 {
             out.push_str(&separator);

@@ -1,7 +1,7 @@
-//! Values that a template may keep: of bounded depth and without anything lazy in them.
+//! Copies of values that a template sets: of bounded depth, and without lazy values in them.
 //!
 //! A loop that puts a value into a list and the list into the value, or that filters the result of its
-//! previous round, nests one level per step; dropping or traversing such a value would overflow the stack.
+//! previous round, nests one level per step. Dropping or traversing such a value would overflow the stack.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
@@ -11,13 +11,13 @@ use super::scope::PromptScope;
 use super::text::check_key;
 use super::{operators, values};
 
-/// Deepest nesting of a value that is set.
+/// Deepest nesting of a value that a template sets.
 const MAX_SET_DEPTH: usize = 64;
 
-/// Returns the value in the form in which it may be set.
+/// Returns a copy of the value that a template may set.
 ///
 /// # Errors
-/// The value is nested too deeply, or has more parts than the budget allows.
+/// The value is nested too deeply, has more parts than the budget allows, or has a list or map as a key.
 pub(super) fn flatten(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     match value.as_str() {
         Some(text) => allocate(state, text.len() as u64)?,
@@ -36,6 +36,7 @@ pub(super) fn flatten_row(state: &State<'_, '_>, value: Value) -> Result<Value, 
     flatten(state, value)
 }
 
+/// Copies a value, in which `depth` further levels are allowed.
 fn flatten_level(
     state: &State<'_, '_>,
     scope: Option<&PromptScope>,
@@ -54,8 +55,8 @@ fn flatten_level(
         let message = format!("a value that is set has at most {MAX_SET_DEPTH} levels");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     };
-    // A namespace is changed in place, so its fields are checked but it is returned as it is.
-    let namespace = value.as_object().is_some_and(|object| object.type_name().ends_with("Namespace"));
+    // A namespace is changed in place: its fields are checked, but it is not copied.
+    let is_namespace = value.as_object().is_some_and(|object| object.type_name().ends_with("Namespace"));
     if value.kind() == ValueKind::Map {
         let mut fields = Vec::new();
         for key in value.try_iter()? {
@@ -67,7 +68,7 @@ fn flatten_level(
             let field = flatten_level(state, scope, value.get_item(&key)?, depth)?;
             fields.push((key, field));
         }
-        return Ok(if namespace { value } else { Value::from_pairs(fields) });
+        return Ok(if is_namespace { value } else { Value::from_pairs(fields) });
     }
     let mut items = Vec::new();
     for item in value.try_iter()? {
@@ -82,7 +83,7 @@ fn charge_part(state: &State<'_, '_>, scope: Option<&PromptScope>) -> Result<(),
     state.consume_fuel(1)?;
     match scope {
         Some(scope) if !scope.budget.allocate(SLOT_BYTES) => Err(memory_error()),
-        Some(scope) if !scope.budget.check_stop(1) => Err(stopped_error()),
+        Some(scope) if !scope.budget.may_continue(1) => Err(stopped_error()),
         _ => Ok(()),
     }
 }

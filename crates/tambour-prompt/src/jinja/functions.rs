@@ -6,16 +6,17 @@ use std::sync::Arc;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::budget::{self, allocate, allocate_slots, charge};
+use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge};
 use super::scope::PromptScope;
 use super::values::{TimeObject, is_missing};
 use super::{chance, dates, flatten, marks, tavern, variable_keys};
 
-/// A template function together with the place of its call.
+/// Function of templates, with the place of its call once that is known.
 #[derive(Clone, Copy)]
 pub(super) struct TemplateFunction {
     name: &'static str,
     handler: FunctionHandler,
+    /// Byte offset of the call in the template.
     call_site: Option<usize>,
 }
 
@@ -26,66 +27,69 @@ pub(super) struct FunctionCall<'a, 't, 'e> {
     /// State of the engine, to which the cost is charged.
     pub(super) state: &'a State<'t, 'e>,
     pub(super) scope: Arc<PromptScope>,
+    /// Name of the function.
     pub(super) name: &'static str,
     pub(super) args: &'a [Value],
     /// Byte offset of the call in the template.
     pub(super) call_site: Option<usize>,
 }
 
-/// All functions that depend on the place of their call.
+/// All functions of this library. A rewritten source calls the method `at` of one with the offset of the
+/// call, which returns the function with that call site.
 static FUNCTION_TABLE: &[TemplateFunction] = &[
-    unplaced("random", call_random),
-    unplaced("pick", call_pick),
-    unplaced("roll", call_roll),
-    unplaced("time_diff", call_time_diff),
-    unplaced("outlet", call_outlet),
-    unplaced("set_global", call_set_global),
-    unplaced("time", call_time),
-    unplaced("format", call_format),
-    unplaced("st_get", tavern::call_get),
-    unplaced("st_set", tavern::call_set),
-    unplaced("st_add", tavern::call_add),
-    unplaced("st_inc", tavern::call_inc),
-    unplaced("st_dec", tavern::call_dec),
-    unplaced("st_has", tavern::call_has),
-    unplaced("st_delete", tavern::call_delete),
-    unplaced("st_set_key", variable_keys::call_set_key),
-    unplaced("st_get_key", variable_keys::call_get_key),
-    unplaced("st_set_global_key", variable_keys::call_set_global_key),
-    unplaced("st_get_global_key", variable_keys::call_get_global_key),
-    unplaced("st_get_global", tavern::call_get_global),
-    unplaced("st_set_global", tavern::call_set_global),
-    unplaced("st_add_global", tavern::call_add_global),
-    unplaced("st_inc_global", tavern::call_inc_global),
-    unplaced("st_dec_global", tavern::call_dec_global),
-    unplaced("st_has_global", tavern::call_has_global),
-    unplaced("st_delete_global", tavern::call_delete_global),
-    unplaced("st_bare", tavern::call_bare),
-    unplaced("st_if", tavern::call_condition),
-    unplaced("st_test", tavern::call_test),
-    unplaced("st_compare", tavern::call_compare),
-    unplaced("st_scope", tavern::call_scoped),
-    unplaced("st_yaml", tavern::call_scoped_yaml),
-    unplaced("st_banned", tavern::call_ban),
-    unplaced("st_greeting", tavern::call_greeting),
-    unplaced("st_original", |call| Ok(call.scope.original_text())),
+    new_function("random", call_random),
+    new_function("pick", call_pick),
+    new_function("roll", call_roll),
+    new_function("time_diff", call_time_diff),
+    new_function("outlet", call_outlet),
+    new_function("set_global", call_set_global),
+    new_function("time", call_time),
+    new_function("format", call_format),
+    new_function("st_get", tavern::call_get),
+    new_function("st_set", tavern::call_set),
+    new_function("st_add", tavern::call_add),
+    new_function("st_inc", tavern::call_inc),
+    new_function("st_dec", tavern::call_dec),
+    new_function("st_has", tavern::call_has),
+    new_function("st_delete", tavern::call_delete),
+    new_function("st_set_key", variable_keys::call_set_key),
+    new_function("st_get_key", variable_keys::call_get_key),
+    new_function("st_set_global_key", variable_keys::call_set_global_key),
+    new_function("st_get_global_key", variable_keys::call_get_global_key),
+    new_function("st_get_global", tavern::call_get_global),
+    new_function("st_set_global", tavern::call_set_global),
+    new_function("st_add_global", tavern::call_add_global),
+    new_function("st_inc_global", tavern::call_inc_global),
+    new_function("st_dec_global", tavern::call_dec_global),
+    new_function("st_has_global", tavern::call_has_global),
+    new_function("st_delete_global", tavern::call_delete_global),
+    new_function("st_bare", tavern::call_bare),
+    new_function("st_if", tavern::call_condition),
+    new_function("st_test", tavern::call_test),
+    new_function("st_compare", tavern::call_compare),
+    new_function("st_scope", tavern::call_scoped),
+    new_function("st_yaml", tavern::call_scoped_yaml),
+    new_function("st_banned", tavern::call_ban),
+    new_function("st_greeting", tavern::call_greeting),
+    new_function("st_original", |call| Ok(call.scope.original_text())),
     // Its arguments are evaluated for their side effects only.
-    unplaced("st_comment", |_| Ok(Value::from(""))),
-    unplaced("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
-    unplaced("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
-    unplaced("st_text", |call| {
-        let mut all = String::new();
+    new_function("st_comment", |_| Ok(Value::from(""))),
+    new_function("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
+    new_function("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
+    new_function("st_text", |call| {
+        let mut joined = String::new();
         for at in 0..call.args.len() {
             let text = call.text_argument(at)?;
             allocate(call.state, 2 * text.len() as u64)?;
-            all.push_str(&text);
+            joined.push_str(&text);
         }
-        Ok(Value::from(all))
+        Ok(Value::from(joined))
     }),
-    unplaced("__keep", |call| {
+    // Pairs of a name and a value: variables that a template has set for later ones.
+    new_function("__keep", |call| {
         for at in (0..call.args.len()).step_by(2) {
             let value = call.argument(at + 1);
-            // The captured output of a block.
+            // The captured output of a block was not charged as a value.
             if let Some(text) = value.as_str() {
                 allocate(call.state, text.len() as u64)?;
             }
@@ -95,16 +99,17 @@ static FUNCTION_TABLE: &[TemplateFunction] = &[
     }),
 ];
 
-const fn unplaced(name: &'static str, handler: FunctionHandler) -> TemplateFunction {
+/// Creates a function whose call site is not known yet.
+const fn new_function(name: &'static str, handler: FunctionHandler) -> TemplateFunction {
     TemplateFunction { name, handler, call_site: None }
 }
 
-/// Returns the names of the functions of a template; those with `st_` are called by migrated macros.
+/// Returns the names of this library's functions for templates. Those with `st_` are for migrated macros.
 pub fn own_function_names() -> impl Iterator<Item = &'static str> {
     FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
-/// Returns true if calls of this function receive their place.
+/// Returns true if the rewritten source gives calls of this function their place.
 pub(super) fn is_placed(name: &str) -> bool {
     !name.starts_with("__") && FUNCTION_TABLE.iter().any(|function| function.name == name)
 }
@@ -113,6 +118,7 @@ pub(super) fn is_placed(name: &str) -> bool {
 /// them.
 pub(super) const FUNCTION_PREFIX: &str = "__f_";
 
+/// Registers the functions, each also under its name with [`FUNCTION_PREFIX`].
 pub(super) fn register(env: &mut Environment<'_>) {
     for function in FUNCTION_TABLE {
         env.add_global(function.name, Value::from_object(*function));
@@ -174,6 +180,7 @@ impl FunctionCall<'_, '_, '_> {
         }
     }
 
+    /// Records a warning at the place of the call.
     pub(super) fn warn(&self, code: &'static str, message: impl Into<String>) {
         self.scope.warn(code, message, self.call_site);
     }
@@ -228,7 +235,7 @@ fn call_roll(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
 
 fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let now = call.scope.context.now.clone();
-    let read = |at: usize| -> Result<Option<jiff::Timestamp>, Error> {
+    let read_time = |at: usize| -> Result<Option<jiff::Timestamp>, Error> {
         if let Some(time_object) = call.argument(at).downcast_object_ref::<TimeObject>() {
             return Ok(Some(time_object.0.timestamp()));
         }
@@ -239,7 +246,7 @@ fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
         }
         Ok(time)
     };
-    let (Some(first), Some(second)) = (read(0)?, read(1)?) else { return Ok(Value::from("")) };
+    let (Some(first), Some(second)) = (read_time(0)?, read_time(1)?) else { return Ok(Value::from("")) };
     let span = first.as_millisecond().saturating_sub(second.as_millisecond());
     Ok(Value::from(dates::format_duration(span, call.scope.context.locale)))
 }
@@ -254,7 +261,7 @@ fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
         _ => &[],
     };
     let label = format!("outlet {name}");
-    let mut all = String::new();
+    let mut joined = String::new();
     for (at, entry) in texts.iter().enumerate() {
         if !entry.is_string() {
             budget::charge_json(call.state, entry)?;
@@ -263,11 +270,11 @@ fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
         let entry = budget::print_charged(call.state, &entry)?;
         allocate(call.state, 2 * entry.len() as u64)?;
         if at > 0 {
-            all.push('\n');
+            joined.push('\n');
         }
-        all.push_str(&entry);
+        joined.push_str(&entry);
     }
-    Ok(Value::from(all))
+    Ok(Value::from(joined))
 }
 
 fn call_set_global(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
@@ -284,8 +291,8 @@ fn call_time(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     Ok(Value::from(dates::format(now, &pattern, call.scope.context.locale)))
 }
 
-/// Implements `format("{} and {name}", x, name=y)`: `{{` and `}}` are single braces; fields without a value
-/// are left.
+/// Implements `format("{} and {name}", x, name=y)`: `{{` and `}}` stand for single braces, and a field
+/// without a value stays as it is.
 fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = call.text_argument(0)?;
     let mut args = &call.args[1..];
@@ -295,27 +302,27 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     if keyword_arguments.is_some() {
         args = &args[..args.len() - 1];
     }
-    let (mut out, mut next, mut rest) = (String::new(), 0, pattern.as_str());
+    let (mut out, mut next_position, mut remaining) = (String::new(), 0, pattern.as_str());
     let mut pending_bytes = 0_u64;
-    while let Some(at) = rest.find(['{', '}']) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if rest.starts_with("{{") || rest.starts_with("}}") {
-            out.push_str(&rest[..1]);
-            rest = &rest[2..];
+    while let Some(at) = remaining.find(['{', '}']) {
+        out.push_str(&remaining[..at]);
+        remaining = &remaining[at..];
+        if remaining.starts_with("{{") || remaining.starts_with("}}") {
+            out.push_str(&remaining[..1]);
+            remaining = &remaining[2..];
             continue;
         }
-        let field = rest.strip_prefix('{').and_then(|content| content.split_once('}'));
-        let Some((name, remainder)) = field.filter(|(name, _)| !name.contains('{')) else {
-            out.push_str(&rest[..1]);
-            rest = &rest[1..];
+        let field = remaining.strip_prefix('{').and_then(|content| content.split_once('}'));
+        let Some((name, after_field)) = field.filter(|(name, _)| !name.contains('{')) else {
+            out.push_str(&remaining[..1]);
+            remaining = &remaining[1..];
             continue;
         };
         let value = match name.parse::<usize>() {
-            Ok(place) => args.get(place).cloned(),
+            Ok(position) => args.get(position).cloned(),
             Err(_) if name.is_empty() => {
-                next += 1;
-                args.get(next - 1).cloned()
+                next_position += 1;
+                args.get(next_position - 1).cloned()
             }
             Err(_) => keyword_arguments
                 .as_ref()
@@ -325,18 +332,19 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
             Some(value) => {
                 let text = budget::print_charged(call.state, &value)?;
                 pending_bytes += text.len() as u64;
-                if pending_bytes > 256 {
-                    allocate(call.state, 256 + 2 * std::mem::take(&mut pending_bytes))?;
+                // Short values are charged together; a growing text doubles its capacity.
+                if pending_bytes > SHORT_BYTES {
+                    allocate(call.state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
                 }
                 out.push_str(&text);
             }
             None => {
                 call.warn("format_argument_missing", format!("`{{{name}}}` has no value"));
-                out.push_str(&rest[..name.len() + 2]);
+                out.push_str(&remaining[..name.len() + 2]);
             }
         }
-        rest = remainder;
+        remaining = after_field;
     }
-    out.push_str(rest);
+    out.push_str(remaining);
     Ok(Value::from(out))
 }

@@ -1,6 +1,6 @@
-//! Parser of template expressions, following the engine's own grammar. It produces the edits that replace
-//! each operator by a filter of ours: the engine does not charge for operators, a filter charges before it
-//! runs.
+//! Parser of template expressions, which follows the engine's own grammar. It produces the edits that replace
+//! each operator by a filter of `operators`: the engine does not charge for operators, but the filter charges
+//! before it runs.
 //!
 //! Filters bind more tightly than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator
 //! is left in place if a literal operand bounds its cost. A template that this parser cannot read is not
@@ -11,17 +11,17 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::expression_part::{ExpressionPart, StaticType};
-use super::operators::{METHODS, filter};
+use super::operators::{METHODS, replacement_filter};
 use super::source::{ExpressionToken, TokenKind};
 use super::{builtins, functions};
 
 /// Deepest nesting of expressions, the same as in the engine.
 const MAX_EXPRESSION_DEPTH: usize = 150;
 
-/// Longest literal whose cost is that of the step it is used in.
-const LITERAL: usize = 256;
+/// Longest literal, in bytes, whose cost the step of its instruction covers.
+const MAX_LITERAL_BYTES: usize = 256;
 
-/// An edit of the source: replaces the bytes `at..end` by `text`.
+/// Edit of the source: replaces the bytes `start..end` by `text`.
 #[derive(Debug)]
 pub(super) struct SourceEdit {
     pub(super) start: usize,
@@ -29,11 +29,12 @@ pub(super) struct SourceEdit {
     pub(super) text: Cow<'static, str>,
     /// Offset in the source that errors in the new text refer to.
     pub(super) origin: usize,
-    /// Order of edits at the same offset: closing ones, opening ones (outermost first), replacements.
+    /// Order of edits at the same offset: closing ones (0, innermost first), opening ones (1, outermost
+    /// first), then replacements (2). The second number makes the order, since inner parts are read first.
     order: (u8, i64),
 }
 
-/// Grammar of a tag after its keyword.
+/// Grammar of the code in a tag after its keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TagGrammar {
     /// One expression.
@@ -56,16 +57,16 @@ pub(super) enum TagGrammar {
     Empty,
 }
 
-/// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. Macros defined in the
-/// template take precedence over our functions of the same name; without `macros`, our functions are not
-/// available.
+/// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. `macros` are those
+/// that the template defines, which take precedence over functions of this library with the same name. With
+/// `None` these functions do not exist.
 pub(super) fn parse_edits(
     source: &str,
     tokens: &[ExpressionToken],
-    form: TagGrammar,
+    tag_grammar: TagGrammar,
     macros: Option<&HashSet<&str>>,
 ) -> Option<Vec<SourceEdit>> {
-    let reader = ExpressionParser {
+    let parser = ExpressionParser {
         source,
         tokens,
         position: 0,
@@ -74,7 +75,7 @@ pub(super) fn parse_edits(
         macros,
         comparisons: None,
     };
-    parse_form(reader, form).map(|(edits, _)| edits)
+    parse_tag(parser, tag_grammar).map(|(edits, _)| edits)
 }
 
 /// Operands of a comparison, as byte ranges of the source, with the operator between them.
@@ -87,7 +88,7 @@ pub(super) fn parse_comparisons(
     tokens: &[ExpressionToken],
 ) -> Option<(Vec<SourceEdit>, Vec<OperandComparison>)> {
     let comparisons = Some(Vec::new());
-    let reader = ExpressionParser {
+    let parser = ExpressionParser {
         source,
         tokens,
         position: 0,
@@ -96,58 +97,64 @@ pub(super) fn parse_comparisons(
         macros: None,
         comparisons,
     };
-    parse_form(reader, TagGrammar::Expression)
+    parse_tag(parser, TagGrammar::Expression)
 }
 
-fn parse_form(
-    mut reader: ExpressionParser<'_>,
-    form: TagGrammar,
+/// Parses the code of a tag; returns its edits in order, and its comparisons if the parser collects them.
+fn parse_tag(
+    mut parser: ExpressionParser<'_>,
+    tag_grammar: TagGrammar,
 ) -> Option<(Vec<SourceEdit>, Vec<OperandComparison>)> {
-    let tokens = reader.tokens;
-    match form {
-        TagGrammar::Expression => drop(reader.parse_expression()?),
+    let tokens = parser.tokens;
+    match tag_grammar {
+        TagGrammar::Expression => drop(parser.parse_expression()?),
         TagGrammar::Expressions => {
-            reader.parse_expression()?;
-            while reader.eat(",") && reader.position < tokens.len() {
-                reader.parse_expression()?;
+            parser.parse_expression()?;
+            while parser.eat(",") && parser.position < tokens.len() {
+                parser.parse_expression()?;
             }
         }
-        TagGrammar::Condition => drop(reader.parse_or()?),
-        TagGrammar::Loop => reader.parse_for_loop()?,
-        TagGrammar::Assignments => reader.parse_assignments()?,
+        TagGrammar::Condition => drop(parser.parse_or()?),
+        TagGrammar::Loop => parser.parse_for_loop()?,
+        TagGrammar::Assignments => parser.parse_assignments()?,
         TagGrammar::Macro => {
-            reader.expect_name()?;
-            reader.parse_parameters()?;
+            parser.expect_name()?;
+            parser.parse_parameters()?;
         }
         TagGrammar::Call => {
-            if reader.peek_text() == "(" {
-                reader.parse_parameters()?;
+            if parser.peek_text() == "(" {
+                parser.parse_parameters()?;
             }
-            reader.parse_expression()?;
+            parser.parse_expression()?;
         }
-        TagGrammar::Filters => reader.parse_filter_chain()?,
+        TagGrammar::Filters => parser.parse_filter_chain()?,
         TagGrammar::Empty => {}
     }
-    if reader.position < tokens.len() {
+    if parser.position < tokens.len() {
         return None;
     }
-    let mut edits = reader.edits;
+    let mut edits = parser.edits;
     edits.sort_by_key(|edit| (edit.start, edit.order));
-    Some((edits, reader.comparisons.unwrap_or_default()))
+    Some((edits, parser.comparisons.unwrap_or_default()))
 }
 
+/// Parser of one tag. A function `parse_…` reads a part of the code and returns `None` if it is not valid.
 struct ExpressionParser<'s> {
     source: &'s str,
     tokens: &'s [ExpressionToken],
+    /// Index of the next token.
     position: usize,
     edits: Vec<SourceEdit>,
+    /// Number of expressions around the current one.
     depth: usize,
+    /// Macros that the template defines; `None` outside of a prompt.
     macros: Option<&'s HashSet<&'s str>>,
     /// Comparisons found so far, if all of them are to become filters.
     comparisons: Option<Vec<OperandComparison>>,
 }
 
 impl<'s> ExpressionParser<'s> {
+    /// Returns the next token.
     fn token(&self) -> Option<&'s ExpressionToken> {
         self.tokens.get(self.position)
     }
@@ -157,26 +164,31 @@ impl<'s> ExpressionParser<'s> {
         self.text_at(self.position)
     }
 
+    /// Returns the text of the token with an index; empty after the last one.
     fn text_at(&self, at: usize) -> &'s str {
         self.tokens.get(at).map_or("", |token| &self.source[token.range.clone()])
     }
 
+    /// Reads the next token if it is `word`; returns true if it was.
     fn eat(&mut self, word: &str) -> bool {
-        let found = self.peek_text() == word;
-        self.position += usize::from(found);
-        found
+        let is_word = self.peek_text() == word;
+        self.position += usize::from(is_word);
+        is_word
     }
 
+    /// Reads the next token, which must be `word`.
     fn expect(&mut self, word: &str) -> Option<()> {
         self.eat(word).then_some(())
     }
 
+    /// Reads the next token, which must be a name.
     fn expect_name(&mut self) -> Option<&'s ExpressionToken> {
         let token = self.token().filter(|token| token.kind == TokenKind::Name)?;
         self.position += 1;
         Some(token)
     }
 
+    /// Returns the offset of the next token; the length of the source at the end.
     fn start(&self) -> usize {
         self.token().map_or(self.source.len(), |token| token.range.start)
     }
@@ -186,21 +198,24 @@ impl<'s> ExpressionParser<'s> {
         self.position.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
     }
 
+    /// Returns the part from `start` to the last token that was read.
     fn part_from(&self, start: usize, static_type: StaticType, is_tight: bool) -> ExpressionPart {
         ExpressionPart { start, end: self.end(), static_type, is_tight }
     }
 
+    /// Inserts text that closes something, before all other edits at its offset.
     fn insert_close(&mut self, start: usize, text: impl Into<Cow<'static, str>>) {
         let order = (0, self.edits.len() as i64);
         self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
     }
 
+    /// Inserts text that opens something, around what was opened at its offset before.
     fn insert_open(&mut self, start: usize, text: &'static str) {
         let order = (1, -(self.edits.len() as i64));
         self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
     }
 
-    /// Replaces an operator whose first operand begins at `origin`.
+    /// Replaces an operator, whose errors refer to its first operand at `origin`.
     fn replace(&mut self, start: usize, end: usize, text: impl Into<Cow<'static, str>>, origin: usize) {
         let order = (2, self.edits.len() as i64);
         self.edits.push(SourceEdit { start, end, text: text.into(), origin, order });
@@ -217,17 +232,18 @@ impl<'s> ExpressionParser<'s> {
     /// Appends a filter without arguments to a part.
     fn append_filter(&mut self, part: ExpressionPart, operator: &str) {
         self.tighten(part);
-        self.insert_close(part.end, format!("|{}", filter(operator)));
+        self.insert_close(part.end, format!("|{}", replacement_filter(operator)));
     }
 
-    fn nest<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    /// Parses one level deeper; `None` if that is too deep.
+    fn nest<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.depth += 1;
         if self.depth > MAX_EXPRESSION_DEPTH {
             return None;
         }
-        let found = read(self);
+        let result = parse(self);
         self.depth -= 1;
-        found
+        result
     }
 
     fn parse_expression(&mut self) -> Option<ExpressionPart> {
@@ -266,17 +282,18 @@ impl<'s> ExpressionParser<'s> {
 
     fn parse_not(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
-        let mut negated = false;
+        let mut is_negated = false;
         while self.eat("not") {
-            negated = true;
+            is_negated = true;
         }
         let part = self.parse_comparison()?;
-        Some(if negated { self.part_from(start, StaticType::Unknown, false) } else { part })
+        Some(if is_negated { self.part_from(start, StaticType::Unknown, false) } else { part })
     }
 
+    /// Parses comparisons and `in`: one becomes a filter, and a chain of them one filter with all operators.
     fn parse_comparison(&mut self) -> Option<ExpressionPart> {
         let first = self.parse_sum()?;
-        // Operators with their offsets and right operands.
+        // Operators with the offsets of their beginnings and ends, and their right operands.
         let mut operators: Vec<(&'static str, usize, usize, ExpressionPart)> = Vec::new();
         loop {
             let at = self.start();
@@ -327,12 +344,12 @@ impl<'s> ExpressionParser<'s> {
         }
         self.tighten(first);
         if let [(operator, at, end, right)] = operators[..] {
-            self.replace(at, end, format!("|{}(", filter(operator)), first.start);
+            self.replace(at, end, format!("|{}(", replacement_filter(operator)), first.start);
             self.insert_close(right.end, ")");
         } else {
-            for (place, &(operator, at, end, _)) in operators.iter().enumerate() {
-                let head = if place == 0 { "|__chain(" } else { ", " };
-                self.replace(at, end, format!("{head}\"{operator}\", "), first.start);
+            for (index, &(operator, at, end, _)) in operators.iter().enumerate() {
+                let opening = if index == 0 { "|__chain(" } else { ", " };
+                self.replace(at, end, format!("{opening}\"{operator}\", "), first.start);
             }
             self.insert_close(last.end, ")");
         }
@@ -349,32 +366,34 @@ impl<'s> ExpressionParser<'s> {
         self.parse_chain(ExpressionParser::parse_power, &["*", "/", "//", "%"], "*")
     }
 
-    /// Parses operators of one precedence. The operator `growing` can make something long: unless its operands
-    /// are known to be numbers, it becomes a filter, and with it all operators of the chain.
+    /// Parses operators of one precedence, `same_rank`, between operands that `operand` parses. The result of
+    /// the operator `growing` may be a long text or list: unless its operands are known to be numbers, it
+    /// becomes a filter, and with it all operators of the chain.
     fn parse_chain(
         &mut self,
         operand: fn(&mut Self) -> Option<ExpressionPart>,
-        ranked: &[&'static str],
+        same_rank: &[&'static str],
         growing: &str,
     ) -> Option<ExpressionPart> {
         let first = operand(self)?;
         let mut left = first.static_type;
         let mut needs_filter = false;
+        // Operators with the offsets of their beginnings and ends, and the ends of their right operands.
         let mut operators: Vec<(&'static str, usize, usize, usize)> = Vec::new();
-        while let Some(&operator) = ranked.iter().find(|operator| **operator == self.peek_text()) {
+        while let Some(&operator) = same_rank.iter().find(|operator| **operator == self.peek_text()) {
             let at = self.start();
             self.position += 1;
             let end = self.end();
             let right = operand(self)?;
             // A sum with a number is cheap: only numbers can be added to it.
-            let number = |operand_type| operand_type == StaticType::Number;
+            let is_numeric = |operand_type| operand_type == StaticType::Number;
             let is_direct = if growing == "+" {
-                number(left) || number(right.static_type)
+                is_numeric(left) || is_numeric(right.static_type)
             } else {
-                number(left) && number(right.static_type)
+                is_numeric(left) && is_numeric(right.static_type)
             };
             needs_filter |= operator == growing && !is_direct;
-            left = if number(left) && number(right.static_type) {
+            left = if is_numeric(left) && is_numeric(right.static_type) {
                 StaticType::Number
             } else {
                 StaticType::Unknown
@@ -388,9 +407,9 @@ impl<'s> ExpressionParser<'s> {
             return Some(self.part_from(first.start, left, false));
         }
         self.tighten(first);
-        for (operator, at, end, right) in operators {
-            self.replace(at, end, format!("|{}(", filter(operator)), first.start);
-            self.insert_close(right, ")");
+        for (operator, at, end, right_end) in operators {
+            self.replace(at, end, format!("|{}(", replacement_filter(operator)), first.start);
+            self.insert_close(right_end, ")");
         }
         Some(self.part_from(first.start, StaticType::Unknown, true))
     }
@@ -402,9 +421,9 @@ impl<'s> ExpressionParser<'s> {
         while self.peek_text() == "~" {
             let at = self.start();
             self.position += 1;
-            let head: Cow<'static, str> =
-                if has_filter { ",".into() } else { format!("|{}(", filter("~")).into() };
-            self.replace(at, at + 1, head, first.start);
+            let opening: Cow<'static, str> =
+                if has_filter { ",".into() } else { format!("|{}(", replacement_filter("~")).into() };
+            self.replace(at, at + 1, opening, first.start);
             self.parse_product()?;
             has_filter = true;
         }
@@ -427,12 +446,14 @@ impl<'s> ExpressionParser<'s> {
         Some(part)
     }
 
+    /// Parses an operand with its signs, subscripts, calls and filters.
     fn parse_unary(&mut self) -> Option<ExpressionPart> {
         let part = self.parse_negation()?;
         let part = self.parse_postfix(part)?;
         self.parse_filters(part)
     }
 
+    /// Parses a literal, name or bracket with the signs before it.
     fn parse_negation(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
         let mut sign_count = 0;
@@ -455,6 +476,7 @@ impl<'s> ExpressionParser<'s> {
         })
     }
 
+    /// Parses fields, subscripts and calls after an operand.
     fn parse_postfix(&mut self, mut part: ExpressionPart) -> Option<ExpressionPart> {
         loop {
             match self.peek_text() {
@@ -462,11 +484,11 @@ impl<'s> ExpressionParser<'s> {
                     let dot = self.start();
                     self.position += 1;
                     let token = self.token()?;
-                    let index = token.kind == TokenKind::Number && is_number(self.peek_text());
-                    if token.kind != TokenKind::Name && !index {
+                    let is_index = token.kind == TokenKind::Number && is_number(self.peek_text());
+                    if token.kind != TokenKind::Name && !is_index {
                         return None;
                     }
-                    if index {
+                    if is_index {
                         self.charge_index(part.start, dot);
                     }
                     let method = METHODS
@@ -476,34 +498,34 @@ impl<'s> ExpressionParser<'s> {
                     if let Some(method) = method.filter(|_| self.peek_text() == "(") {
                         let bracket = self.start() + 1;
                         self.insert_open(part.start, "(");
-                        self.replace(dot, bracket, format!("|{}(", filter(method)), part.start);
+                        self.replace(dot, bracket, format!("|{}(", replacement_filter(method)), part.start);
                         self.parse_arguments(false)?;
                         let end = self.end();
                         self.insert_close(end, ")");
                     }
                 }
                 "[" => self.parse_subscript(part.start)?,
-                // A loop that calls itself, under whatever name.
-                "(" => self.parse_arguments(self.is_unknown(part))?,
+                // Possibly a recursive loop that calls itself, under any name.
+                "(" => self.parse_arguments(self.may_be_loop(part))?,
                 _ => return Some(part),
             }
             part = self.part_from(part.start, StaticType::Unknown, true);
         }
     }
 
-    /// Appends the filter that charges for item access to the container that begins at `start`.
+    /// Appends the filter that charges for item access to the container from `start` to `end`.
     fn charge_index(&mut self, start: usize, end: usize) {
         self.insert_open(start, "(");
-        self.insert_close(end, format!("|{})", filter("[.]")));
+        self.insert_close(end, format!("|{})", replacement_filter("[.]")));
     }
 
     /// Parses `[key]` or `[start:stop:step]` of the value that begins at `start`.
     fn parse_subscript(&mut self, start: usize) -> Option<()> {
         let bracket = self.start();
         self.expect("[")?;
-        let bound = |reader: &mut Self| match reader.peek_text() {
+        let bound = |parser: &mut Self| match parser.peek_text() {
             ":" | "]" => Some(None),
-            _ => reader.parse_expression().map(Some),
+            _ => parser.parse_expression().map(Some),
         };
         let first = bound(self)?;
         if self.peek_text() == "]" {
@@ -517,13 +539,14 @@ impl<'s> ExpressionParser<'s> {
         }
         self.insert_open(start, "(");
         let none_text = |bound: Option<ExpressionPart>| if bound.is_none() { "none" } else { "" };
-        self.replace(bracket, bracket + 1, format!("|{}({}", filter("[:]"), none_text(first)), start);
+        let opening = format!("|{}({}", replacement_filter("[:]"), none_text(first));
+        self.replace(bracket, bracket + 1, opening, start);
         let mut bounds = 1;
         while self.peek_text() == ":" && bounds < 3 {
             let colon = self.start();
             self.position += 1;
-            let next = bound(self)?;
-            self.replace(colon, colon + 1, format!(", {}", none_text(next)), start);
+            let bound_part = bound(self)?;
+            self.replace(colon, colon + 1, format!(", {}", none_text(bound_part)), start);
             bounds += 1;
         }
         let end = self.start();
@@ -561,6 +584,7 @@ impl<'s> ExpressionParser<'s> {
         }
     }
 
+    /// Parses the name of a filter or test.
     fn parse_filter_name(&mut self) -> Option<()> {
         self.expect_name()?;
         while self.eat(".") {
@@ -569,6 +593,7 @@ impl<'s> ExpressionParser<'s> {
         Some(())
     }
 
+    /// Parses `name(expression) | name`.
     fn parse_filter_chain(&mut self) -> Option<()> {
         loop {
             self.parse_filter_name()?;
@@ -581,15 +606,16 @@ impl<'s> ExpressionParser<'s> {
         }
     }
 
-    /// Returns whether a part is a name of the template's own, which may be that of a loop.
-    fn is_unknown(&self, part: ExpressionPart) -> bool {
+    /// Returns true if a part is a name that the template may have given to a recursive loop.
+    fn may_be_loop(&self, part: ExpressionPart) -> bool {
         let name = &self.source[part.start..part.end];
         let is_known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
         !is_known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
     }
 
-    /// Arguments in brackets. `is_call`: what is called may go through them.
-    fn parse_arguments(&mut self, is_call: bool) -> Option<()> {
+    /// Parses arguments in parentheses. `charges_values` is set if the call may traverse their values: each
+    /// is then charged.
+    fn parse_arguments(&mut self, charges_values: bool) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
             let is_splat = self.eat("*") || self.eat("**");
@@ -600,7 +626,7 @@ impl<'s> ExpressionParser<'s> {
             let value = self.parse_expression()?;
             if is_splat {
                 self.append_filter(value, "*()");
-            } else if is_call && !value.is_literal() {
+            } else if charges_values && !value.is_literal() {
                 self.append_filter(value, "f()");
             }
             if !self.eat(",") {
@@ -610,6 +636,7 @@ impl<'s> ExpressionParser<'s> {
         Some(())
     }
 
+    /// Parses a literal, a name, a list, a map or a parenthesized expression.
     fn parse_primary(&mut self) -> Option<ExpressionPart> {
         let token = self.token()?;
         let start = token.range.start;
@@ -632,8 +659,8 @@ impl<'s> ExpressionParser<'s> {
                 while self.token().is_some_and(|token| token.kind == TokenKind::String) {
                     self.position += 1;
                 }
-                let static_type =
-                    if self.end() - start > LITERAL { StaticType::Unknown } else { StaticType::Scalar };
+                let is_long = self.end() - start > MAX_LITERAL_BYTES;
+                let static_type = if is_long { StaticType::Unknown } else { StaticType::Scalar };
                 Some(self.part_from(start, static_type, true))
             }
             TokenKind::Punctuation => {
@@ -649,10 +676,10 @@ impl<'s> ExpressionParser<'s> {
         }
     }
 
-    /// Adds the call site to a call of one of our functions.
+    /// Adds the call site to a call of one of this library's functions.
     fn place_function(&mut self, token: &ExpressionToken, name: &str) {
         let Some(macros) = self.macros else { return };
-        // A macro of the template takes precedence over our function; a variable of the same name does not.
+        // A macro of the template takes precedence over the function; a variable of the same name does not.
         if self.peek_text() == "(" && functions::is_placed(name) && !macros.contains(name) {
             self.insert_open(token.range.start, functions::FUNCTION_PREFIX);
             self.insert_close(token.range.end, format!(".at({})", token.range.start));
@@ -673,6 +700,7 @@ impl<'s> ExpressionParser<'s> {
         Some(StaticType::Unknown)
     }
 
+    /// Parses the items of a list up to `close`.
     fn parse_list(&mut self, close: &str) -> Option<StaticType> {
         let mut static_type = StaticType::Scalars;
         while !self.eat(close) {
@@ -688,6 +716,7 @@ impl<'s> ExpressionParser<'s> {
         Some(static_type)
     }
 
+    /// Parses the keys and values of a map up to `}`.
     fn parse_map(&mut self) -> Option<StaticType> {
         while !self.eat("}") {
             let key = self.parse_expression()?;
@@ -704,7 +733,8 @@ impl<'s> ExpressionParser<'s> {
         Some(StaticType::Unknown)
     }
 
-    /// Parses assignment targets, in parentheses and separated by commas; returns whether there are several.
+    /// Parses assignment targets, in parentheses and separated by commas; returns true if there are several.
+    /// `depth` further levels of parentheses are allowed.
     fn parse_targets(&mut self, depth: usize) -> Option<bool> {
         let (mut count, mut has_several) = (0, false);
         while !matches!(self.peek_text(), ")" | "in" | "") {
@@ -723,6 +753,7 @@ impl<'s> ExpressionParser<'s> {
         (count > 0).then_some(has_several)
     }
 
+    /// Parses `a, b in expression if expression recursive`.
     fn parse_for_loop(&mut self) -> Option<()> {
         let has_several = self.parse_targets(MAX_EXPRESSION_DEPTH)?;
         self.expect("in")?;
@@ -740,6 +771,7 @@ impl<'s> ExpressionParser<'s> {
         Some(())
     }
 
+    /// Parses `a = expression, b = expression`.
     fn parse_assignments(&mut self) -> Option<()> {
         while self.position < self.tokens.len() {
             if self.eat("(") {
@@ -757,6 +789,7 @@ impl<'s> ExpressionParser<'s> {
         Some(())
     }
 
+    /// Parses `(a, b=expression)`.
     fn parse_parameters(&mut self) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
@@ -780,13 +813,14 @@ fn is_number(word: &str) -> bool {
         return digits.iter().all(|c| c.is_ascii_hexdigit() || *c == b'_');
     }
     let digits = |bytes: &[u8]| bytes.iter().take_while(|c| is_digit(**c)).count();
-    let mut rest = &bytes[digits(bytes)..];
-    if let [b'.', tail @ ..] = rest {
-        rest = &tail[digits(tail)..];
+    let mut unread = &bytes[digits(bytes)..];
+    if let [b'.', fraction @ ..] = unread {
+        unread = &fraction[digits(fraction)..];
     }
-    if let [b'e' | b'E', tail @ ..] = rest {
-        let tail = tail.strip_prefix(b"+").or_else(|| tail.strip_prefix(b"-")).unwrap_or(tail);
-        return !tail.is_empty() && digits(tail) == tail.len();
+    if let [b'e' | b'E', exponent @ ..] = unread {
+        let unsigned =
+            exponent.strip_prefix(b"+").or_else(|| exponent.strip_prefix(b"-")).unwrap_or(exponent);
+        return !unsigned.is_empty() && digits(unsigned) == unsigned.len();
     }
-    rest.is_empty()
+    unread.is_empty()
 }

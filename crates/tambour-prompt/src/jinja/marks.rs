@@ -17,6 +17,7 @@ pub(super) const LINE: char = '\u{FDD3}';
 /// The first bytes that all marks share.
 const MARK_PREFIX: &[u8] = "\u{FDD0}".as_bytes().split_at(2).0;
 
+/// Returns true for the marks of this module.
 fn is_mark(c: char) -> bool {
     (TRIM..=LINE).contains(&c)
 }
@@ -45,16 +46,16 @@ pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut lines = LineStarts::default();
     let mut column = 0;
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find(is_mark) {
-        let mark = rest[at..].chars().next().unwrap_or(BARRIER);
-        out.push_str(&rest[..at]);
-        rest = &rest[at + mark.len_utf8()..];
+    let mut remaining = text.as_str();
+    while let Some(at) = remaining.find(is_mark) {
+        let mark = remaining[at..].chars().next().unwrap_or(BARRIER);
+        out.push_str(&remaining[..at]);
+        remaining = &remaining[at + mark.len_utf8()..];
         match mark {
             TRIM => {
                 out.truncate(out.trim_end_matches(is_line_break).len());
                 lines.truncate(out.len());
-                rest = rest.trim_start_matches(is_line_break);
+                remaining = remaining.trim_start_matches(is_line_break);
             }
             COLUMN => column = lines.column(&out),
             LINE => {
@@ -68,7 +69,7 @@ pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
             barrier => out.push(barrier),
         }
     }
-    out.push_str(rest);
+    out.push_str(remaining);
     out.retain(|c| !is_mark(c));
     Some(out)
 }
@@ -76,15 +77,17 @@ pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
 /// Offsets of the lines of a growing text; each character is counted once.
 #[derive(Default)]
 struct LineStarts {
-    /// Bytes that were scanned, and the characters in them other than marks.
+    /// Bytes that were scanned.
     bytes: usize,
+    /// Characters other than marks in these bytes.
     chars: usize,
-    /// The same counts at the beginning of each line after the first.
+    /// The same two counts at the beginning of each line after the first.
     starts: Vec<(usize, usize)>,
 }
 
 impl LineStarts {
-    /// Returns the column at the end of `text`.
+    /// Returns the column at the end of `text`, in characters from 0. `text` only grows between two calls,
+    /// but for [`LineStarts::truncate`].
     fn column(&mut self, text: &str) -> usize {
         for (at, c) in text[self.bytes..].char_indices() {
             self.chars += usize::from(!is_mark(c));

@@ -130,22 +130,31 @@ struct EngineInner {
     mode: UndefinedMode,
     limits: JinjaLimits,
     cache: Mutex<TemplateCache>,
+    /// Templates that were found in the cache.
     hits: AtomicU64,
+    /// Templates that were not.
     misses: AtomicU64,
 }
 
 /// Cached templates by source. The environment holds the compiled code under the hash of the source.
 struct TemplateCache {
     env: Arc<Environment<'static>>,
+    /// Rewritten sources by [`CompiledTemplate::key`], from which the environment takes what it compiles.
     sources: Arc<Mutex<HashMap<String, String>>>,
+    /// Compiled templates by source.
     templates: HashMap<Arc<str>, Arc<CompiledTemplate>>,
+    /// Texts with their macros translated, by source.
     migrations: HashMap<Arc<str>, Arc<MigratedText>>,
 }
 
+/// Template with its compiled code in the environment.
 struct CompiledTemplate {
     env: Arc<Environment<'static>>,
+    /// Source as the caller gave it, but for marks.
     source: Arc<str>,
+    /// SHA-256 of the source.
     hash: [u8; 32],
+    /// The hash in hexadecimal digits: name of the template in the environment.
     key: String,
     rewritten_source: RewrittenSource,
 }
@@ -211,14 +220,14 @@ impl Engine {
         let compiled_template = self.compile(name, source, None)?;
         let template = compiled_template.env.get_template(&compiled_template.key);
         let template = template.map_err(|error| template_error(name, &compiled_template, &error))?;
-        let is_own = |name: &str| {
+        let is_predefined = |name: &str| {
             let root = name.split('.').next().unwrap_or_default();
             root.starts_with("__")
                 || functions::own_function_names().any(|candidate| candidate == root)
                 || ENGINE_NAMES.contains(&root)
         };
         let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
-        names.retain(|name| !is_own(name));
+        names.retain(|name| !is_predefined(name));
         names.sort();
         Ok(names)
     }
@@ -226,14 +235,14 @@ impl Engine {
     /// Returns the migration of a text to Jinja, cached like templates.
     #[must_use]
     pub fn migrate(&self, source: &str) -> Arc<MigratedText> {
-        let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(migrated_text) = cache().migrations.get(source) {
+        let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(migrated_text) = lock().migrations.get(source) {
             return Arc::clone(migrated_text);
         }
         let migrated_text = Arc::new(macros::migrate(source));
         // Longer texts are refused as templates, so they are not cached.
         if source.len() <= self.0.limits.source {
-            let mut cache = cache();
+            let mut cache = lock();
             if cache.migrations.len() >= self.0.limits.templates {
                 cache.migrations.clear();
             }
@@ -251,6 +260,7 @@ impl Engine {
         Ok(self.compile(name, source, None)?.rewritten_source.assigned_names.clone())
     }
 
+    /// Compiles a template, or returns it from the cache. With `budget` the compilation is charged.
     fn compile(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<CompiledTemplate>> {
         let limit = self.0.limits.source;
         if source.len() > limit {
@@ -274,10 +284,10 @@ impl Engine {
         let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
         drop(cache);
         let rewritten_source = rewrite::rewrite(&source).map_err(|error| with_template_name(name, error))?;
-        // Compiled code stays in memory as long as the prompt.
-        let size = rewritten_source.parts as u64 * PART_BYTES + 4 * source.len() as u64;
-        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten_source.parts as u64))
-        {
+        // Compiled code stays in memory as long as the prompt, with source and rewritten source.
+        let part_count = rewritten_source.part_count as u64;
+        let size = part_count * PART_BYTES + 4 * source.len() as u64;
+        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(part_count)) {
             let message =
                 format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
             return Err(Error::invalid(message).with_code("limit_exceeded"));
@@ -296,12 +306,12 @@ impl Engine {
         if let Err(error) = compiled_template.env.get_template(&compiled_template.key) {
             return Err(template_error(name, &compiled_template, &error));
         }
-        if let Some(place) = compiled_template.rewritten_source.unparsed_at {
-            let place = Location::from_offset(&compiled_template.source, place);
+        if let Some(offset) = compiled_template.rewritten_source.unparsed_offset {
+            let location = Location::from_offset(&compiled_template.source, offset);
             let message = "this code cannot be read";
             return Err(with_template_name(
                 name,
-                Error::malformed(message, Some(place)).with_code("template_syntax"),
+                Error::malformed(message, Some(location)).with_code("template_syntax"),
             ));
         }
         lock().templates.insert(source, Arc::clone(&compiled_template));
@@ -327,7 +337,7 @@ impl Engine {
             bytes: Vec::new(),
             limit: self.0.limits.output,
             is_full: false,
-            charged: 0,
+            charged_bytes: 0,
             budget,
         };
         let template = compiled_template.env.get_template(&compiled_template.key);
@@ -336,15 +346,15 @@ impl Engine {
             Ok(output_state.state().fuel_levels().map_or(0, |(fuel, _)| fuel))
         });
         scope.leave(*fuel_result.as_ref().unwrap_or(&self.0.limits.fuel));
-        let too_long = |problem: &str| {
+        let limit_error = |problem: &str| {
             Error::invalid(format!("template `{}` {problem}", clip(name, 60))).with_code("limit_exceeded")
         };
-        let output_error = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
+        let output_error = || limit_error(&format!("comes to more than {} bytes", self.0.limits.output));
         if output.is_full {
             return Err(output_error());
         }
         if scope.budget.is_stopped() {
-            return Err(too_long("takes too long, or nobody waits for it"));
+            return Err(limit_error("takes too long, or nobody waits for it"));
         }
         if let Err(error) = fuel_result {
             return Err(scope
@@ -357,7 +367,7 @@ impl Engine {
     }
 }
 
-/// Bytes charged for each tag or token of a compiled template.
+/// Bytes charged for each tag and token of a template that is compiled.
 const PART_BYTES: u64 = 200;
 
 /// Names that the engine itself defines.
@@ -384,10 +394,12 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl TemplateCache {
+    /// Creates an empty cache with an environment of its own.
     fn new(mode: UndefinedMode, limits: &JinjaLimits) -> TemplateCache {
         let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let mut env = environment(mode, limits);
         let stored_sources = Arc::clone(&sources);
+        // Each source is compiled once, so it is taken out of the map.
         env.set_loader(move |key| {
             let mut stored_sources = stored_sources.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(stored_sources.remove(key))
@@ -470,10 +482,12 @@ pub(crate) fn is_test_name(name: &str) -> bool {
 /// Output buffer with a limit.
 struct BoundedOutput {
     bytes: Vec<u8>,
+    /// Most bytes.
     limit: usize,
+    /// Set when a write failed, since the limit was reached or the budget used up.
     is_full: bool,
-    /// Bytes that have been charged.
-    charged: usize,
+    /// Number of bytes that have been charged.
+    charged_bytes: usize,
     budget: Budget,
 }
 
@@ -484,13 +498,13 @@ impl io::Write for BoundedOutput {
             return Err(io::Error::other("the output is too long"));
         }
         // Charged in blocks, before the buffer grows.
-        while self.charged < self.bytes.len() + bytes.len() {
-            let block = (self.bytes.len() + bytes.len() - self.charged).max(4 << 10);
+        while self.charged_bytes < self.bytes.len() + bytes.len() {
+            let block = (self.bytes.len() + bytes.len() - self.charged_bytes).max(4 << 10);
             if !self.budget.allocate(block as u64) || !self.budget.has_steps_left() {
                 self.is_full = true;
                 return Err(io::Error::other("the budget is used up"));
             }
-            self.charged += block;
+            self.charged_bytes += block;
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())

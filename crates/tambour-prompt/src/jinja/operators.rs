@@ -1,17 +1,18 @@
-//! Operators of expressions (see `grammar`): the table of the engine's operators, and filters of ours that replace them,
-//! with the same semantics but charged before they run.
+//! Filters that replace operators of expressions (see `grammar`), with the same semantics but charged before
+//! they run, and the table of the engine's operators.
 
 use std::cmp::Ordering;
 
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context};
 
-use super::budget::{self, allocate, allocate_slots, charge, weigh, weigh_keys};
+use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge, weigh, weigh_keys};
 use super::text::check_key;
 
 /// Most items of a list that is unpacked into names.
 const MAX_UNPACKED_ITEMS: usize = 1_000;
 
+/// Registers the filters of [`OPERATORS`].
 pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__add", |state: &State<'_, '_>, a: &Value, b: &Value| add(state, a, b));
     env.add_filter("__mul", multiply);
@@ -47,16 +48,16 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__passed", charge_passed_value);
     env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
-        // They are compared with those of the turn before.
+        // `loop.changed()` compares its arguments with those of the round before.
         args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop))?;
-        method(state, "changed", &args)
+        call_method(state, "changed", &args)
     });
     env.add_filter("__cycle", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
         if args.len() < 2 {
             return Err(Error::new(ErrorKind::MissingArgument, "`cycle` needs at least one value"));
         }
-        method(state, "cycle", &args)
+        call_method(state, "cycle", &args)
     });
     env.add_filter("__splat", charge_splat);
     env.add_filter("__rows", check_rows);
@@ -78,7 +79,7 @@ fn evaluate_native(
     })
 }
 
-/// Applies an operator that takes only numbers; for other operands the engine words the error.
+/// Applies `-`, `/`, `//` or `%`, which take only numbers; for other operands the engine words the error.
 pub(super) fn apply_numeric(
     state: &State<'_, '_>,
     operator: &str,
@@ -121,7 +122,7 @@ fn is_list(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
 }
 
-/// Evaluates `a + b`.
+/// Evaluates `a + b`: a sum of numbers, or two joined texts or lists.
 pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(sum) = as_integers(a, b).and_then(|(a, b)| a.checked_add(b)) {
         return Ok(Value::from(sum));
@@ -167,8 +168,8 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     }
     let (sequence, count) =
         if a.as_str().is_some() || b.as_str().is_none() && is_list(a) { (a, b) } else { (b, a) };
-    let is_repeated = sequence.as_str().is_some() || is_list(sequence);
-    let count = i128::try_from(count.clone()).ok().filter(|_| is_repeated);
+    let is_sequence = sequence.as_str().is_some() || is_list(sequence);
+    let count = i128::try_from(count.clone()).ok().filter(|_| is_sequence);
     let Some(count) = count else { return evaluate_native(state, "a * b", a, b) };
     let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
     if let Some(text) = sequence.as_str() {
@@ -179,7 +180,9 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     let length = list_len(sequence)?.saturating_mul(count);
     allocate_slots(state, length)?;
     let mut items = Vec::with_capacity(length);
-    for _ in 0..if length == 0 { 0 } else { count } {
+    // Repeating an empty list costs no memory, but `count` may be huge.
+    let rounds = if length == 0 { 0 } else { count };
+    for _ in 0..rounds {
         items.extend(sequence.try_iter()?);
     }
     Ok(make_list(items, sequence.is_tuple()))
@@ -198,7 +201,7 @@ pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> 
     match (a.as_str(), b.as_str()) {
         (Some(a), Some(b)) => {
             let common_len = a.len().min(b.len());
-            if common_len > 256 { charge(state, 0, common_len as u64) } else { Ok(()) }
+            if common_len as u64 > SHORT_BYTES { charge(state, 0, common_len as u64) } else { Ok(()) }
         }
         (None, None) if a.as_object().is_some() && b.as_object().is_some() => {
             weigh(state, a)?;
@@ -209,15 +212,16 @@ pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> 
     }
 }
 
+/// Evaluates a comparison with `operator`.
 fn compare(state: &State<'_, '_>, operator: &str, a: &Value, b: &Value) -> Result<bool, Error> {
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
-    Ok(is_ordered(operator, a, b))
+    Ok(satisfies(operator, a, b))
 }
 
 /// Returns true if `a` and `b` satisfy the comparison operator `operator`.
-pub(super) fn is_ordered(operator: &str, a: &Value, b: &Value) -> bool {
+pub(super) fn satisfies(operator: &str, a: &Value, b: &Value) -> bool {
     match operator {
         "==" => a == b,
         "!=" => a != b,
@@ -233,12 +237,12 @@ pub(super) fn is_ordered(operator: &str, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Evaluates `a < b <= c` and so on: operators and operands alternate; stops at the first comparison that is
-/// false.
+/// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
+/// first comparison that is false.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn compare_chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
+fn compare_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
-    for pair in rest.chunks_exact(2) {
+    for pair in pairs.chunks_exact(2) {
         let (operator, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
         let is_true = match operator {
             "in" => contains(state, right, left)?,
@@ -263,7 +267,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
     if let Some(text) = container.as_str() {
         charge(state, 1, text.len() as u64)?;
         return Ok(match value.as_str() {
-            Some(part) => text.contains(part),
+            Some(searched) => text.contains(searched),
             None => {
                 let weight = weigh(state, value)?;
                 allocate(state, weight.printed_bytes().saturating_mul(2))?;
@@ -296,9 +300,9 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
 
 /// Evaluates `a ~ b ~ c`: joins the operands in printed form.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn concatenate(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
-    let mut texts = Vec::with_capacity(rest.len() + 1);
-    for value in std::iter::once(first).chain(rest.iter()) {
+fn concatenate(state: &State<'_, '_>, first: &Value, others: Rest<Value>) -> Result<String, Error> {
+    let mut texts = Vec::with_capacity(others.len() + 1);
+    for value in std::iter::once(first).chain(others.iter()) {
         texts.push(budget::print_charged(state, value)?);
     }
     let length = texts.iter().fold(0_usize, |length, text| length.saturating_add(text.len()));
@@ -308,7 +312,8 @@ fn concatenate(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Resul
     Ok(output)
 }
 
-/// Charges for the container of `container[key]`: the engine scans a text or an iterable up to the item.
+/// Charges for the container of `container[key]`, and returns it: the engine scans a text or an iterable up
+/// to the item.
 fn charge_container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -337,15 +342,15 @@ fn slice(
         let length = if text.is_ascii() { text.len() } else { text.chars().count() };
         if step == 1 {
             let (from, to) = slice_bounds(start, stop, length);
-            let place = |at: usize| {
+            let byte_offset = |at: usize| {
                 if text.len() == length {
                     return at;
                 }
-                text.char_indices().nth(at).map_or(text.len(), |(place, _)| place)
+                text.char_indices().nth(at).map_or(text.len(), |(offset, _)| offset)
             };
-            let part = &text[place(from)..place(to)];
-            allocate(state, part.len() as u64)?;
-            return Ok(Value::from(part));
+            let selected = &text[byte_offset(from)..byte_offset(to)];
+            allocate(state, selected.len() as u64)?;
+            return Ok(Value::from(selected));
         }
         // Four bytes per `char`, and the text itself.
         allocate(state, (text.len() as u64).saturating_mul(6))?;
@@ -365,23 +370,23 @@ fn slice(
     let count = slice_indexes(start, stop, step, length).len();
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
         allocate_slots(state, count)?;
-        let part = slice_indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
-        return Ok(make_list(part, value.is_tuple()));
+        let selected = slice_indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
+        return Ok(make_list(selected, value.is_tuple()));
     }
     allocate_slots(state, length.saturating_add(count))?;
     let items: Vec<Value> = value.try_iter()?.collect();
-    let part = slice_indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
-    Ok(make_list(part, value.is_tuple()))
+    let selected = slice_indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
+    Ok(make_list(selected, value.is_tuple()))
 }
 
-/// Returns first and end index of a slice with a positive step.
+/// Returns the first index of a slice with a positive step, and the index after its last one.
 fn slice_bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize) {
-    let place = |bound: i64| {
+    let clamp = |bound: i64| {
         let size = usize::try_from(bound.unsigned_abs()).unwrap_or(usize::MAX);
         if bound < 0 { length.saturating_sub(size) } else { size.min(length) }
     };
-    let from = start.map_or(0, place);
-    (from, stop.map_or(length, place).max(from))
+    let from = start.map_or(0, clamp);
+    (from, stop.map_or(length, clamp).max(from))
 }
 
 /// Returns the indexes of a slice, with the semantics of Python.
@@ -396,12 +401,12 @@ fn slice_indexes(
         let (from, to) = slice_bounds(start, stop, length);
         (from, (to - from).div_ceil(size))
     } else {
-        // A negative step runs from the end down to the index after `stop`; -1 is before the first item.
+        // A negative step runs down to the index after `stop`. Index -1 is before the first item.
         let length = i64::try_from(length).unwrap_or(i64::MAX);
-        let place = |bound: i64| {
+        let clamp = |bound: i64| {
             if bound < 0 { (length.saturating_add(bound)).max(-1) } else { bound.min(length - 1) }
         };
-        let (from, to) = (start.map_or(length - 1, place), stop.map_or(-1, place));
+        let (from, to) = (start.map_or(length - 1, clamp), stop.map_or(-1, clamp));
         let span = usize::try_from(from - to).unwrap_or(0);
         (usize::try_from(from).unwrap_or(0), span.div_ceil(size))
     };
@@ -411,19 +416,21 @@ fn slice_indexes(
     })
 }
 
-/// Charges for a map key or list index: looking it up traverses it.
+/// Charges for a map key or list index, and returns it: looking it up traverses it.
 fn charge_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     weigh(state, value)?;
     Ok(value.clone())
 }
 
-/// A key of a map that is made. It is gone through each time the map is copied, so that lists are none.
+/// Charges for the key of a map literal, and returns it. A list or a map cannot be a key, since each copy of
+/// the map traverses its keys.
 fn map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     check_key(value)?;
     charge_key(state, value)
 }
 
-/// A value that is called with, or looped over: the engine counts the characters of a text.
+/// Charges for a value that is passed to a call or looped over, and returns it: the engine counts the
+/// characters of a text.
 fn charge_passed_value(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -431,15 +438,15 @@ fn charge_passed_value(state: &State<'_, '_>, value: &Value) -> Result<Value, Er
     Ok(value.clone())
 }
 
-/// A method of the first of these values.
-fn method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<Value, Error> {
+/// Calls a method of the first of these values with the others as arguments.
+fn call_method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<Value, Error> {
     match args {
         [object, args @ ..] => object.call_method(state, name, args),
         [] => Err(Error::from(ErrorKind::UnknownMethod)),
     }
 }
 
-/// Arguments that a list or map gives.
+/// Charges for a list or map that is spread into arguments (`*value`, `**value`), and returns it.
 fn charge_splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
         allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
@@ -448,9 +455,11 @@ fn charge_splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// Checks a list whose items are unpacked into names: the engine unpacks an item before it counts its parts.
+/// Checks a list whose items a loop unpacks into names, and returns it: the engine unpacks an item before it
+/// counts its parts.
 fn check_rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
+        // Checking an item is much cheaper than a step.
         charge(state, items.len() as u64 / 16, 0)?;
         items.iter().try_for_each(check_row)?;
     }
@@ -472,7 +481,9 @@ pub(super) fn check_row(value: &Value) -> Result<(), Error> {
 }
 
 /// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
-/// time.
+/// time. Signs that are not in the language stand for: `[:]` a slice, `[]` the key in brackets, `[.]` the
+/// container before them, `{:}` a key of a map literal, `*()` a spread argument, `f()` an argument of a call,
+/// and `.changed()` and `.cycle()` methods of `loop`.
 pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("==", Some("__eq")),
     ("!=", Some("__ne")),
@@ -508,11 +519,11 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     (".", None),
 ];
 
-/// Methods among the operators: those that go through their arguments, or need one.
+/// Methods among the operators: those that traverse their arguments, or need one.
 pub(super) const METHODS: &[&str] = &[".changed()", ".cycle()"];
 
-/// Returns the filter that replaces an operator.
-pub(super) fn filter(operator: &str) -> &'static str {
+/// Returns the filter that replaces an operator; `__none`, which does not exist, if no filter does.
+pub(super) fn replacement_filter(operator: &str) -> &'static str {
     OPERATORS
         .iter()
         .find(|(candidate, _)| *candidate == operator)

@@ -11,7 +11,7 @@ use super::scope::PromptScope;
 use super::values::{GroupObject, ParticipantObject, missing_value};
 use crate::print;
 
-/// Fields of a character that imported texts may read.
+/// Fields of a character that imported texts may read although they are missing.
 const CHARACTER_FIELDS: &[&str] = &[
     "name",
     "description",
@@ -28,10 +28,10 @@ const CHARACTER_FIELDS: &[&str] = &[
     "avatar_path",
 ];
 
-/// Fields of a user that imported texts may read.
+/// Fields of a user that imported texts may read although they are missing.
 const USER_FIELDS: &[&str] = &["name", "persona", "avatar_path"];
 
-/// Our field names and the names that cards use for them.
+/// Field names of templates, each with the names under which cards have the field.
 const FIELD_ALIASES: &[(&str, &[&str])] = &[
     ("version", &["character_version"]),
     ("main_prompt", &["system_prompt"]),
@@ -44,6 +44,7 @@ const FIELD_ALIASES: &[(&str, &[&str])] = &[
 const PLAIN_FIELDS: &[&str] =
     &["name", "nickname", "version", "character_version", "avatar_path", "creator", "muted"];
 
+/// Participants of the chat in a context.
 pub(super) struct Participants<'c> {
     context: &'c PromptContext,
     scope: &'c Weak<PromptScope>,
@@ -54,14 +55,17 @@ impl<'c> Participants<'c> {
         Participants { context, scope }
     }
 
+    /// Returns the user.
     pub(super) fn user(&self) -> Value {
         self.person(self.context.get("user"), USER_FIELDS)
     }
 
+    /// Returns the character that speaks.
     pub(super) fn character(&self) -> Value {
         self.person(self.context.get("char"), CHARACTER_FIELDS)
     }
 
+    /// Returns the names of the group's members.
     fn member_names(&self) -> Vec<String> {
         let group = self.context.get("group").and_then(Json::as_array);
         group.map(|members| members.iter().map(person_name).collect()).unwrap_or_default()
@@ -76,7 +80,7 @@ impl<'c> Participants<'c> {
         Value::from_object(GroupObject { members, fallback_name })
     }
 
-    /// Returns everyone but the speaker: the other members and the user.
+    /// Returns the names of everyone but the speaker, joined by commas: the other members and the user.
     pub(super) fn other_names(&self) -> Value {
         if let Some(names_value) = self.context.get("not_char") {
             return Value::from(Serde(names_value));
@@ -88,6 +92,7 @@ impl<'c> Participants<'c> {
         Value::from(names.join(", "))
     }
 
+    /// Returns a person of the context; a missing value if there is none.
     fn person(&self, value: Option<&Json>, readable_fields: &'static [&'static str]) -> Value {
         let Some(value) = value else { return missing_value() };
         let empty = Map::new();
@@ -103,14 +108,16 @@ impl<'c> Participants<'c> {
             add_field(&mut person, key, field);
         }
         for (key, aliases) in FIELD_ALIASES {
-            let other =
-                aliases.iter().find_map(|other| fields.get(*other)).filter(|_| !fields.contains_key(*key));
-            if let Some(field) = other {
+            let aliased_field =
+                aliases.iter().find_map(|alias| fields.get(*alias)).filter(|_| !fields.contains_key(*key));
+            if let Some(field) = aliased_field {
                 add_field(&mut person, key, field);
             }
         }
-        let depth = fields.get("depth_prompt").or_else(|| fields.get("extensions")?.get("depth_prompt"));
-        if let Some(text) = depth.and_then(|depth| depth.get("prompt")) {
+        // Cards have an object, of which templates read the text.
+        let depth_prompt =
+            fields.get("depth_prompt").or_else(|| fields.get("extensions")?.get("depth_prompt"));
+        if let Some(text) = depth_prompt.and_then(|depth_prompt| depth_prompt.get("prompt")) {
             person.fields.remove("depth_prompt");
             add_field(&mut person, "depth_prompt", text);
         }
@@ -120,7 +127,8 @@ impl<'c> Participants<'c> {
     }
 }
 
-/// Adds the first and the alternate greetings, as `greeting_0` and so on for macros, and as a list.
+/// Adds the first and the alternate greetings: as `greeting_0`, `greeting_1` and so on, which macros read,
+/// and as the list `greetings`.
 fn add_greetings(person: &mut ParticipantObject, fields: &Map<String, Json>) {
     let list = match fields.get("greetings") {
         Some(Json::Array(greetings)) => greetings.clone(),
@@ -146,6 +154,7 @@ fn add_greetings(person: &mut ParticipantObject, fields: &Map<String, Json>) {
     }
 }
 
+/// Adds a field: a text that may contain macros, or a value as it is.
 fn add_field(person: &mut ParticipantObject, key: &str, field: &Json) {
     match field {
         Json::Null => {}

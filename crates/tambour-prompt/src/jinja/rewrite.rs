@@ -17,50 +17,51 @@ use tambour::error::{Error, Location, Result};
 /// Names that templates cannot set (F-024).
 const READ_ONLY_NAMES: &[&str] = &["state", "state_desc", "global_state"];
 
-/// Statements with a scope of their own: assignments inside them are not kept.
+/// Statements with a scope of their own: later templates do not see assignments inside them.
 const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 
-/// Most tokens of one expression between commas, counted per bracket level. The engine parses and drops a
+/// Most tokens between two commas of an expression, counted per bracket level. The engine parses and drops a
 /// chain of operators with one nested call for each.
 const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Most tags and tokens of a template; each takes some hundred bytes during compilation.
 const MAX_PARTS: usize = 100_000;
 
-/// Bytes of a name: the engine hashes it each time it looks for what is called so.
-const NAME: usize = 1_000;
+/// Longest name, in bytes: the engine hashes a name at each lookup.
+const MAX_NAME_BYTES: usize = 1_000;
 
-/// `elif` of one `if`, which nest in the engine.
+/// Most `elif` branches of one `if`: each of them nests one level deeper in the engine.
 const MAX_ELIF: usize = 100;
 
 /// A rewritten source with its mapping to the original.
 #[derive(Debug)]
 pub(super) struct RewrittenSource {
     pub(super) text: String,
-    /// Offsets in the text, ascending, each with its offset in the source, and true if the following text is
-    /// copied from the source.
+    /// Offsets in the text, ascending, each with its offset in the source. The flag is true if the text from
+    /// there on is copied from the source, and false if it was inserted.
     source_map: Vec<(usize, usize, bool)>,
     /// Names that the template sets for later templates.
     pub(super) assigned_names: Vec<String>,
-    /// Offset of a tag that could not be parsed; such a template is not rendered.
-    pub(super) unparsed_at: Option<usize>,
+    /// Offset of the first tag that could not be parsed; a template with one is not rendered.
+    pub(super) unparsed_offset: Option<usize>,
     /// Number of tags and tokens.
-    pub(super) parts: usize,
+    pub(super) part_count: usize,
 }
 
 impl RewrittenSource {
     /// Maps an offset in the rewritten text to the source.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
-        let at = self.source_map.partition_point(|(place, ..)| *place <= offset);
+        let at = self.source_map.partition_point(|(text_offset, ..)| *text_offset <= offset);
         match at.checked_sub(1).map(|at| self.source_map[at]) {
-            Some((place, source, true)) => source + (offset - place),
-            Some((_, source, false)) => source,
+            Some((text_offset, source_offset, true)) => source_offset + (offset - text_offset),
+            Some((_, source_offset, false)) => source_offset,
             None => offset,
         }
     }
 }
 
-/// Rewrites one expression, without our functions; `None` if it cannot be parsed.
+/// Rewrites one expression outside of a prompt, where the functions of this library do not exist; `None` if
+/// it cannot be parsed.
 pub(super) fn rewrite_expression(source: &str) -> Option<RewrittenSource> {
     let tokens = tokenize(source, 0..source.len());
     Some(apply_edits(source, grammar::parse_edits(source, &tokens, TagGrammar::Expression, None)?))
@@ -72,13 +73,14 @@ pub(super) fn rewrite_comparisons(source: &str) -> Option<RewrittenSource> {
     Some(apply_edits(source, grammar::parse_comparisons(source, &tokens)?.0))
 }
 
+/// Applies the edits of one expression.
 fn apply_edits(source: &str, edits: Vec<grammar::SourceEdit>) -> RewrittenSource {
     let out = RewrittenSource {
         text: String::new(),
         source_map: Vec::new(),
         assigned_names: Vec::new(),
-        unparsed_at: None,
-        parts: 0,
+        unparsed_offset: None,
+        part_count: 0,
     };
     let (scopes, open_sets, elif_counts) = (Vec::new(), Vec::new(), Vec::new());
     let mut writer = SourceRewriter {
@@ -120,8 +122,8 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
             text,
             source_map: Vec::new(),
             assigned_names: Vec::new(),
-            unparsed_at: None,
-            parts: 0,
+            unparsed_offset: None,
+            part_count: 0,
         },
         copied_to: 0,
         scopes: Vec::new(),
@@ -132,16 +134,16 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
     };
     let mut at = 0;
     while at < source.len() {
-        let piece = read_part(source, at);
-        at = piece.range.end;
-        match piece.kind {
-            PartKind::Output => writer.rewrite_output(&piece)?,
-            PartKind::Statement => writer.rewrite_statement(&piece)?,
+        let part = read_part(source, at);
+        at = part.range.end;
+        match part.kind {
+            PartKind::Output => writer.rewrite_output(&part)?,
+            PartKind::Statement => writer.rewrite_statement(&part)?,
             // The engine lexes an unclosed tag too before it reports the missing end.
-            PartKind::Unclosed => drop(writer.read_tokens(&piece)?),
+            PartKind::Unclosed => drop(writer.read_tokens(&part)?),
             // Migrated `{{noop}}`, beyond which an adjacent `{{trim}}` removes nothing (M-065).
-            PartKind::Comment if writer.has_trims && source[piece.content.clone()].trim() == "no-op" => {
-                writer.replace(piece.range.clone(), marks::BARRIER.encode_utf8(&mut [0; 4]));
+            PartKind::Comment if writer.has_trims && source[part.content.clone()].trim() == "no-op" => {
+                writer.replace(part.range.clone(), marks::BARRIER.encode_utf8(&mut [0; 4]));
             }
             _ => {}
         }
@@ -150,6 +152,7 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
     Ok(writer.out)
 }
 
+/// Writer of a rewritten source.
 struct SourceRewriter<'s> {
     source: &'s str,
     out: RewrittenSource,
@@ -157,8 +160,9 @@ struct SourceRewriter<'s> {
     copied_to: usize,
     /// Open statements listed in [`SCOPED_STATEMENTS`].
     scopes: Vec<&'s str>,
-    /// Names of open `set` blocks; `None` for those that are not kept.
+    /// Names of open `set` blocks; `None` for one whose name is not kept for later templates.
     open_sets: Vec<Option<&'s str>>,
+    /// True if the source may contain `st_trim`.
     has_trims: bool,
     /// Names of the macros that the source defines.
     macros: HashSet<&'s str>,
@@ -167,6 +171,7 @@ struct SourceRewriter<'s> {
 }
 
 impl<'s> SourceRewriter<'s> {
+    /// Copies the source up to `end`.
     fn copy(&mut self, end: usize) {
         if end > self.copied_to {
             self.out.source_map.push((self.out.text.len(), self.copied_to, true));
@@ -182,6 +187,7 @@ impl<'s> SourceRewriter<'s> {
         self.out.text.push_str(text);
     }
 
+    /// Replaces a range of the source by `text`.
     fn replace(&mut self, range: Range<usize>, text: &str) {
         self.insert(range.start, text);
         self.copied_to = range.end;
@@ -192,22 +198,22 @@ impl<'s> SourceRewriter<'s> {
     }
 
     fn error(&self, at: usize, message: &str, code: &'static str) -> Error {
-        let place = Location::from_offset(self.source, at);
-        Error::malformed(message, Some(place)).with_code(code)
+        let location = Location::from_offset(self.source, at);
+        Error::malformed(message, Some(location)).with_code(code)
     }
 
     /// Rewrites `{{ x }}` to `{{ (x)|__out(offset) }}`.
-    fn rewrite_output(&mut self, piece: &TemplatePart) -> Result<()> {
-        let tokens = self.read_tokens(piece)?;
-        if let Some(mark) = self.find_mark(piece, &tokens) {
-            self.out.parts -= tokens.len() + 1;
-            self.replace(piece.range.clone(), mark.encode_utf8(&mut [0; 4]));
+    fn rewrite_output(&mut self, part: &TemplatePart) -> Result<()> {
+        let tokens = self.read_tokens(part)?;
+        if let Some(mark) = self.find_mark(part, &tokens) {
+            self.out.part_count -= tokens.len() + 1;
+            self.replace(part.range.clone(), mark.encode_utf8(&mut [0; 4]));
             return Ok(());
         }
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return Ok(()) };
         let (start, end) = (first.range.start, last.range.end);
         self.insert(start, "(");
-        self.edit_code(piece, &tokens, TagGrammar::Expression);
+        self.edit_code(part, &tokens, TagGrammar::Expression);
         // `a if b` without `else` intentionally prints nothing when `b` is false.
         let count_word = |word: &str| {
             let is_word = |token: &&ExpressionToken| {
@@ -220,11 +226,12 @@ impl<'s> SourceRewriter<'s> {
         Ok(())
     }
 
-    /// Returns the mark for a tag that only calls `st_trim` or `st_noop`; it needs no code.
-    fn find_mark(&self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Option<char> {
+    /// Returns the mark that replaces a tag which only calls `st_trim` or `st_noop`, so that no code runs for
+    /// it.
+    fn find_mark(&self, part: &TemplatePart, tokens: &[ExpressionToken]) -> Option<char> {
         let [name, open, close] = tokens else { return None };
-        let is_unmarked = piece.content == (piece.range.start + 2..piece.range.end - 2);
-        if !is_unmarked
+        let has_no_signs = part.content == (part.range.start + 2..part.range.end - 2);
+        if !has_no_signs
             || self.token_text(open) != "("
             || self.token_text(close) != ")"
             || self.macros.contains(self.token_text(name))
@@ -239,17 +246,17 @@ impl<'s> SourceRewriter<'s> {
     }
 
     /// Reads the tokens of a tag and checks the limits.
-    fn read_tokens(&mut self, piece: &TemplatePart) -> Result<Vec<ExpressionToken>> {
-        let tokens = tokenize(self.source, piece.content.clone());
-        self.out.parts += tokens.len() + 1;
-        if self.out.parts > MAX_PARTS {
+    fn read_tokens(&mut self, part: &TemplatePart) -> Result<Vec<ExpressionToken>> {
+        let tokens = tokenize(self.source, part.content.clone());
+        self.out.part_count += tokens.len() + 1;
+        if self.out.part_count > MAX_PARTS {
             let message = format!("a template has at most {MAX_PARTS} tags and tokens");
-            return Err(self.error(piece.range.start, &message, "limit_exceeded"));
+            return Err(self.error(part.range.start, &message, "limit_exceeded"));
         }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
-            if token.kind == TokenKind::Name && token.range.len() > NAME {
-                let message = format!("a name has at most {NAME} bytes");
+            if token.kind == TokenKind::Name && token.range.len() > MAX_NAME_BYTES {
+                let message = format!("a name has at most {MAX_NAME_BYTES} bytes");
                 return Err(self.error(token.range.start, &message, "limit_exceeded"));
             }
             chains.truncate(token.depth + 1);
@@ -264,16 +271,17 @@ impl<'s> SourceRewriter<'s> {
         Ok(tokens)
     }
 
-    fn rewrite_statement(&mut self, piece: &TemplatePart) -> Result<()> {
-        let tokens = self.read_tokens(piece)?;
+    /// Rewrites `{% … %}`.
+    fn rewrite_statement(&mut self, part: &TemplatePart) -> Result<()> {
+        let tokens = self.read_tokens(part)?;
         let Some(first) = tokens.first() else { return Ok(()) };
         let keyword = self.token_text(first);
         match keyword {
-            "set_global" => return self.rewrite_set_global(piece, &tokens),
-            "set" => return self.rewrite_set(piece, &tokens),
+            "set_global" => return self.rewrite_set_global(part, &tokens),
+            "set" => return self.rewrite_set(part, &tokens),
             "endset" => {
                 if let Some(Some(name)) = self.open_sets.pop() {
-                    self.insert_keep(piece, &[name]);
+                    self.insert_keep(part, &[name]);
                 }
                 return Ok(());
             }
@@ -299,7 +307,7 @@ impl<'s> SourceRewriter<'s> {
         {
             self.scopes.pop();
         }
-        let form = match keyword {
+        let tag_grammar = match keyword {
             "if" | "elif" => TagGrammar::Condition,
             "for" => TagGrammar::Loop,
             "with" => TagGrammar::Assignments,
@@ -309,23 +317,23 @@ impl<'s> SourceRewriter<'s> {
             "do" | "autoescape" => TagGrammar::Expression,
             _ => TagGrammar::Empty,
         };
-        self.edit_code(piece, &tokens[1..], form);
+        self.edit_code(part, &tokens[1..], tag_grammar);
         Ok(())
     }
 
     /// Rewrites `{% set_global name = value %}` to a function call (F-023).
-    fn rewrite_set_global(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
-        let form = "expected `{% set_global name = value %}`";
+    fn rewrite_set_global(&mut self, part: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
+        let message = "expected `{% set_global name = value %}`";
         let [first, name, equals, value, ..] = tokens else {
-            return Err(self.error(piece.range.start, form, "template_syntax"));
+            return Err(self.error(part.range.start, message, "template_syntax"));
         };
         let name_literal = match name.kind {
             TokenKind::Name => format!("\"{}\"", self.token_text(name)),
             TokenKind::String => self.token_text(name).to_owned(),
-            _ => return Err(self.error(name.range.start, form, "template_syntax")),
+            _ => return Err(self.error(name.range.start, message, "template_syntax")),
         };
         if self.token_text(equals) != "=" {
-            return Err(self.error(equals.range.start, form, "template_syntax"));
+            return Err(self.error(equals.range.start, message, "template_syntax"));
         }
         let at = first.range.start;
         let end = tokens.last().map_or(at, |last| last.range.end);
@@ -333,13 +341,13 @@ impl<'s> SourceRewriter<'s> {
             at..value.range.start,
             &format!("do {}set_global.at({at})({name_literal}, (", functions::FUNCTION_PREFIX),
         );
-        self.edit_code(piece, &tokens[3..], TagGrammar::Expression);
+        self.edit_code(part, &tokens[3..], TagGrammar::Expression);
         self.insert(end, "))");
         Ok(())
     }
 
     /// Rewrites `set` so that its names are kept for later templates (F-027).
-    fn rewrite_set(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
+    fn rewrite_set(&mut self, part: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
         let equals = tokens.iter().position(|token| token.depth == 0 && self.token_text(token) == "=");
         let mut names = Vec::new();
         let targets = &tokens[1..equals.unwrap_or(tokens.len())];
@@ -348,16 +356,17 @@ impl<'s> SourceRewriter<'s> {
             if self.token_text(token) == "|" {
                 break;
             }
-            let field = targets.get(at + 1).is_some_and(|next| self.token_text(next) == ".")
+            let is_field = targets.get(at + 1).is_some_and(|next| self.token_text(next) == ".")
                 || at > 0 && self.token_text(&targets[at - 1]) == ".";
             if token.kind != TokenKind::Name {
                 continue;
             }
-            if READ_ONLY_NAMES.contains(&self.token_text(token)) && (at == 0 || !field) {
+            // `{% set state.hp = 1 %}` would change a read-only name as well.
+            if READ_ONLY_NAMES.contains(&self.token_text(token)) && (at == 0 || !is_field) {
                 let message = format!("`{}` is read-only", self.token_text(token));
                 return Err(self.error(token.range.start, &message, "state_read_only"));
             }
-            if !field {
+            if !is_field {
                 names.push(self.token_text(token));
             }
         }
@@ -370,16 +379,16 @@ impl<'s> SourceRewriter<'s> {
                 let value = &tokens[equals + 1..];
                 if let (Some(first), Some(last)) = (value.first(), value.last()) {
                     self.insert(first.range.start, if has_several { "__flat_row((" } else { "__flat((" });
-                    self.edit_code(piece, value, TagGrammar::Expressions);
+                    self.edit_code(part, value, TagGrammar::Expressions);
                     self.insert(last.range.end, "))");
                 }
-                self.insert_keep(piece, &names);
+                self.insert_keep(part, &names);
             }
             None => {
                 self.open_sets.push(names.first().copied());
                 let filters = tokens.iter().position(|token| self.token_text(token) == "|");
                 if let Some(filters) = filters {
-                    self.edit_code(piece, &tokens[filters + 1..], TagGrammar::Filters);
+                    self.edit_code(part, &tokens[filters + 1..], TagGrammar::Filters);
                 }
             }
         }
@@ -388,12 +397,12 @@ impl<'s> SourceRewriter<'s> {
 
     /// Adds a tag that stores these names. It takes over the white-space control at the end of the original
     /// tag.
-    fn insert_keep(&mut self, piece: &TemplatePart, names: &[&str]) {
+    fn insert_keep(&mut self, part: &TemplatePart, names: &[&str]) {
         if names.is_empty() {
             return;
         }
         self.out.assigned_names.extend(names.iter().map(|name| (*name).to_owned()));
-        let (start, end) = (piece.content.end, piece.range.end);
+        let (start, end) = (part.content.end, part.range.end);
         let close = &self.source[start..end];
         self.copy(start);
         let pairs: Vec<String> = names.iter().map(|name| format!("\"{name}\", {name}")).collect();
@@ -401,17 +410,18 @@ impl<'s> SourceRewriter<'s> {
     }
 
     /// Applies the edits for the code of one tag.
-    fn edit_code(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken], form: TagGrammar) {
-        match grammar::parse_edits(self.source, tokens, form, Some(&self.macros)) {
+    fn edit_code(&mut self, part: &TemplatePart, tokens: &[ExpressionToken], tag_grammar: TagGrammar) {
+        match grammar::parse_edits(self.source, tokens, tag_grammar, Some(&self.macros)) {
             Some(edits) => self.apply(edits),
             // The engine reports the error when it compiles the template; if it finds none, the template is
             // refused anyway.
             None => {
-                self.out.unparsed_at.get_or_insert(piece.range.start);
+                self.out.unparsed_offset.get_or_insert(part.range.start);
             }
         }
     }
 
+    /// Applies edits, which are in the order of the source.
     fn apply(&mut self, edits: Vec<grammar::SourceEdit>) {
         for edit in edits {
             self.copy(edit.start);

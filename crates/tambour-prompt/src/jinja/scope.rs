@@ -58,7 +58,7 @@ const MAX_FIELDS: usize = 10_000;
 /// Most warnings that are stored; further ones are only counted.
 const MAX_WARNINGS: usize = 1_000;
 
-/// Scope of one prompt; see the module documentation.
+/// Scope that the templates of one prompt share.
 #[derive(Debug)]
 pub(super) struct PromptScope {
     pub(super) engine: Engine,
@@ -67,32 +67,40 @@ pub(super) struct PromptScope {
     context_values: HashMap<&'static str, Value>,
     /// Budget that all templates of the prompt share.
     pub(super) budget: Budget,
-    mutable: Mutex<ScopeState>,
+    state: Mutex<ScopeState>,
 }
 
+/// Part of the scope that templates change.
 #[derive(Debug)]
 struct ScopeState {
+    /// Variables of the temporary scope by name, each with the number of its first assignment.
     local: HashMap<String, (usize, Value)>,
     /// Keys of the state that are hidden for the rest of this prompt.
     hidden_state_keys: HashSet<String>,
     /// Number of assignments so far; gives variables their order.
     assignments: usize,
+    /// Global variables, including requested writes.
     global: Map<String, serde_json::Value>,
     /// Values of the context and the state that were read, converted for the engine.
     read_values: HashMap<String, Value>,
+    /// Global variables that were read, converted for the engine.
     read_globals: HashMap<String, Value>,
     /// Names of the global variables; reset by a write.
     global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
     warnings: Vec<TemplateWarning>,
-    /// Hashes of reported warnings, so that each is reported once.
-    reported: HashSet<u64>,
+    /// Hashes of the warnings, so that each is stored once.
+    warning_hashes: HashSet<u64>,
+    /// Number of warnings beyond [`MAX_WARNINGS`].
     dropped_warnings: usize,
     rng: ChaCha8Rng,
+    /// Templates that are being rendered, innermost last.
     frames: Vec<TemplateFrame>,
+    /// Number of field texts rendered so far.
     rendered_fields: usize,
     /// Names and texts of the fields that are being rendered.
     open_fields: Vec<(String, Arc<str>)>,
+    /// First error of a field text, with which the surrounding template fails.
     field_error: Option<tambour::error::Error>,
 }
 
@@ -118,7 +126,7 @@ impl PromptScope {
         let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
-        let mutable = ScopeState {
+        let state = ScopeState {
             local: HashMap::new(),
             hidden_state_keys: HashSet::new(),
             assignments: 0,
@@ -128,7 +136,7 @@ impl PromptScope {
             global_names: None,
             effects: Vec::new(),
             warnings: Vec::new(),
-            reported: HashSet::new(),
+            warning_hashes: HashSet::new(),
             dropped_warnings: 0,
             rng: chance::seeded_rng(&[b"random", seed.as_bytes(), chat.as_bytes()]),
             frames: Vec::new(),
@@ -138,13 +146,14 @@ impl PromptScope {
         };
         Arc::new_cyclic(|scope| {
             let context_values = context_values(&context, scope);
-            PromptScope { engine, context, context_values, budget, mutable: Mutex::new(mutable) }
+            PromptScope { engine, context, context_values, budget, state: Mutex::new(state) }
         })
     }
 
+    /// Locks the state that templates change.
     fn lock(&self) -> MutexGuard<'_, ScopeState> {
         // No change is left half done when a thread panics, so poison is ignored.
-        self.mutable.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the scope of the template that is being rendered.
@@ -193,13 +202,13 @@ impl PromptScope {
 
     /// Looks up a key of the state.
     pub(super) fn read_state(&self, name: &str) -> Option<Value> {
-        // No variable name begins with NUL.
-        let place = format!("\0{name}");
-        if let Some(value) = self.lock().read_values.get(&place) {
+        // The NUL, with which no variable name begins, keeps the state apart from the context.
+        let cache_key = format!("\0{name}");
+        if let Some(value) = self.lock().read_values.get(&cache_key) {
             return Some(value.clone());
         }
         let value = self.context.state.get(name).map(|value| Value::from(Serde(value)))?;
-        self.lock().read_values.insert(place, value.clone());
+        self.lock().read_values.insert(cache_key, value.clone());
         Some(value)
     }
 
@@ -217,8 +226,8 @@ impl PromptScope {
     pub(super) fn set_local(&self, name: &str, value: Value) {
         let mut state = self.lock();
         state.assignments += 1;
-        let place = state.local.get(name).map_or(state.assignments, |(place, _)| *place);
-        state.local.insert(name.to_owned(), (place, value));
+        let order = state.local.get(name).map_or(state.assignments, |(order, _)| *order);
+        state.local.insert(name.to_owned(), (order, value));
         state.hidden_state_keys.remove(name);
     }
 
@@ -239,9 +248,10 @@ impl PromptScope {
     /// Returns the temporary scope, in the order of the first assignments.
     pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
         let state = self.lock();
-        let mut all: Vec<(&String, &(usize, Value))> = state.local.iter().collect();
-        all.sort_by_key(|(_, (place, _))| *place);
-        all.into_iter()
+        let mut variables: Vec<(&String, &(usize, Value))> = state.local.iter().collect();
+        variables.sort_by_key(|(_, (order, _))| *order);
+        variables
+            .into_iter()
             .map(|(name, (_, value))| (name.clone(), text::to_json(value).unwrap_or_default()))
             .collect()
     }
@@ -274,8 +284,8 @@ impl PromptScope {
     pub(super) fn global_weight(&self) -> (u64, u64) {
         let state = self.lock();
         state.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
-            let (value_count, text) = budget::weigh_json(value);
-            (values + value_count + 1, bytes + text + key.len() as u64)
+            let (value_count, text_bytes) = budget::weigh_json(value);
+            (values + value_count + 1, bytes + text_bytes + key.len() as u64)
         })
     }
 
@@ -295,6 +305,7 @@ impl PromptScope {
     /// The budget has no room for it.
     pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
         let (values, bytes) = value.as_ref().map_or((0, 0), budget::weigh_json);
+        // Twice: for the variable and for its effect.
         let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT_BYTES).saturating_mul(2);
         if !self.budget.allocate(size) {
             return Err(budget::memory_error());
@@ -332,25 +343,27 @@ impl PromptScope {
         run(&mut self.lock().rng)
     }
 
-    /// Returns an index below `count` that stays the same for this place of this template in this chat.
-    pub(super) fn stable_index(&self, site: Option<usize>, count: usize) -> usize {
+    /// Returns an index below `count` that stays the same for this call site of this template in this chat.
+    pub(super) fn stable_index(&self, call_site: Option<usize>, count: usize) -> usize {
         let chat = self.context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let seed = self.context.seed.clone().unwrap_or_default();
         let hash = self.frame().map(|frame| frame.hash).unwrap_or_default();
-        let site = (site.unwrap_or(usize::MAX) as u64).to_le_bytes();
-        let mut source = chance::seeded_rng(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
-        chance::random_below(&mut source, count)
+        let site = (call_site.unwrap_or(usize::MAX) as u64).to_le_bytes();
+        let mut rng = chance::seeded_rng(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
+        chance::random_below(&mut rng, count)
     }
 
-    /// Returns the text that a card text replaces: by field name, or one for all. Each text can read it once.
+    /// Returns the text that the current template, a text of a card, replaces. The context has it as
+    /// `original`: one text for all templates, or one by the name of each. A template can read it once; then
+    /// it is empty.
     pub(super) fn original_text(self: &Arc<PromptScope>) -> Value {
         let mut state = self.lock();
         let Some(frame) = state.frames.last_mut().filter(|frame| !frame.is_original_used) else {
             return Value::from("");
         };
         let text = match self.context.get("original") {
-            Some(serde_json::Value::Object(map)) => map.get(&*frame.name),
-            length => length,
+            Some(serde_json::Value::Object(texts)) => texts.get(&*frame.name),
+            text => text,
         };
         let Some(text) = text.and_then(serde_json::Value::as_str) else { return Value::from("") };
         frame.is_original_used = true;
@@ -378,34 +391,37 @@ impl PromptScope {
         let mut hasher = DefaultHasher::new();
         (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
         let mut state = self.lock();
-        // Dropped warnings are not remembered, so that the set stays bounded.
-        if state.reported.contains(&hasher.finish()) {
+        // The hashes of dropped warnings are not stored, so that the set stays bounded.
+        if state.warning_hashes.contains(&hasher.finish()) {
             return;
         }
         if state.warnings.len() >= MAX_WARNINGS {
             state.dropped_warnings += 1;
             return;
         }
-        state.reported.insert(hasher.finish());
-        let place = frame.as_ref().zip(at).map(|(frame, at)| Location::from_offset(&frame.source, at));
+        state.warning_hashes.insert(hasher.finish());
+        let location = frame.as_ref().zip(at).map(|(frame, at)| Location::from_offset(&frame.source, at));
         state.warnings.push(TemplateWarning {
             code,
             template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
-            line: place.as_ref().map(|place| place.line),
-            column: place.as_ref().map(|place| place.column),
+            line: location.as_ref().map(|location| location.line),
+            column: location.as_ref().map(|location| location.column),
             message,
         });
     }
 
+    /// Returns the stored warnings and the number of dropped ones.
     pub(super) fn warnings(&self) -> (Vec<TemplateWarning>, usize) {
         let state = self.lock();
         (state.warnings.clone(), state.dropped_warnings)
     }
 
+    /// Returns the effects that templates have requested.
     pub(super) fn effects(&self) -> Vec<Effect> {
         self.lock().effects.clone()
     }
 
+    /// Returns the template that is being rendered, the innermost one.
     pub(super) fn frame(&self) -> Option<TemplateFrame> {
         self.lock().frames.last().cloned()
     }
@@ -431,12 +447,12 @@ impl PromptScope {
         self.lock().field_error.take()
     }
 
-    /// Migrates the macros of a text to Jinja. A text with too many macros is left unchanged, so the warning
-    /// is issued here.
+    /// Migrates the macros of a text to Jinja. Of the warnings of the migration it records only that the text
+    /// has too many macros and is left unchanged.
     pub(super) fn migrate(&self, source: &str) -> Arc<MigratedText> {
         let migrated_text = self.engine.migrate(source);
-        for limit in migrated_text.warnings.iter().filter(|warning| warning.code == "macro_limit") {
-            self.warn(limit.code, limit.message.clone(), None);
+        for warning in migrated_text.warnings.iter().filter(|warning| warning.code == "macro_limit") {
+            self.warn(warning.code, warning.message.clone(), None);
         }
         migrated_text
     }
@@ -457,8 +473,8 @@ impl PromptScope {
             return Value::from(&**source);
         }
         // A text that refers to itself prints nothing there.
-        let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
-        if self.lock().open_fields.iter().any(open) {
+        let is_same = |(other, text): &(String, Arc<str>)| other == name && text == source;
+        if self.lock().open_fields.iter().any(is_same) {
             let excerpt = tambour::finding::clip(name, 60);
             self.warn(
                 "field_within_itself",
@@ -491,7 +507,7 @@ impl PromptScope {
     }
 }
 
-/// Returns the values that every template has.
+/// Returns the values of [`CONTEXT_NAMES`].
 fn context_values(context: &PromptContext, scope: &Weak<PromptScope>) -> HashMap<&'static str, Value> {
     let plain_value =
         |name: &str| context.get(name).map_or_else(missing_value, |value| Value::from(Serde(value)));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A part of a template: text or a tag.
+/// Part of a template: text or a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TemplatePart {
     pub(crate) kind: PartKind,
@@ -12,6 +12,7 @@ pub(crate) struct TemplatePart {
     pub(crate) content: Range<usize>,
 }
 
+/// Kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Text,
@@ -36,19 +37,23 @@ pub(crate) struct ExpressionToken {
     pub(crate) depth: usize,
 }
 
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
+    /// Name or keyword.
     Name,
+    /// String literal with its quotes.
     String,
     Number,
+    /// Operator, bracket or any other character.
     Punctuation,
 }
 
 /// Returns the part of `source` that begins at `at`. Text ends at the next delimiter; a raw block is scanned
 /// once.
 pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
-    let rest = &source[at..];
-    let kind = match rest.as_bytes() {
+    let bytes = source.as_bytes();
+    let kind = match &bytes[at..] {
         [b'{', b'{', ..] => PartKind::Output,
         [b'{', b'%', ..] => PartKind::Statement,
         [b'{', b'#', ..] => PartKind::Comment,
@@ -57,12 +62,11 @@ pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
             return TemplatePart { kind: PartKind::Text, range: at..end, content: at..end };
         }
     };
-    let signed = |byte: Option<&u8>| usize::from(byte.is_some_and(|byte| matches!(byte, b'-' | b'+')));
-    let content_start = at + 2 + signed(rest.as_bytes().get(2));
+    // A sign beside a delimiter controls white space.
+    let is_sign = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b'-' | b'+'));
+    let content_start = at + 2 + usize::from(is_sign(bytes.get(at + 2)));
     let end = match kind {
-        PartKind::Comment => {
-            memchr::memmem::find(&source.as_bytes()[at + 2..], b"#}").map(|found| at + 2 + found)
-        }
+        PartKind::Comment => memchr::memmem::find(&bytes[at + 2..], b"#}").map(|found| at + 2 + found),
         PartKind::Output => find_code_end(source, content_start, "}}"),
         _ => find_code_end(source, content_start, "%}"),
     };
@@ -73,34 +77,34 @@ pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
             content: content_start..source.len(),
         };
     };
-    let before = end.saturating_sub(1);
-    let close = if end > content_start && signed(source.as_bytes().get(before)) == 1 { before } else { end };
-    let content = content_start.min(close)..close;
+    let last = end.saturating_sub(1);
+    let content_end = if end > content_start && is_sign(bytes.get(last)) { last } else { end };
+    let content = content_start.min(content_end)..content_end;
     if kind == PartKind::Statement && source[content.clone()].trim() == "raw" {
         return read_raw(source, at, end + 2);
     }
     TemplatePart { kind, range: at..end + 2, content }
 }
 
-/// Returns the raw block whose opening tag ends at `body`.
-fn read_raw(source: &str, start: usize, body: usize) -> TemplatePart {
-    let mut at = body;
+/// Returns the raw block that begins at `start` and whose opening tag ends at `body_start`.
+fn read_raw(source: &str, start: usize, body_start: usize) -> TemplatePart {
+    let mut at = body_start;
     while let Some(found) = memchr::memmem::find(&source.as_bytes()[at..], b"{%") {
         let tag = at + found;
-        let rest = source[tag + 2..].trim_start_matches(['-', '+']).trim_start();
-        if let Some(rest) = rest.strip_prefix("endraw") {
-            let rest = rest.trim_start().trim_start_matches(['-', '+']);
-            if let Some(remainder) = rest.strip_prefix("%}") {
-                let end = source.len() - remainder.len();
-                return TemplatePart { kind: PartKind::Raw, range: start..end, content: body..tag };
+        let content = source[tag + 2..].trim_start_matches(['-', '+']).trim_start();
+        if let Some(after_name) = content.strip_prefix("endraw") {
+            let close = after_name.trim_start().trim_start_matches(['-', '+']);
+            if let Some(after_tag) = close.strip_prefix("%}") {
+                let end = source.len() - after_tag.len();
+                return TemplatePart { kind: PartKind::Raw, range: start..end, content: body_start..tag };
             }
         }
         at = tag + 2;
     }
-    TemplatePart { kind: PartKind::Unclosed, range: start..source.len(), content: body..source.len() }
+    TemplatePart { kind: PartKind::Unclosed, range: start..source.len(), content: body_start..source.len() }
 }
 
-/// Returns the offset of the next opening delimiter.
+/// Returns the offset of the next opening delimiter; the length of the source if there is none.
 fn find_delimiter(source: &str, from: usize) -> usize {
     let bytes = source.as_bytes();
     let mut at = from;
@@ -114,8 +118,8 @@ fn find_delimiter(source: &str, from: usize) -> usize {
     source.len()
 }
 
-/// Returns the offset of the `close` delimiter that ends the code from `from` on, outside of string literals
-/// and brackets.
+/// Returns the offset of the delimiter `close` that ends the code beginning at `from`, outside of string
+/// literals and brackets.
 fn find_code_end(source: &str, from: usize, close: &str) -> Option<usize> {
     let bytes = source.as_bytes();
     let mut depth = 0_usize;
@@ -164,22 +168,21 @@ pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken
     let mut depth = 0_usize;
     let mut at = range.start;
     while at < range.end {
-        let rest = &source[at..range.end];
-        let c = rest.chars().next().unwrap_or(' ');
+        let unread = &source[at..range.end];
+        let c = unread.chars().next().unwrap_or(' ');
         let (kind, length) = if c.is_whitespace() {
             at += c.len_utf8();
             continue;
         } else if c == '_' || unicode_ident::is_xid_start(c) {
             let is_name = |c: char| unicode_ident::is_xid_continue(c);
-            (TokenKind::Name, rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
+            (TokenKind::Name, unread.find(|c| !is_name(c)).unwrap_or(unread.len()))
         } else if c.is_ascii_digit() {
-            (TokenKind::Number, number_len(rest))
+            (TokenKind::Number, number_len(unread))
         } else if matches!(c, '"' | '\'') {
-            (TokenKind::String, find_string_end(bytes, at).map_or(rest.len(), |end| end - at))
+            (TokenKind::String, find_string_end(bytes, at).map_or(unread.len(), |end| end - at))
         } else {
-            let is_double = rest
-                .get(..2)
-                .is_some_and(|is_double| matches!(is_double, "==" | "!=" | "<=" | ">=" | "//" | "**"));
+            let is_double =
+                unread.get(..2).is_some_and(|pair| matches!(pair, "==" | "!=" | "<=" | ">=" | "//" | "**"));
             (TokenKind::Punctuation, if is_double { 2 } else { c.len_utf8() })
         };
         if matches!(c, ')' | ']' | '}') {
@@ -195,7 +198,7 @@ pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken
 }
 
 /// Returns the byte length of the number at the beginning of `text`. A point is part of it if a digit
-/// follows.
+/// follows, and a sign after the `e` of an exponent.
 fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Functions that migrated macros call: SillyTavern variables on top of the temporary scope and the read-only
-//! state (F-027).
+//! Functions that migrated macros call (F-027): variables of SillyTavern, on top of the temporary scope and
+//! the read-only state. The function `st_NAME` of templates is `call_NAME` here; `functions` has the table.
 
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
@@ -13,13 +13,16 @@ use crate::print;
 use tambour::state::{StatePath, StateStep};
 use tambour::yaml;
 
+/// Result of a function: the value that a template prints or tests.
 pub(super) type MacroResult = Result<Value, Error>;
 
+/// Returns the value of a macro that prints nothing.
 pub(super) fn empty_value() -> Value {
     Value::from("")
 }
 
 /// Returns a variable from the temporary scope, else from the state, where the name may also be a path.
+/// `None` if it is missing or null.
 pub(super) fn read_variable(call: &FunctionCall<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
     let local = match call.scope.local(name) {
         Some(value) => Some(budget::to_json_charged(call.state, &value)?),
@@ -33,6 +36,7 @@ pub(super) fn read_variable(call: &FunctionCall<'_, '_, '_>, name: &str) -> Resu
     Ok(found.filter(|value| !value.is_null()))
 }
 
+/// Returns a global variable; `None` if it is missing or null.
 pub(super) fn read_global(call: &FunctionCall<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
     let size = call.scope.with_global(name, budget::weigh_json);
     if let Some(size) = size {
@@ -51,6 +55,7 @@ fn find_by_path(call: &FunctionCall<'_, '_, '_>, value: &Json, path: &str) -> Re
     Ok(found.cloned())
 }
 
+/// Returns the value to which a path leads.
 fn follow_path<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     let path = path.parse::<StatePath>().ok()?;
     path.steps().iter().try_fold(value, |value, step| match step {
@@ -68,7 +73,8 @@ fn follow_path<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     })
 }
 
-/// Converts a value as SillyTavern reads it: text that looks like a number becomes one.
+/// Converts a value to the text that SillyTavern prints: text that looks like a number is printed as that
+/// number.
 pub(super) fn normalize(value: &Json) -> Value {
     match value {
         Json::String(text) => match parse_js_number(text) {
@@ -98,11 +104,12 @@ pub(super) fn parse_js_number(text: &str) -> Option<f64> {
             .map(|integer| integer as f64);
     }
     // Rust also parses `inf` and `nan`, JavaScript does not.
-    let digits =
+    let is_decimal =
         text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    text.parse().ok().filter(|number: &f64| digits && number.is_finite())
+    text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())
 }
 
+/// Converts a value like JavaScript's `Number`; lists and objects are no numbers.
 fn number_from_json(value: &Json) -> Option<f64> {
     match value {
         Json::Number(number) => number.as_f64(),
@@ -113,8 +120,7 @@ fn number_from_json(value: &Json) -> Option<f64> {
     }
 }
 
-/// Adds as SillyTavern does: numbers are summed, a list gets an item, other text is appended, and nothing
-/// counts as 0.
+/// Charges for the copies that [`add_values`] makes, then adds.
 fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: &str) -> Result<Json, Error> {
     // A list is copied; a text may be parsed and printed as one.
     if let Some(current) = current {
@@ -127,6 +133,8 @@ fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: 
     Ok(add_values(current, addend))
 }
 
+/// Adds as SillyTavern does: numbers are summed, a list (or JSON text of one) gets an item, other text is
+/// appended to, and a missing value counts as 0.
 fn add_values(current: Option<&Json>, addend: &str) -> Json {
     let list = match current {
         Some(Json::Array(items)) => Some((items.clone(), false)),
@@ -143,6 +151,7 @@ fn add_values(current: Option<&Json>, addend: &str) -> Json {
     let numbers = current.map_or(Some(0.0), number_from_json).zip(parse_js_number(addend));
     if let Some((current, addend)) = numbers {
         let sum = current + addend;
+        // Below 2^53 every integer is exact.
         let is_exact = sum.fract() == 0.0 && sum.abs() < 9_007_199_254_740_992.0;
         return if is_exact {
             (sum as i64).into()
@@ -154,8 +163,8 @@ fn add_values(current: Option<&Json>, addend: &str) -> Json {
     Json::String(current + addend)
 }
 
-/// Returns the addend, negated if there is a third argument. Returns `None` if it should be negated and is
-/// not a number.
+/// Returns the addend, which is the second argument, negated if there is a third one. `None`, with a warning,
+/// if it should be negated and is not a number.
 fn read_addend(call: &FunctionCall<'_, '_, '_>) -> Result<Option<String>, Error> {
     let addend = call.text_argument(1)?;
     Ok(match parse_js_number(&addend) {
@@ -171,6 +180,7 @@ fn read_addend(call: &FunctionCall<'_, '_, '_>) -> Result<Option<String>, Error>
     })
 }
 
+/// Sets a variable of the temporary scope.
 pub(super) fn store_variable(call: &FunctionCall<'_, '_, '_>, name: &str, value: Json) {
     call.scope.set_local(name, Value::from(Serde(value)));
 }
@@ -203,6 +213,7 @@ pub(super) fn call_dec(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     step_variable(call, "-1")
 }
 
+/// Adds to a variable and returns its new value.
 fn step_variable(call: &mut FunctionCall<'_, '_, '_>, addend: &str) -> MacroResult {
     let name = call.text_argument(0)?;
     let value = charged_sum(call, read_variable(call, &name)?.as_ref(), addend)?;
@@ -257,6 +268,7 @@ pub(super) fn call_dec_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResul
     step_global(call, "-1")
 }
 
+/// Adds to a global variable and returns its new value.
 fn step_global(call: &mut FunctionCall<'_, '_, '_>, addend: &str) -> MacroResult {
     let name = call.text_argument(0)?;
     let value = charged_sum(call, read_global(call, &name)?.as_ref(), addend)?;
@@ -276,8 +288,8 @@ pub(super) fn call_delete_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroRe
     Ok(empty_value())
 }
 
-/// Resolves a bare name: the temporary scope, the state, the context, else the macro as written, with a
-/// warning (F-031).
+/// Resolves a bare name such as `{{name}}` in the temporary scope, the state and the context. If none has it,
+/// returns the macro as written, with a warning (F-031).
 pub(super) fn call_bare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let name = call.text_argument(0)?;
     if let Some(value) = read_variable(call, &name)? {
@@ -310,15 +322,18 @@ pub(super) fn call_test(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     }))
 }
 
+/// Returns true for a text that counts as true (M-006). Marks in it do not count.
 fn is_truthy(text: &str) -> bool {
     if marks::has_mark(text) {
         return is_truthy(&marks::remove_marks(text));
     }
     let word = text.trim();
+    // A blank text is true, as in SillyTavern.
     !text.is_empty() && !["false", "off", "0"].iter().any(|candidate| word.eq_ignore_ascii_case(candidate))
 }
 
-/// Compares for the short forms: `==` and `!=` compare texts, the other operators numbers.
+/// Evaluates a comparison of the short forms (`{{.name > 3}}`): `==` and `!=` compare texts, the other
+/// operators numbers.
 pub(super) fn call_compare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let (left, operator, right) = (call.text_argument(0)?, call.text_argument(1)?, call.text_argument(2)?);
     let is_true = match &*operator {
@@ -347,6 +362,7 @@ pub(super) fn call_scoped(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
         Json::String(text) => Value::from(text),
         value => {
             let (values, bytes) = budget::weigh_json(&value);
+            // Bounds of the printed form, as in `ValueWeight::printed_bytes`.
             allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
             let mut out = String::new();
             print::write_json(&value, &mut out);
@@ -400,6 +416,7 @@ fn normalize_floats(value: Json) -> Json {
     }
 }
 
+/// Returns the value at a path of a state scope, without private keys; null if it is missing.
 fn read_scoped(call: &mut FunctionCall<'_, '_, '_>) -> Result<Json, Error> {
     let (scope, path) = (call.text_argument(0)?, call.text_argument(1)?);
     let value = match call.scope.context.state.get(&scope) {
@@ -417,14 +434,15 @@ fn read_scoped(call: &mut FunctionCall<'_, '_, '_>) -> Result<Json, Error> {
 fn remove_private(value: Json) -> Json {
     match value {
         Json::Object(fields) => {
-            let open = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
-            Json::Object(open.map(|(key, field)| (key, remove_private(field))).collect())
+            let public_fields = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
+            Json::Object(public_fields.map(|(key, field)| (key, remove_private(field))).collect())
         }
         Json::Array(items) => Json::Array(items.into_iter().map(remove_private).collect()),
         value => value,
     }
 }
 
+/// Requests that the model call bans a word, with a warning that the caller must do it.
 pub(super) fn call_ban(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let word = call.text_argument(0)?;
     if !word.is_empty() {
@@ -437,7 +455,8 @@ pub(super) fn call_ban(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     Ok(empty_value())
 }
 
-/// Returns a greeting by number: 0 is the first message, 1 and up the alternate ones; empty if there is none.
+/// Returns a greeting of the character in the first argument, by number: 0 is the first message, 1 and up the
+/// alternate ones; empty if there is none.
 pub(super) fn call_greeting(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let (char, number) = (call.argument(0), call.text_argument(1)?);
     let number = number.trim().parse::<usize>().unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Converts engine errors to template errors (F-025).
+//! Errors of templates (F-025), converted from those of the engine.
 
 use std::borrow::Cow;
 
@@ -25,8 +25,8 @@ pub(super) fn template_error(
         ErrorKind::UnknownFunction => ("template_invalid", "unknown function"),
         _ => ("template_invalid", ""),
     };
-    let recursion = error.detail().is_some_and(|detail| detail.contains("recursion"));
-    let code = if recursion { "limit_exceeded" } else { code };
+    let is_recursion_limit = error.detail().is_some_and(|detail| detail.contains("recursion"));
+    let code = if is_recursion_limit { "limit_exceeded" } else { code };
     let detail = error.detail().unwrap_or_default();
     let message = match (summary, detail) {
         ("", "") => error.kind().to_string(),
@@ -44,8 +44,8 @@ pub(super) fn template_error(
         }
     };
     let message = strip_internal_names(&message);
-    let place = Location::from_offset(&compiled_template.source, offset);
-    with_template_name(name, Error::malformed(message, Some(place)).with_code(code))
+    let location = Location::from_offset(&compiled_template.source, offset);
+    with_template_name(name, Error::malformed(message, Some(location)).with_code(code))
 }
 
 /// Removes names that exist only in the rewritten source from an engine message.
@@ -62,16 +62,17 @@ fn strip_internal_names(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the error with template name, line, column and the quoted line in its message.
+/// Returns the error with template name, line, column and the quoted line in its message; unchanged if it has
+/// no location.
 pub(super) fn with_template_name(name: &str, error: Error) -> Error {
-    let Some(place) = error.location().cloned() else { return error };
+    let Some(location) = error.location().cloned() else { return error };
     let message = format!(
         "template `{}`, line {}, column {}: {error}: {}",
         clip(name, 60),
-        place.line,
-        place.column,
-        place.excerpt.trim()
+        location.line,
+        location.column,
+        location.excerpt.trim()
     );
     let code = error.code().unwrap_or("template_invalid");
-    Error::malformed(message, Some(place)).with_code(code)
+    Error::malformed(message, Some(location)).with_code(code)
 }

@@ -1,4 +1,4 @@
-//! Converts engine values to text and JSON (F-026) in one spelling, which is not Python's.
+//! Converts engine values to text and JSON (F-026), spelled as in JSON and not as in Python.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind};
 use super::values;
 use crate::print;
 
-/// Deepest nesting of lists that is printed or stored.
+/// Deepest nesting of a value that is printed or stored.
 const MAX_VALUE_DEPTH: usize = 128;
 
 /// Returns the printed form of `value`.
@@ -45,6 +45,7 @@ pub(super) fn to_json(value: &Value) -> Result<serde_json::Value, Error> {
     to_json_within(value, MAX_VALUE_DEPTH)
 }
 
+/// Converts a value, in which `depth` further levels are allowed.
 fn to_json_within(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
     let Some(depth) = depth.checked_sub(1) else { return Err(depth_error()) };
     Ok(match value.kind() {
@@ -92,6 +93,7 @@ pub(super) fn depth_error() -> Error {
 
 /// Returns the error that an invalid value carries.
 fn invalid_value_error(value: &Value) -> Error {
+    // Any use of the value fails with that error.
     let error = value.get_attr("").err();
     error.unwrap_or_else(|| Error::new(ErrorKind::InvalidOperation, "an invalid value"))
 }

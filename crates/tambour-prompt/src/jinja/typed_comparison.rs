@@ -7,7 +7,7 @@ use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 use serde_json::Number;
 
-use super::operators::{assert_defined, charge_comparison, contains, is_ordered};
+use super::operators::{assert_defined, charge_comparison, contains, satisfies};
 use super::source::{TokenKind, tokenize};
 use super::{budget::charge, grammar};
 
@@ -87,7 +87,7 @@ const COMPARISONS: [(&str, &str, &[&str]); 6] = [
     (">=", "__ge", &["ge", ">="]),
 ];
 
-/// Registers these comparisons in place of the engine's.
+/// Registers these comparisons in place of those of `operators` and of the engine's tests.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (operator, filter, tests) in COMPARISONS {
         env.add_filter(filter, move |state: &State<'_, '_>, a: &Value, b: &Value| {
@@ -116,7 +116,7 @@ pub fn parse_number(text: &str) -> Option<Number> {
     }
     let half_width: String = text.chars().map(to_half_width).collect();
     let unsigned = half_width.strip_prefix(['+', '-']).unwrap_or(&half_width);
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
         None => (unsigned, None),
@@ -125,7 +125,7 @@ pub fn parse_number(text: &str) -> Option<Number> {
         Some((integer, fraction)) => (integer, Some(fraction)),
         None => (mantissa, None),
     };
-    if !digits(integer) || !fraction.is_none_or(digits) || !exponent.is_none_or(digits) {
+    if !is_digits(integer) || !fraction.is_none_or(is_digits) || !exponent.is_none_or(is_digits) {
         return None;
     }
     let without_plus = half_width.strip_prefix('+').unwrap_or(&half_width);
@@ -146,30 +146,32 @@ const MAX_NUMBER_BYTES: usize = 100;
 /// Returns the half-width form of a digit or sign.
 fn to_half_width(c: char) -> char {
     match c {
+        // Full-width forms have the order of ASCII, 0xFEE0 above it.
         '０'..='９' | '＋' | '－' | '．' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         '−' => '-',
         _ => c,
     }
 }
 
+/// Evaluates a comparison with `operator`. Values of different types are an error with a [`TypeMismatch`].
 fn compare_typed(state: &State<'_, '_>, operator: &'static str, a: &Value, b: &Value) -> Result<bool, Error> {
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
     let (left, right) = (OperandType::from_engine(a), OperandType::from_engine(b));
-    let equality = operator == "==" || operator == "!=";
+    let is_equality = operator == "==" || operator == "!=";
     match (left, right) {
-        _ if left == right => return Ok(is_ordered(operator, a, b)),
+        _ if left == right => return Ok(satisfies(operator, a, b)),
         // Any value can be tested for being `none`.
-        (OperandType::Null, _) | (_, OperandType::Null) if equality => return Ok(operator == "!="),
+        (OperandType::Null, _) | (_, OperandType::Null) if is_equality => return Ok(operator == "!="),
         (OperandType::Number, OperandType::Text) => {
             if let Some(b) = number_from_text(b) {
-                return Ok(is_ordered(operator, a, &b));
+                return Ok(satisfies(operator, a, &b));
             }
         }
         (OperandType::Text, OperandType::Number) => {
             if let Some(a) = number_from_text(a) {
-                return Ok(is_ordered(operator, &a, b));
+                return Ok(satisfies(operator, &a, b));
             }
         }
         _ => {}
@@ -185,7 +187,8 @@ fn number_from_text(value: &Value) -> Option<Value> {
     integer.or_else(|| number.as_f64().map(Value::from))
 }
 
-/// Returns true if `container` contains `value`; in lists, numbers match texts that spell them.
+/// Returns true if `container` contains `value`. In a list a number matches a text that spells it, and the
+/// other way round.
 fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Result<bool, Error> {
     if contains(state, container, value)? {
         return Ok(true);
@@ -211,18 +214,19 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
     Ok(false)
 }
 
-/// Evaluates `a < b <= c` and so on: operators and operands alternate; stops at the first comparison that is
-/// false.
+/// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
+/// first comparison that is false.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn compare_typed_chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
+fn compare_typed_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
-    for pair in rest.chunks_exact(2) {
+    for pair in pairs.chunks_exact(2) {
         let (operator, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
         let comparison = COMPARISONS.iter().find(|(comparison, ..)| *comparison == operator);
         let is_true = match (operator, comparison) {
             ("in", _) => contains_typed(state, left, right)?,
             ("not in", _) => !contains_typed(state, left, right)?,
             (_, Some((operator, ..))) => compare_typed(state, operator, left, right)?,
+            // The grammar writes no other operator.
             (_, None) => false,
         };
         if !is_true {
@@ -244,8 +248,8 @@ pub enum Operand {
     Other,
 }
 
-/// Returns the comparisons of an expression, in order: `==`, `!=`, `<`, `<=`, `>` and `>=`. Empty if it
-/// cannot be parsed.
+/// Returns the comparisons of an expression (`==`, `!=`, `<`, `<=`, `>` and `>=`) in order, with their
+/// operands. Empty if the expression cannot be parsed.
 #[must_use]
 pub fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand)> {
     let tokens = tokenize(expression, 0..expression.len());

@@ -31,8 +31,8 @@ pub(super) fn custom_text(value: &Value) -> Option<String> {
     value.downcast_object_ref::<MissingValue>().map(|_| String::new())
 }
 
-/// A value that the context lacks but imported texts may read (F-033): prints nothing and counts as
-/// undefined, and so do its fields.
+/// Value that the context lacks but imported texts, such as cards, may read even in strict mode (F-033): it
+/// prints nothing and counts as undefined, and so do its fields.
 #[derive(Debug)]
 pub(super) struct MissingValue;
 
@@ -65,6 +65,7 @@ impl Object for MissingValue {
 pub(super) struct LenientMap(pub(super) Value);
 
 impl LenientMap {
+    /// Wraps a map of the context; a missing one is empty.
     pub(super) fn from_context(map: Option<&serde_json::Value>) -> Value {
         Value::from_object(LenientMap(map.map_or_else(missing_value, |map| Value::from(Serde(map)))))
     }
@@ -96,11 +97,13 @@ fn enumerate_keys(map: &Value) -> Enumerator {
 /// A user, character or group member: prints the name and has fields.
 pub(super) struct ParticipantObject {
     pub(super) name: String,
+    /// Fields that are read as they are.
     pub(super) fields: BTreeMap<String, Value>,
     /// Fields whose text may contain macros; rendered when a template reads them (M-021).
     pub(super) macro_texts: BTreeMap<String, Arc<str>>,
-    /// Fields that imported texts may read: [`MissingValue`] if they are missing.
+    /// Fields that imported texts may read: [`MissingValue`], and not undefined, if they are missing.
     pub(super) readable_fields: &'static [&'static str],
+    /// Scope in which macro texts are rendered.
     pub(super) scope: Weak<PromptScope>,
 }
 
@@ -142,7 +145,7 @@ impl Object for ParticipantObject {
 #[derive(Debug)]
 pub(super) struct MessageObject(pub(super) Value);
 
-/// Fields of a message that imported texts may read.
+/// Fields of a message that imported texts may read: [`MissingValue`] if they are missing.
 const MESSAGE_FIELDS: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
 
 impl MessageObject {
@@ -279,8 +282,11 @@ impl Object for TimeObject {
 /// (F-029).
 #[derive(Clone, Debug)]
 pub(super) struct StateDescription {
+    /// Descriptions of the context, by nested keys or by whole paths.
     pub(super) descriptions: Arc<serde_json::Value>,
+    /// JSON Schema of the state, whose descriptions apply where the context has none.
     pub(super) schema: Option<Arc<serde_json::Value>>,
+    /// Keys that lead to the described place.
     pub(super) path: Vec<String>,
 }
 
@@ -295,6 +301,7 @@ impl StateDescription {
         }
     }
 
+    /// Returns the description; empty if there is none.
     pub(super) fn text(&self) -> String {
         let description = super::descriptions::find_description(&self.descriptions, &self.path);
         let description = description
@@ -326,8 +333,8 @@ impl Object for StateDescription {
     }
 }
 
-/// The state with bare values. `state.global` is the global state if the state has no key of that name
-/// (M-090).
+/// The state, without the descriptions in pairs of a value and its description. `state.global` is the global
+/// state if the state has no key of that name (M-090).
 #[derive(Debug)]
 pub(super) struct StateObject {
     pub(super) value: Value,
@@ -376,7 +383,7 @@ impl Object for GlobalStateObject {
     }
 }
 
-/// Returns true for our own objects, which are no deeper than the context they come from.
+/// Returns true for objects of this module, which nest no deeper than the context from which they come.
 pub(super) fn is_own_object(value: &Value) -> bool {
     custom_text(value).is_some()
         || value.downcast_object_ref::<MessageList>().is_some()

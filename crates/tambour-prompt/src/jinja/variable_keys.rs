@@ -1,5 +1,5 @@
-//! Functions that migrated macros call for a key of a variable that holds a list, an object or the JSON text
-//! of one.
+//! Functions that migrated macros call to read or set a key of a variable that holds a list, an object or the
+//! JSON text of one.
 
 use minijinja::Error;
 use minijinja::value::Value;
@@ -22,12 +22,14 @@ pub(super) fn call_set_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     Ok(empty_value())
 }
 
+/// Returns the value at a key of a variable.
 pub(super) fn call_get_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let (name, key) = (call.text_argument(0)?, call.text_argument(1)?);
     let value = read_variable(call, &name)?;
     get_at_key(call, value, &key)
 }
 
+/// Sets a value at a key of a global variable, creating the variable if there is none.
 pub(super) fn call_set_global_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let (name, key, text) = (call.text_argument(0)?, call.text_argument(1)?, call.text_argument(2)?);
     match insert_at_key(call, read_global(call, &name)?, &key, text)? {
@@ -37,6 +39,7 @@ pub(super) fn call_set_global_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroR
     Ok(empty_value())
 }
 
+/// Returns the value at a key of a global variable.
 pub(super) fn call_get_global_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let (name, key) = (call.text_argument(0)?, call.text_argument(1)?);
     let value = read_global(call, &name)?;
@@ -55,7 +58,7 @@ fn warn_without_keys(call: &FunctionCall<'_, '_, '_>, name: &str) {
 /// is.
 fn get_at_key(call: &FunctionCall<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Value, Error> {
     let Some(value) = value else { return Ok(empty_value()) };
-    let read = match &value {
+    let parsed = match &value {
         Json::String(text) => {
             budget::charge_copy(call.state, (text.len() as u64 / 2, (text.len() as u64).saturating_mul(4)))?;
             serde_json::from_str::<Json>(text).ok()
@@ -65,7 +68,7 @@ fn get_at_key(call: &FunctionCall<'_, '_, '_>, value: Option<Json>, key: &str) -
             Some(value.clone())
         }
     };
-    let found = match read {
+    let found = match parsed {
         Some(Json::Array(items)) => parse_index(key).and_then(|at| items.get(at).cloned()),
         Some(Json::Object(fields)) => fields.get(&*object_key(key)).cloned(),
         // `null` has no keys, and text that is not JSON is returned as it is.
@@ -93,7 +96,8 @@ fn object_key(key: &str) -> std::borrow::Cow<'_, str> {
     parse_js_number(key).map_or(key.into(), |number| print::format_float(number).into())
 }
 
-/// Returns the list or object with `text` at a key; `None` if the value is neither.
+/// Returns the list or object with `text` at a key; `None` if the value is neither. A missing or null value
+/// becomes a list for a numeric key, else an object. JSON text, also that of a new variable, stays JSON text.
 fn insert_at_key(
     call: &FunctionCall<'_, '_, '_>,
     value: Option<Json>,
@@ -101,19 +105,20 @@ fn insert_at_key(
     text: String,
 ) -> Result<Option<Json>, Error> {
     let mut is_text = false;
-    let read = match value {
+    let parsed = match value {
         Some(Json::String(stored_text)) => {
             budget::charge_copy(
                 call.state,
                 (stored_text.len() as u64, (stored_text.len() as u64).saturating_mul(4)),
             )?;
             is_text = true;
+            // Text that is not JSON is refused below, as any scalar is.
             serde_json::from_str::<Json>(&stored_text).unwrap_or(Json::Bool(false))
         }
         Some(value) => value,
         None => Json::Null,
     };
-    let container = match read {
+    let container = match parsed {
         Json::Null if parse_js_number(key).is_some() => {
             is_text = true;
             Json::Array(Vec::new())

@@ -17,7 +17,7 @@ use tambour::finding::clip;
 pub struct LoreActivation {
     /// Indexes of the active entries in the book, ascending.
     pub active: Vec<usize>,
-    /// Cause of each activation, in the same order.
+    /// Cause of each activation, in the order of `active`.
     pub woken: Vec<ActivationCause>,
     /// Active entries by their place in the prompt.
     pub slots: LoreSlots,
@@ -98,18 +98,19 @@ enum PassKind {
     Chat,
     /// The chat, and the text of entries that earlier passes activated.
     Recursion,
-    /// More of the chat, because too few entries are active.
+    /// Older messages as well, because too few entries are active ([`ScanSettings::min_activations`]).
     MoreMessages,
 }
 
 /// Most characters of a key in a reported cause.
 const MAX_REPORTED_KEY: usize = 200;
 
-/// Kinds of the lists in [`EntryTexts`], in order.
+/// Kinds of text in the lists of [`EntryTexts`], in their order.
 const LIST_KINDS: [KeyTextKind; 4] =
     [KeyTextKind::Messages, KeyTextKind::Persons, KeyTextKind::Others, KeyTextKind::Entries];
 
-/// Most passes. Each one activates a new entry, reads further, or takes the next recursion level.
+/// Limit on passes. Each pass activates a new entry, searches older messages, or takes the next recursion
+/// level.
 const MAX_PASSES: u32 = 1000;
 
 /// Finds the active entries of `book` by the rules of SillyTavern's world info. An entry is active if it is
@@ -124,22 +125,23 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
     let mut run = ActivationRun::new(book, scan);
     run.timed_effects.advance(book, scan.lines.len() as u64);
     run.run_passes();
-    if run.budget.has_truncated_text {
+    if run.scan_budget.has_truncated_text {
         run.warnings
             .push("a text is too long for regular expressions, so only its beginning was read".to_owned());
     }
-    if run.budget.has_split_search {
+    if run.scan_budget.has_split_search {
         run.warnings.push(
             "there is too much text, so regular expressions searched the later texts one by one".to_owned(),
         );
     }
     let mut active = run.active;
     active.sort_unstable();
-    for &at in &active {
-        run.timed_effects.record_activation(&book[at], scan.lines.len() as u64);
+    for &index in &active {
+        run.timed_effects.record_activation(&book[index], scan.lines.len() as u64);
     }
     let mut causes = run.causes;
-    let woken = active.iter().map(|at| causes.remove(at).unwrap_or(ActivationCause::Constant)).collect();
+    let woken =
+        active.iter().map(|index| causes.remove(index).unwrap_or(ActivationCause::Constant)).collect();
     LoreActivation {
         slots: LoreSlots::from_active(book, &active),
         woken,
@@ -148,12 +150,13 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
         timed: run.timed_effects,
         warnings: run.warnings,
         tokens: run.tokens,
-        is_truncated: run.budget.is_exhausted,
+        is_truncated: run.scan_budget.is_exhausted,
     }
 }
 
 /// Compiled keys of one entry.
 struct EntryKeys {
+    /// Primary keys.
     keys: Vec<KeySearch>,
     secondary: Vec<KeySearch>,
     additional: Vec<KeySearch>,
@@ -162,12 +165,14 @@ struct EntryKeys {
     has_pattern: bool,
 }
 
+/// State of a scan between its passes.
 struct ActivationRun<'a> {
     book: &'a [LoreEntry],
     scan: &'a LoreScan<'a>,
     settings: &'a ScanSettings,
+    /// Keys of the entries, in the order of the book.
     keys: Vec<EntryKeys>,
-    /// Searched messages, the newest first.
+    /// Messages that any entry may search, the newest first.
     lines: Vec<SearchText<'a>>,
     /// Texts of the user and the character, in the order of [`CharacterText`].
     sources: Vec<SearchText<'a>>,
@@ -178,37 +183,42 @@ struct ActivationRun<'a> {
     joined: JoinedText,
     /// Number of messages by the character.
     reply_count: usize,
-    /// Messages to read beyond the scan depth.
+    /// Number of older messages to search beyond the scan depth.
     extra_depth: usize,
-    /// Current recursion level.
-    level: u32,
+    /// Highest [`LoreEntry::delay_until_recursion`] of the entries that a recursion can activate now.
+    recursion_level: u32,
     timed_effects: TimedEffects,
+    /// Indexes of the entries activated so far, in the order of activation.
     active: Vec<usize>,
-    /// Causes of the activations so far.
+    /// Causes of the activations so far, by the index of the entry. May also hold entries that were dropped.
     causes: BTreeMap<usize, ActivationCause>,
-    /// Entries that are decided and not examined again.
+    /// Indexes of the entries that are active or dropped, and so not examined again.
     decided: BTreeSet<usize>,
     dropped: Vec<DroppedLore>,
     warnings: Vec<String>,
+    /// Tokens of the active entries.
     tokens: usize,
-    is_budget_spent: bool,
-    budget: ScanBudget<'a>,
+    /// True once an entry did not fit into the token budget.
+    is_token_budget_spent: bool,
+    /// Limits on the cost of searching.
+    scan_budget: ScanBudget<'a>,
 }
 
 impl<'a> ActivationRun<'a> {
     fn new(book: &'a [LoreEntry], scan: &'a LoreScan<'a>) -> ActivationRun<'a> {
         let settings = &scan.settings;
-        let (mut warnings, mut budget) = (Vec::new(), ScanBudget::new(scan.charge));
-        let mut read = |entry: &LoreEntry, list: &[String]| {
-            compile_keys(entry, list, settings, &mut budget, &mut warnings)
+        let (mut warnings, mut scan_budget) = (Vec::new(), ScanBudget::new(scan.charge));
+        let mut compile = |entry: &LoreEntry, list: &[String]| {
+            compile_keys(entry, list, settings, &mut scan_budget, &mut warnings)
         };
         let keys = book.iter().map(|entry| {
-            let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
+            let mut compile_enabled =
+                |list: &[String]| if entry.enabled { compile(entry, list) } else { Vec::new() };
             let [keys, secondary, additional, exclude] =
                 [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys]
-                    .map(|list| read(list));
-            let all = || keys.iter().chain(&secondary).chain(&additional).chain(&exclude);
-            let has_pattern = all().any(KeySearch::is_pattern);
+                    .map(|list| compile_enabled(list));
+            let all_keys = || keys.iter().chain(&secondary).chain(&additional).chain(&exclude);
+            let has_pattern = all_keys().any(KeySearch::is_pattern);
             EntryKeys { keys, secondary, additional, exclude, has_pattern }
         });
         let keys: Vec<EntryKeys> = keys.collect();
@@ -221,9 +231,9 @@ impl<'a> ActivationRun<'a> {
             }
             _ => SearchText::new(line.content.trim()),
         });
-        let source = |source: CharacterText| scan.sources.iter().find(|(other, _)| *other == source);
+        let find_source = |kind: CharacterText| scan.sources.iter().find(|(other, _)| *other == kind);
         let sources = CharacterText::ALL
-            .map(|name| SearchText::new(source(name).map_or("", |(_, text)| text.as_str())));
+            .map(|kind| SearchText::new(find_source(kind).map_or("", |(_, text)| text.as_str())));
         ActivationRun {
             book,
             scan,
@@ -236,7 +246,7 @@ impl<'a> ActivationRun<'a> {
             joined: JoinedText::default(),
             reply_count: scan.lines.iter().filter(|line| line.role == "assistant").count(),
             extra_depth: 0,
-            level: 0,
+            recursion_level: 0,
             timed_effects: scan.timed_effects.clone(),
             active: Vec::new(),
             causes: BTreeMap::new(),
@@ -244,50 +254,53 @@ impl<'a> ActivationRun<'a> {
             dropped: Vec::new(),
             warnings,
             tokens: 0,
-            is_budget_spent: false,
-            budget,
+            is_token_budget_spent: false,
+            scan_budget,
         }
     }
 
+    /// Runs passes until nothing more can be activated, or a limit is reached.
     fn run_passes(&mut self) {
         let levels: BTreeSet<u32> =
             self.book.iter().map(|entry| entry.delay_until_recursion).filter(|&level| level > 0).collect();
         let mut levels = levels.into_iter();
-        self.level = levels.next().unwrap_or(0);
+        self.recursion_level = levels.next().unwrap_or(0);
         let mut pass = PassKind::Chat;
         let max_passes = match self.settings.max_recursion_steps {
             0 => MAX_PASSES,
             max_passes => max_passes.min(MAX_PASSES),
         };
         for _ in 0..max_passes {
-            let new = self.run_pass(pass);
-            if self.budget.is_exhausted {
+            let activated = self.run_pass(pass);
+            if self.scan_budget.is_exhausted {
                 return;
             }
-            let texts = new.iter().map(|&at| &self.book[at]).filter(|entry| !entry.prevent_recursion);
-            let texts: Vec<&'a str> = texts.map(|entry| entry.content.as_str()).collect();
-            let mut next = None;
-            let found =
-                !texts.is_empty() || pass == PassKind::MoreMessages && !self.activated_texts.is_empty();
-            if self.settings.recursive && !self.is_budget_spent && found {
-                next = Some(PassKind::Recursion);
+            let new_texts =
+                activated.iter().map(|&index| &self.book[index]).filter(|entry| !entry.prevent_recursion);
+            let new_texts: Vec<&'a str> = new_texts.map(|entry| entry.content.as_str()).collect();
+            let mut next_pass = None;
+            let has_recursion_text =
+                !new_texts.is_empty() || pass == PassKind::MoreMessages && !self.activated_texts.is_empty();
+            if self.settings.recursive && !self.is_token_budget_spent && has_recursion_text {
+                next_pass = Some(PassKind::Recursion);
             } else if self.needs_more_messages() {
                 self.extra_depth += 1;
-                next = Some(PassKind::MoreMessages);
+                next_pass = Some(PassKind::MoreMessages);
             }
-            if next.is_none()
+            // Entries delayed to the next level come last.
+            if next_pass.is_none()
                 && let Some(level) = levels.next()
             {
-                self.level = level;
-                next = Some(PassKind::Recursion);
+                self.recursion_level = level;
+                next_pass = Some(PassKind::Recursion);
             }
-            match texts.as_slice() {
+            match new_texts.as_slice() {
                 [] => {}
                 [text] => self.activated_texts.push(SearchText::new(*text)),
-                texts_list => self.activated_texts.push(SearchText::new(texts_list.join("\n"))),
+                new_texts => self.activated_texts.push(SearchText::new(new_texts.join("\n"))),
             }
-            match next {
-                Some(next) => pass = next,
+            match next_pass {
+                Some(next_pass) => pass = next_pass,
                 None => return,
             }
         }
@@ -300,23 +313,23 @@ impl<'a> ActivationRun<'a> {
         // Searches until one message beyond the bound, as SillyTavern does.
         let is_within = |max_depth: u32| max_depth == 0 || depth <= max_depth as usize;
         let has_more = depth < self.scan.lines.len() && is_within(settings.min_activations_depth);
-        self.active.len() < settings.min_activations as usize && !self.is_budget_spent && has_more
+        self.active.len() < settings.min_activations as usize && !self.is_token_budget_spent && has_more
     }
 
-    /// Runs one pass and returns the entries that it activated.
+    /// Runs one pass and returns the indexes of the entries that it activated.
     fn run_pass(&mut self, pass: PassKind) -> Vec<usize> {
-        let mut found = Vec::new();
-        for at in 0..self.book.len() {
-            if !self.decided.contains(&at)
-                && let Some(score) = self.match_entry(at, pass)
+        let mut matches = Vec::new();
+        for index in 0..self.book.len() {
+            if !self.decided.contains(&index)
+                && let Some(score) = self.match_entry(index, pass)
             {
-                found.push((at, score));
+                matches.push((index, score));
             }
         }
-        found.sort_by_key(|&(at, _)| {
-            let entry = &self.book[at];
-            let first = (self.timed_effects.is_sticky(entry), entry.constant, entry.priority, entry.order);
-            (std::cmp::Reverse(first), at)
+        matches.sort_by_key(|&(index, _)| {
+            let entry = &self.book[index];
+            let rank = (self.timed_effects.is_sticky(entry), entry.constant, entry.priority, entry.order);
+            (std::cmp::Reverse(rank), index)
         });
         let seed = self.settings.seed;
         let losers = GroupChooser {
@@ -326,54 +339,57 @@ impl<'a> ActivationRun<'a> {
             scores_groups: self.settings.group_scoring,
             chance: &|name| seeded_chance(seed, "group", name),
         }
-        .find_losers(&found);
-        let mut new = Vec::new();
-        for (at, _) in found {
-            self.decided.insert(at);
-            let entry = &self.book[at];
+        .find_losers(&matches);
+        let mut activated = Vec::new();
+        for (index, _) in matches {
+            self.decided.insert(index);
+            let entry = &self.book[index];
             let tokens = (self.scan.count_tokens)(&entry.content);
             let passes_chance = || {
                 entry.probability >= 100.0
                     || self.timed_effects.is_sticky(entry)
                     || seeded_chance(seed, "entry", &entry.id) * 100.0 < entry.probability
             };
-            let exceeds = |budget| self.is_budget_spent || self.tokens.saturating_add(tokens) > budget;
-            if losers.contains(&at) {
-                self.dropped.push(DroppedLore { entry: at, why: DropReason::Group });
+            let exceeds_budget =
+                |budget| self.is_token_budget_spent || self.tokens.saturating_add(tokens) > budget;
+            if losers.contains(&index) {
+                self.dropped.push(DroppedLore { entry: index, why: DropReason::Group });
             } else if !passes_chance() {
-                self.dropped.push(DroppedLore { entry: at, why: DropReason::Probability });
-            } else if !entry.ignore_budget && self.settings.budget.is_some_and(exceeds) {
-                self.is_budget_spent = true;
-                self.dropped.push(DroppedLore { entry: at, why: DropReason::Budget });
+                self.dropped.push(DroppedLore { entry: index, why: DropReason::Probability });
+            } else if !entry.ignore_budget && self.settings.budget.is_some_and(exceeds_budget) {
+                self.is_token_budget_spent = true;
+                self.dropped.push(DroppedLore { entry: index, why: DropReason::Budget });
             } else {
                 self.tokens = self.tokens.saturating_add(tokens);
-                new.push(at);
+                activated.push(index);
             }
         }
-        self.active.extend(&new);
-        new
+        self.active.extend(&activated);
+        activated
     }
 
-    /// Returns the number of matching keys of an entry, or `None` if it does not match in this pass.
-    fn match_entry(&mut self, at: usize, pass: PassKind) -> Option<KeyScore> {
-        let (entry, settings) = (&self.book[at], self.settings);
+    /// Returns the numbers of matching keys of an entry, or `None` if it does not match in this pass. Records
+    /// the cause of a match.
+    fn match_entry(&mut self, index: usize, pass: PassKind) -> Option<KeyScore> {
+        let (entry, settings) = (&self.book[index], self.settings);
         let is_sticky = self.timed_effects.is_sticky(entry);
         let is_recursion = pass == PassKind::Recursion;
-        let is_delayed =
-            entry.delay_until_recursion > 0 && (!is_recursion || entry.delay_until_recursion > self.level);
+        let is_delayed = entry.delay_until_recursion > 0
+            && (!is_recursion || entry.delay_until_recursion > self.recursion_level);
         let is_excluded = is_recursion && settings.recursive && entry.exclude_recursion;
         if !self.is_eligible(entry) || !is_sticky && (is_delayed || is_excluded) || entry.force == Some(false)
         {
             return None;
         }
-        let without_key = match entry.force {
+        let keyless_cause = match entry.force {
             Some(true) => Some(ActivationCause::Forced),
             _ if entry.constant => Some(ActivationCause::Constant),
             _ => is_sticky.then_some(ActivationCause::Sticky),
         };
-        let needs_key = without_key.is_none();
-        if let Some(cause) = without_key {
-            self.causes.insert(at, cause);
+        let needs_key = keyless_cause.is_none();
+        if let Some(cause) = keyless_cause {
+            self.causes.insert(index, cause);
+            // The keys of an entry in a group still count for its score.
             if entry.group.is_empty() {
                 return Some(KeyScore::default());
             }
@@ -381,23 +397,28 @@ impl<'a> ActivationRun<'a> {
         // With a depth of 0, no other text is searched either.
         let depth =
             entry.scan_depth.map_or(settings.scan_depth as usize + self.extra_depth, |depth| depth as usize);
-        let found = if pass == PassKind::MoreMessages { &[] } else { &self.activated_texts[..] };
+        let entry_texts = if pass == PassKind::MoreMessages { &[] } else { &self.activated_texts[..] };
         let lists = match depth {
             0 => [&[][..]; 4],
-            depth => [&self.lines[..depth.min(self.lines.len())], &self.sources, &self.extra_texts, found],
+            depth => {
+                [&self.lines[..depth.min(self.lines.len())], &self.sources, &self.extra_texts, entry_texts]
+            }
         };
         let sources = if depth == 0 { &[] } else { &entry.sources[..] };
-        let (keys, budget) = (&mut self.keys[at], &mut self.budget);
+        let (keys, budget) = (&mut self.keys[index], &mut self.scan_budget);
         if keys.has_pattern {
             self.joined.join(&lists, sources, budget);
         }
         let texts = EntryTexts { lists, sources, joined: &self.joined };
         if needs_key {
-            let found = keys.find_match(entry, &texts, budget)?;
-            let key =
-                entry.keys.get(found).map(|key| clip(key, MAX_REPORTED_KEY).into_owned()).unwrap_or_default();
-            let found_in = keys.keys[found].list().map(|list| LIST_KINDS[list]);
-            self.causes.insert(at, ActivationCause::Key { key, found_in });
+            let key_index = keys.find_match(entry, &texts, budget)?;
+            let key = entry
+                .keys
+                .get(key_index)
+                .map(|key| clip(key, MAX_REPORTED_KEY).into_owned())
+                .unwrap_or_default();
+            let found_in = keys.keys[key_index].found_list().map(|list| LIST_KINDS[list]);
+            self.causes.insert(index, ActivationCause::Key { key, found_in });
         }
         Some(keys.score(entry, &texts, budget))
     }
@@ -425,12 +446,12 @@ impl EntryKeys {
         budget: &mut ScanBudget<'_>,
     ) -> Option<usize> {
         fn any(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
-            keys.iter_mut().any(|key| key.occurs(texts, budget))
+            keys.iter_mut().any(|key| key.search(texts, budget))
         }
         fn all(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
-            keys.iter_mut().all(|key| key.occurs(texts, budget))
+            keys.iter_mut().all(|key| key.search(texts, budget))
         }
-        let found = self.keys.iter_mut().position(|key| key.occurs(texts, budget))?;
+        let first_key = self.keys.iter_mut().position(|key| key.search(texts, budget))?;
         if any(&mut self.exclude, texts, budget) {
             return None;
         }
@@ -446,7 +467,7 @@ impl EntryKeys {
                 SecondaryLogic::NotAny => !any(secondary, texts, budget),
                 SecondaryLogic::AndAll => all(secondary, texts, budget),
             };
-        is_match.then_some(found)
+        is_match.then_some(first_key)
     }
 
     /// Counts the matching keys; always 0 for entries without a group.
@@ -460,22 +481,24 @@ impl EntryKeys {
             return KeyScore::default();
         }
         let mut count = |keys: &mut [KeySearch]| {
-            keys.iter_mut().filter_map(|key| key.occurs(texts, budget).then_some(())).count()
+            keys.iter_mut().filter_map(|key| key.search(texts, budget).then_some(())).count()
         };
         KeyScore { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
     }
 }
 
-/// Returns a number in 0..1 that depends only on the seed and a name, so it does not change when a book is
-/// reordered.
+/// Returns a number in 0..1 that depends only on the seed, a purpose and a name, so it does not change when a
+/// book is reordered.
 fn seeded_chance(seed: u64, purpose: &str, name: &str) -> f64 {
+    // FNV-1a over purpose and name; the multiplier spreads small seeds over all bits.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for byte in purpose.bytes().chain([0]).chain(name.bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    // Mixes all bits (splitmix64 finalizer).
+    // Mixes all bits (finalizer of splitmix64).
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^= hash >> 31;
+    // The upper 53 bits, as many as a double holds exactly.
     (hash >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -12,9 +12,9 @@ pub struct LoreEntry {
     pub id: String,
     /// Title.
     pub title: String,
-    /// Words, one of which must occur; `/…/flags` is a regular expression.
+    /// Primary keys: texts, one of which must occur; `/…/flags` is a regular expression.
     pub keys: Vec<String>,
-    /// Secondary words, combined by `logic`.
+    /// Secondary keys, combined by `logic`.
     pub secondary_keys: Vec<String>,
     /// Condition on the secondary keys.
     pub logic: SecondaryLogic,
@@ -24,11 +24,12 @@ pub struct LoreEntry {
     pub content: String,
     /// False if the entry can never be active.
     pub enabled: bool,
-    /// Order in the prompt, lower first. When the budget is short, higher entries win.
+    /// Order in the prompt, lower first. When the budget is short, a higher order wins among entries of equal
+    /// `priority`.
     pub order: i64,
-    /// Active without a key.
+    /// Active even if no key occurs.
     pub constant: bool,
-    /// All keys are regular expressions.
+    /// True if all keys are regular expressions.
     pub regex: bool,
     /// Case-sensitive keys; `None` uses the setting.
     pub case_sensitive: Option<bool>,
@@ -38,7 +39,7 @@ pub struct LoreEntry {
     pub position: EntryPosition,
     /// Number of messages from the end of the chat, for [`EntryPosition::AtDepth`].
     pub depth: u32,
-    /// Counts `depth` from the beginning of the chat.
+    /// True if `depth` counts from the beginning of the chat.
     pub from_start: bool,
     /// Role of the message that the entry becomes at a depth.
     pub role: MessageRole,
@@ -46,7 +47,7 @@ pub struct LoreEntry {
     pub outlet: String,
     /// Probability of activation, in percent.
     pub probability: f64,
-    /// Names of its groups; of each group, only one entry is active.
+    /// Names of the groups that the entry belongs to; of each group, only one entry is active.
     pub group: Vec<String>,
     /// Wins its group without a random choice.
     pub group_override: bool,
@@ -64,7 +65,7 @@ pub struct LoreEntry {
     pub sticky: u32,
     /// Number of messages for which the entry cannot be active again.
     pub cooldown: u32,
-    /// Number of messages that the chat must have.
+    /// Number of messages that the chat must have before the entry can be active.
     pub delay: u32,
     /// Number of newest messages that are searched; `None` uses the setting.
     pub scan_depth: Option<u32>,
@@ -78,18 +79,18 @@ pub struct LoreEntry {
     pub filter: CharacterFilter,
     /// Kinds of generation the entry applies to; empty means all.
     pub triggers: Vec<String>,
-    /// Always active (`true`) or never (`false`), regardless of keys.
+    /// Always active (`true`) or never (`false`), regardless of keys; `None` leaves it to the keys.
     pub force: Option<bool>,
-    /// Further words, one of which must occur as well.
+    /// Further keys, one of which must occur as well.
     pub additional_keys: Vec<String>,
-    /// Words that must not occur.
+    /// Keys that must not occur.
     pub exclude_keys: Vec<String>,
-    /// Number of messages by the character that must exist.
+    /// Number of messages by the character that must exist before the entry can be active.
     pub only_after: u32,
     /// Active only if the number of messages by the character is a multiple of this; 0 disables the
     /// condition.
     pub only_every: u32,
-    /// Active only if the chat began with this greeting.
+    /// Active only if the chat began with the greeting of this index.
     pub greeting: Option<u32>,
     /// Stays active forever once activated.
     pub keep_after_match: bool,
@@ -263,9 +264,10 @@ impl CharacterFilter {
     /// Returns true if a character with this name and these tags passes.
     #[must_use]
     pub fn matches(&self, name: &str, tags: &[String]) -> bool {
-        let has_name = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
-        let has_tag =
+        let passes_names =
+            self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
+        let passes_tags =
             || self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)) != self.exclude;
-        has_name && has_tag()
+        passes_names && passes_tags()
     }
 }

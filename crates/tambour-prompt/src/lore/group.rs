@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::entry::{LoreEntry, SecondaryLogic};
 use super::timed_effects::TimedEffects;
 
-/// Number of matching keys of an entry.
+/// Numbers of matching keys of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyScore {
+    /// Number of matching primary keys.
     pub(super) keys: usize,
+    /// Number of matching secondary keys.
     pub(super) secondary: usize,
 }
 
@@ -18,12 +20,12 @@ impl KeyScore {
         if entry.keys.is_empty() {
             return 0;
         }
-        let counts = match entry.logic {
+        let counts_secondary = match entry.logic {
             SecondaryLogic::AndAny => true,
             SecondaryLogic::AndAll => self.secondary == entry.secondary_keys.len(),
             SecondaryLogic::NotAll | SecondaryLogic::NotAny => false,
         };
-        self.keys + if counts { self.secondary } else { 0 }
+        self.keys + if counts_secondary { self.secondary } else { 0 }
     }
 }
 
@@ -31,71 +33,79 @@ impl KeyScore {
 pub(super) struct GroupChooser<'a> {
     pub(super) book: &'a [LoreEntry],
     pub(super) timed_effects: &'a TimedEffects,
-    /// Entries activated by earlier passes.
+    /// Indexes of the entries that earlier passes activated.
     pub(super) active: &'a [usize],
+    /// `group_scoring` of entries without a setting of their own.
     pub(super) scores_groups: bool,
-    /// Returns a number in 0..1 for a name.
+    /// Returns a random number in 0..1 for the name of a group.
     pub(super) chance: &'a dyn Fn(&str) -> f64,
 }
 
 impl GroupChooser<'_> {
-    /// Returns the entries of `found` that lose in their groups.
-    pub(super) fn find_losers(&self, found: &[(usize, KeyScore)]) -> BTreeSet<usize> {
+    /// Returns the indexes of the entries of `matches` that lose in one of their groups.
+    pub(super) fn find_losers(&self, matches: &[(usize, KeyScore)]) -> BTreeSet<usize> {
         let mut losers = BTreeSet::new();
         let active_groups: BTreeSet<&str> =
-            self.active.iter().flat_map(|&at| group_names(&self.book[at])).collect();
+            self.active.iter().flat_map(|&index| group_names(&self.book[index])).collect();
         let mut groups: BTreeMap<&str, Vec<(usize, KeyScore)>> = BTreeMap::new();
-        for &(at, score) in found {
-            for name in group_names(&self.book[at]) {
-                groups.entry(name).or_default().push((at, score));
+        for &(index, score) in matches {
+            for name in group_names(&self.book[index]) {
+                groups.entry(name).or_default().push((index, score));
             }
         }
         for (name, members) in groups {
-            let members: Vec<_> = members.into_iter().filter(|(at, _)| !losers.contains(at)).collect();
+            let members: Vec<_> = members.into_iter().filter(|(index, _)| !losers.contains(index)).collect();
+            // A group with an active entry from an earlier pass gets no second one.
             let winner = if active_groups.contains(name) { None } else { self.find_winner(name, &members) };
             let survivors = match winner {
                 None => BTreeSet::new(),
-                Some(GroupWinner::One(at)) => BTreeSet::from([at]),
-                Some(GroupWinner::Sticky(all)) => all,
+                Some(GroupWinner::One(index)) => BTreeSet::from([index]),
+                Some(GroupWinner::Sticky(entries)) => entries,
             };
-            losers.extend(members.iter().map(|(at, _)| *at).filter(|at| !survivors.contains(at)));
+            losers.extend(members.iter().map(|(index, _)| *index).filter(|index| !survivors.contains(index)));
         }
         losers
     }
 
+    /// Returns the winner of a group; `None` if it has no members.
     fn find_winner(&self, name: &str, members: &[(usize, KeyScore)]) -> Option<GroupWinner> {
-        let sticky: BTreeSet<usize> = members
+        let sticky_entries: BTreeSet<usize> = members
             .iter()
-            .map(|(at, _)| *at)
-            .filter(|&at| self.timed_effects.is_sticky(&self.book[at]))
+            .map(|(index, _)| *index)
+            .filter(|&index| self.timed_effects.is_sticky(&self.book[index]))
             .collect();
-        if !sticky.is_empty() {
-            return Some(GroupWinner::Sticky(sticky));
+        if !sticky_entries.is_empty() {
+            return Some(GroupWinner::Sticky(sticky_entries));
         }
-        let best = members.iter().map(|(at, score)| score.total(&self.book[*at])).max()?;
+        let best_score = members.iter().map(|(index, score)| score.total(&self.book[*index])).max()?;
         let is_scored = |entry: &LoreEntry| entry.group_scoring.unwrap_or(self.scores_groups);
         let candidates: Vec<usize> = members
             .iter()
-            .filter(|(at, score)| !is_scored(&self.book[*at]) || score.total(&self.book[*at]) == best)
-            .map(|(at, _)| *at)
+            .filter(|(index, score)| {
+                !is_scored(&self.book[*index]) || score.total(&self.book[*index]) == best_score
+            })
+            .map(|(index, _)| *index)
             .collect();
-        let first = candidates.iter().copied().filter(|&at| self.book[at].group_override);
+        let overriding = candidates.iter().copied().filter(|&index| self.book[index].group_override);
         // Of entries with equal order, the first in the book wins.
-        if let Some(first) = first.max_by_key(|&at| (self.book[at].order, usize::MAX - at)) {
+        if let Some(first) = overriding.max_by_key(|&index| (self.book[index].order, usize::MAX - index)) {
             return Some(GroupWinner::One(first));
         }
-        let weight = |at: usize| self.book[at].group_weight.max(0.0);
-        let total: f64 = candidates.iter().map(|&at| weight(at)).sum();
-        let mut rest = (self.chance)(name) * total;
-        let drawn = candidates.iter().copied().find(|&at| {
-            rest -= weight(at);
-            rest < 0.0
+        let weight = |index: usize| self.book[index].group_weight.max(0.0);
+        let total: f64 = candidates.iter().map(|&index| weight(index)).sum();
+        // Draws an entry at random by weight.
+        let mut remaining_weight = (self.chance)(name) * total;
+        let drawn = candidates.iter().copied().find(|&index| {
+            remaining_weight -= weight(index);
+            remaining_weight < 0.0
         });
         drawn.or(candidates.first().copied()).map(GroupWinner::One)
     }
 }
 
+/// Entries of a group that may be active, by index.
 enum GroupWinner {
+    /// The only one.
     One(usize),
     /// All sticky entries of the group stay active.
     Sticky(BTreeSet<usize>),

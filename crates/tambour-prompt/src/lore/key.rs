@@ -13,26 +13,28 @@ use tambour::finding::clip;
 /// Longest regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 2 << 10;
 
-/// Size limits of compiled expressions, ascending; the first limit that suffices is the size it is charged
-/// as.
+/// Size limits of compiled expressions in bytes, ascending. An expression is charged for the first limit that
+/// suffices.
 const COMPILED_SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Smallest cache of a regular expression while it searches, in bytes.
+/// Smallest limit on the memory that a regular expression may use while it searches, in bytes.
 const MIN_CACHE_BYTES: usize = 32 << 10;
 
 /// Memory limit of all compiled expressions of one scan, in bytes.
 const MAX_COMPILED_BYTES: usize = 128 << 20;
 
-/// Limit on the bytes compiled during one scan, including failed attempts.
+/// Limit on the bytes charged for compilation during one scan, including failed attempts.
 const MAX_ATTEMPTED_BYTES: usize = 192 << 20;
 
-/// Bytes charged for compiling one byte of a pattern.
+/// Bytes charged for each byte of a pattern that is compiled, in addition to the size limit of the attempt.
 const COMPILE_BYTES_PER_BYTE: usize = 64;
 
-/// Largest product of text bytes and compiled size; the search time is proportional to it.
+/// Largest product of text length and compiled size, both in bytes; the search time is proportional to it. A
+/// longer text is searched only at its beginning.
 const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 
-/// Bytes of plain text search that cost as much as one byte of the smallest regular expression.
+/// Number of bytes searched for a plain text that cost as much as one byte searched by the smallest regular
+/// expression.
 const TEXT_BYTES_PER_UNIT: u64 = 16;
 
 /// Bytes that regular expressions of one scan may search repeatedly, in units of the smallest size. They
@@ -49,11 +51,11 @@ pub(super) struct ScanBudget<'a> {
     attempts_left: usize,
     /// Remaining bytes for repeated searches.
     repeats_left: u64,
-    /// Set when the scan was ended early.
+    /// True after `charge` has refused bytes, which ends the scan early.
     pub(super) is_exhausted: bool,
-    /// Set when a regular expression searched only the beginning of a long text.
+    /// True after a regular expression has searched only the beginning of a long text.
     pub(super) has_truncated_text: bool,
-    /// Set when regular expressions searched new text separately instead of all texts together.
+    /// True after a regular expression has searched new texts one by one instead of all texts together.
     pub(super) has_split_search: bool,
 }
 
@@ -70,6 +72,7 @@ impl<'a> ScanBudget<'a> {
         }
     }
 
+    /// Charges for bytes; returns false if a limit is reached, now or before.
     pub(super) fn spend(&mut self, bytes: u64) -> bool {
         self.is_exhausted = self.is_exhausted || !(self.charge)(bytes);
         !self.is_exhausted
@@ -78,7 +81,8 @@ impl<'a> ScanBudget<'a> {
 
 /// Texts that are searched for an entry.
 pub(super) struct EntryTexts<'t, 'a> {
-    /// Messages, texts of user and character, additional texts, texts of entries.
+    /// Messages, texts of user and character, additional texts, texts of entries. The first and the last list
+    /// grow from pass to pass.
     pub(super) lists: [&'t [SearchText<'a>]; 4],
     /// Texts of user and character that the entry asks for.
     pub(super) sources: &'t [CharacterText],
@@ -87,24 +91,30 @@ pub(super) struct EntryTexts<'t, 'a> {
 }
 
 impl EntryTexts<'_, '_> {
-    fn is_searched(&self, list: usize, at: usize) -> bool {
-        list != CHARACTER_LIST || self.sources.iter().any(|source| *source as usize == at)
+    /// Returns true unless the text is one of user and character that the entry does not ask for. `list` and
+    /// `index` are the positions of the list and of the text in it.
+    fn is_searched(&self, list: usize, index: usize) -> bool {
+        list != CHARACTER_LIST || self.sources.iter().any(|source| *source as usize == index)
     }
 }
 
 /// Index of the list with texts of user and character, which is in the order of [`CharacterText`].
 const CHARACTER_LIST: usize = 1;
 
+/// Identity of a joined text: numbers of messages and of entry texts, and the included texts of user and
+/// character.
+type JoinedIdentity = (usize, usize, Vec<CharacterText>);
+
 /// All texts of an entry joined into one. Each begins with a mark, as in SillyTavern.
 #[derive(Debug, Default)]
 pub(super) struct JoinedText {
-    /// Numbers of messages and of entry texts, and the included character texts; identifies the joined text.
-    identity: Option<(usize, usize, Vec<CharacterText>)>,
+    /// Identity of the text; `None` before the first call of `join`.
+    identity: Option<JoinedIdentity>,
     text: SearchText<'static>,
 }
 
 impl JoinedText {
-    /// Separates the texts; without its first character, it begins the first one.
+    /// Mark before each text; before the first text, without the line break.
     const MARK: &'static str = "\n\u{1}";
 
     /// Joins the texts of `lists`, unless they are already joined.
@@ -118,21 +128,22 @@ impl JoinedText {
         if self.identity == identity {
             return;
         }
-        let texts = |list: usize| lists[list].iter().enumerate().map(move |(at, read)| (list, at, read));
-        let mut all = String::new();
-        for (list, at, read) in (0..lists.len()).flat_map(texts) {
-            let source = list == CHARACTER_LIST;
-            if source && (read.text.is_empty() || !sources.iter().any(|source| *source as usize == at)) {
+        let texts =
+            |list: usize| lists[list].iter().enumerate().map(move |(index, text)| (list, index, text));
+        let mut joined = String::new();
+        for (list, index, text) in (0..lists.len()).flat_map(texts) {
+            let is_included = !text.text.is_empty() && sources.iter().any(|source| *source as usize == index);
+            if list == CHARACTER_LIST && !is_included {
                 continue;
             }
-            all.push_str(if all.is_empty() { &Self::MARK[1..] } else { Self::MARK });
-            all.push_str(&read.text);
+            joined.push_str(if joined.is_empty() { &Self::MARK[1..] } else { Self::MARK });
+            joined.push_str(&text.text);
         }
-        if all.is_empty() {
-            all.push_str(&Self::MARK[1..]);
+        if joined.is_empty() {
+            joined.push_str(&Self::MARK[1..]);
         }
-        budget.spend(all.len() as u64 / TEXT_BYTES_PER_UNIT);
-        self.text = SearchText { text: all.into(), lowercase: String::new() };
+        budget.spend(joined.len() as u64 / TEXT_BYTES_PER_UNIT);
+        self.text = SearchText { text: joined.into(), lowercase: String::new() };
         self.identity = identity;
     }
 }
@@ -141,24 +152,25 @@ impl JoinedText {
 #[derive(Debug)]
 pub(super) struct KeySearch {
     key: CompiledKey,
+    /// True once a text contains the key.
     is_found: bool,
-    /// List with the text that contains the key.
-    list: Option<usize>,
+    /// Position of the list with the text that contains the key.
+    found_list: Option<usize>,
     /// Number of texts searched in each list of [`EntryTexts`].
-    searched: [usize; 4],
-    /// Identity of the joined text that a regular expression has searched.
-    searched_joined: Option<(usize, usize, Vec<CharacterText>)>,
+    searched_counts: [usize; 4],
+    /// Identity of the joined text that a regular expression searched last.
+    searched_joined: Option<JoinedIdentity>,
 }
 
 impl KeySearch {
     fn new(key: CompiledKey) -> KeySearch {
-        KeySearch { key, is_found: false, list: None, searched: [0; 4], searched_joined: None }
+        KeySearch { key, is_found: false, found_list: None, searched_counts: [0; 4], searched_joined: None }
     }
 
-    /// Searches the texts for the key, within the cost limits. The lists must be those of the last call, or
-    /// longer. Each text is searched once; a regular expression searches the joined text, again when it has
-    /// grown.
-    pub(super) fn occurs(&mut self, texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
+    /// Searches the texts for the key, within the cost limits; returns true if the key occurs. The lists must
+    /// be those of the last call, or longer. Each text is searched once; a regular expression searches the
+    /// joined text, again when it has grown.
+    pub(super) fn search(&mut self, texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
         match &self.key {
             CompiledKey::Always => return true,
             CompiledKey::Never => return false,
@@ -167,40 +179,43 @@ impl KeySearch {
                     return self.is_found;
                 }
                 let cost = self.key.cost(&texts.joined.text);
-                let first = self.searched_joined.is_none();
-                if first || cost <= budget.repeats_left {
-                    budget.repeats_left -= if first { 0 } else { cost };
+                let is_first_search = self.searched_joined.is_none();
+                if is_first_search || cost <= budget.repeats_left {
+                    budget.repeats_left -= if is_first_search { 0 } else { cost };
                     self.searched_joined.clone_from(&texts.joined.identity);
-                    self.searched = texts.lists.map(<[SearchText<'_>]>::len);
+                    self.searched_counts = texts.lists.map(<[SearchText<'_>]>::len);
                     self.is_found = budget.spend(cost)
-                        && self.key.occurs(&texts.joined.text, &mut budget.has_truncated_text);
+                        && self.key.occurs_in(&texts.joined.text, &mut budget.has_truncated_text);
                     return self.is_found;
                 }
+                // Searching everything again costs too much, so only the new texts are searched below.
                 budget.has_split_search = true;
             }
             CompiledKey::Text { .. } => {}
         }
-        for (number, list) in texts.lists.iter().enumerate() {
-            while !self.is_found && self.searched[number] < list.len() {
-                let (at, read) = (self.searched[number], &list[self.searched[number]]);
-                if !texts.is_searched(number, at) {
-                    self.searched[number] += 1;
+        for (list_index, list) in texts.lists.iter().enumerate() {
+            while !self.is_found && self.searched_counts[list_index] < list.len() {
+                let text_index = self.searched_counts[list_index];
+                let text = &list[text_index];
+                if !texts.is_searched(list_index, text_index) {
+                    self.searched_counts[list_index] += 1;
                     continue;
                 }
-                if !budget.spend(self.key.cost(read)) {
+                if !budget.spend(self.key.cost(text)) {
                     break;
                 }
-                self.is_found = self.key.occurs(read, &mut budget.has_truncated_text);
-                self.list = self.is_found.then_some(number);
-                self.searched[number] += 1;
+                self.is_found = self.key.occurs_in(text, &mut budget.has_truncated_text);
+                self.found_list = self.is_found.then_some(list_index);
+                self.searched_counts[list_index] += 1;
             }
         }
         self.is_found
     }
 
-    /// Returns the list of [`EntryTexts`] that contains the key; `None` for a search in the joined text.
-    pub(super) fn list(&self) -> Option<usize> {
-        self.list
+    /// Returns the position in [`EntryTexts`] of the list that contains the key; `None` if the key was not
+    /// found, or was found in the joined text.
+    pub(super) fn found_list(&self) -> Option<usize> {
+        self.found_list
     }
 
     /// Returns true if the key searches the joined text.
@@ -212,8 +227,8 @@ impl KeySearch {
 /// A compiled key.
 #[derive(Debug)]
 enum CompiledKey {
-    /// A text, in lower case if letter case is ignored.
-    Text { text: String, case: bool, is_whole: bool },
+    /// A text, in lower case if letter case is ignored. If `is_whole`, it matches whole words only.
+    Text { text: String, is_case_sensitive: bool, is_whole: bool },
     /// A regular expression with the size it is charged as.
     Pattern(Box<Regex>, usize),
     /// White space only: occurs in every text.
@@ -222,7 +237,7 @@ enum CompiledKey {
     Never,
 }
 
-/// A text with its lower-case form.
+/// A text with its lower-case form, which is empty for joined texts because regular expressions need none.
 #[derive(Debug, Default)]
 pub(super) struct SearchText<'a> {
     text: Cow<'a, str>,
@@ -236,21 +251,21 @@ impl<'a> SearchText<'a> {
     }
 }
 
-/// Compiles the keys in `list` as `entry` and the settings require and adds problems to `warnings`. An
-/// invalid key never occurs.
+/// Compiles `keys`, a list of keys of `entry`, as the entry and the settings require, and adds problems to
+/// `warnings`. An invalid key never occurs.
 pub(super) fn compile_keys(
     entry: &LoreEntry,
-    list: &[String],
+    keys: &[String],
     settings: &ScanSettings,
     budget: &mut ScanBudget<'_>,
     warnings: &mut Vec<String>,
 ) -> Vec<KeySearch> {
-    let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
+    let is_case_sensitive = entry.case_sensitive.unwrap_or(settings.case_sensitive);
     let is_whole = entry.whole_words.unwrap_or(settings.whole_words);
     let mut warn = |key: &str, problem: &str| {
         warnings.push(format!("{}: the key `{}` {problem}", entry.label(), clip(key, 60)));
     };
-    let mut read = |key: &String| {
+    let mut compile = |key: &String| {
         if key.is_empty() {
             return CompiledKey::Never;
         }
@@ -262,11 +277,12 @@ pub(super) fn compile_keys(
         let text = || {
             // A key of several words is searched without word boundaries.
             let is_whole = is_whole && !key.contains(char::is_whitespace);
-            CompiledKey::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, is_whole }
+            let text = if is_case_sensitive { key.to_owned() } else { key.to_lowercase() };
+            CompiledKey::Text { text, is_case_sensitive, is_whole }
         };
         let (pattern, flags) = match split_pattern(key) {
             Some(parts) => parts,
-            None if entry.regex => (key, if case { "" } else { "i" }),
+            None if entry.regex => (key, if is_case_sensitive { "" } else { "i" }),
             None => return text(),
         };
         match compile_pattern(pattern, flags, budget) {
@@ -285,10 +301,11 @@ pub(super) fn compile_keys(
             }
         }
     };
-    list.iter().map(|key| KeySearch::new(read(key))).collect()
+    keys.iter().map(|key| KeySearch::new(compile(key))).collect()
 }
 
-/// Returns warnings about the keys of entries. `tried` limits the bytes that compilation attempts may use.
+/// Returns warnings about the keys of enabled entries. `attempts_left` limits the bytes charged for
+/// compilation attempts.
 pub(crate) fn key_warnings(entries: &[LoreEntry], attempts_left: usize) -> Vec<String> {
     let settings = ScanSettings::default();
     let (mut warnings, mut budget) = (Vec::new(), ScanBudget { attempts_left, ..ScanBudget::new(&|_| true) });
@@ -300,7 +317,8 @@ pub(crate) fn key_warnings(entries: &[LoreEntry], attempts_left: usize) -> Vec<S
     warnings
 }
 
-/// Splits `/pattern/flags`; a slash in the pattern must be escaped.
+/// Splits `/pattern/flags`; `None` if a flag is unknown or repeated, or a slash in the pattern is not
+/// escaped.
 fn split_pattern(key: &str) -> Option<(&str, &str)> {
     let (pattern, flags) = key.strip_prefix('/')?.rsplit_once('/')?;
     let is_known_flag = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
@@ -318,6 +336,7 @@ enum CompileError {
     Other(String),
 }
 
+/// Compiles a regular expression with the smallest size limit that suffices, and charges the budget.
 fn compile_pattern(
     pattern: &str,
     flags: &str,
@@ -336,6 +355,7 @@ fn compile_pattern(
         Err(PatternError::Unsupported(reason)) => return Err(unsupported(reason)),
     };
     for &size in COMPILED_SIZES {
+        // Counts the expression and its memory while it searches.
         let compiled_size = size.max(MIN_CACHE_BYTES) * 2;
         if compiled_size > budget.compiled_left {
             return Err(CompileError::Other(
@@ -376,9 +396,9 @@ fn compile_pattern(
 }
 
 impl CompiledKey {
-    /// Returns the cost of a search, in bytes.
-    fn cost(&self, read: &SearchText<'_>) -> u64 {
-        let bytes = read.text.len() as u64;
+    /// Returns the cost of a search, in bytes searched by the smallest regular expression.
+    fn cost(&self, searched: &SearchText<'_>) -> u64 {
+        let bytes = searched.text.len() as u64;
         match self {
             CompiledKey::Text { .. } | CompiledKey::Always | CompiledKey::Never => {
                 bytes / TEXT_BYTES_PER_UNIT
@@ -387,16 +407,18 @@ impl CompiledKey {
         }
     }
 
-    fn occurs(&self, read: &SearchText<'_>, is_shortened: &mut bool) -> bool {
+    /// Returns true if the key occurs in a text. Sets `is_shortened` if only the beginning of the text was
+    /// searched.
+    fn occurs_in(&self, searched: &SearchText<'_>, is_shortened: &mut bool) -> bool {
         match self {
             CompiledKey::Pattern(regex, size) => {
-                let longest = usize::try_from(MAX_SEARCH_PRODUCT / *size as u64).unwrap_or(usize::MAX);
-                let search_len = read.text.floor_char_boundary(longest);
-                *is_shortened |= search_len < read.text.len();
-                regex.is_match(&read.text[..search_len])
+                let max_len = usize::try_from(MAX_SEARCH_PRODUCT / *size as u64).unwrap_or(usize::MAX);
+                let search_len = searched.text.floor_char_boundary(max_len);
+                *is_shortened |= search_len < searched.text.len();
+                regex.is_match(&searched.text[..search_len])
             }
-            CompiledKey::Text { text, case, is_whole } => {
-                let haystack = if *case { &*read.text } else { &read.lowercase };
+            CompiledKey::Text { text, is_case_sensitive, is_whole } => {
+                let haystack = if *is_case_sensitive { &*searched.text } else { &searched.lowercase };
                 if *is_whole {
                     memmem::find_iter(haystack.as_bytes(), text).any(|at| is_whole_word(haystack, at, text))
                 } else {
@@ -409,10 +431,11 @@ impl CompiledKey {
     }
 }
 
-/// Returns true if `word` at `at` is not adjacent to an ASCII letter, a digit or `_`, SillyTavern's rule for
-/// whole words.
+/// Returns true if `word`, which occurs at byte `at`, is not adjacent to an ASCII letter, a digit or `_`:
+/// SillyTavern's rule for whole words.
 fn is_whole_word(haystack: &str, at: usize, word: &str) -> bool {
-    let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_word_byte =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let (before, after) = (&haystack.as_bytes()[..at], &haystack.as_bytes()[at + word.len()..]);
-    !inner(before.last()) && !inner(after.first())
+    !is_word_byte(before.last()) && !is_word_byte(after.first())
 }

@@ -1,4 +1,4 @@
-//! Input of a scan.
+//! Input of a scan for active entries: chat, settings, timed effects, and functions that count and charge.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct ChatLine {
     pub content: String,
 }
 
-/// Settings of a scan. The fields have the names of SillyTavern's world-info settings.
+/// Settings of a scan, modelled on SillyTavern's world-info settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScanSettings {
@@ -29,17 +29,18 @@ pub struct ScanSettings {
     pub recursive: bool,
     /// Most passes, including the first one over the messages; 0 means no limit.
     pub max_recursion_steps: u32,
-    /// Case-sensitive keys.
+    /// Makes keys case-sensitive, unless an entry has a setting of its own.
     pub case_sensitive: bool,
-    /// Keys match whole words only.
+    /// Makes keys match whole words only, unless an entry has a setting of its own.
     pub whole_words: bool,
-    /// In groups, the number of matching keys decides first.
+    /// Makes the number of matching keys decide first in a group, unless an entry has a setting of its own.
     pub group_scoring: bool,
-    /// Number of entries to activate: more messages are searched until there are as many.
+    /// Number of entries to activate: older messages are searched until so many are active; 0 means none.
     pub min_activations: u32,
-    /// Most messages searched for `min_activations`; 0 means all.
+    /// Number of newest messages after which the search for `min_activations` stops, one message late as in
+    /// SillyTavern; 0 means all messages.
     pub min_activations_depth: u32,
-    /// Most tokens of all entries; `None` means no limit.
+    /// Largest number of tokens of all active entries; `None` means no limit.
     pub budget: Option<usize>,
     /// Name of the character.
     pub character: String,
@@ -91,7 +92,8 @@ pub struct LoreScan<'a> {
     pub timed_effects: TimedEffects,
     /// Counts the tokens of a text.
     pub count_tokens: &'a dyn Fn(&str) -> usize,
-    /// Charges for bytes that keys search; returns false when the limit is reached ([`LoreActivation::is_truncated`]).
+    /// Charges for bytes that keys search; returns false when the limit is reached, which ends the scan
+    /// ([`LoreActivation::is_truncated`]).
     ///
     /// [`LoreActivation::is_truncated`]: super::LoreActivation::is_truncated
     pub charge: &'a dyn Fn(u64) -> bool,

@@ -1,4 +1,4 @@
-//! Places of a prompt that active entries go to.
+//! Places of a prompt where active entries go.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::entry::{EntryPosition, LoreEntry, MessageRole};
 
-/// Indexes of active entries by place. Each list is sorted by `order`, then by position in the book; outlets
-/// are sorted from the highest `order` down.
+/// Active entries by place, as indexes into the book. Each list is sorted by `order`, then by position in the
+/// book; outlets are sorted from the highest `order` down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LoreSlots {
     /// Before the character.
@@ -37,49 +37,49 @@ pub struct LoreSlots {
 pub struct DepthSlot {
     /// Number of messages between the place and the end of the chat, or its beginning if `from_start` is set.
     pub depth: u32,
-    /// Counts `depth` from the beginning of the chat.
+    /// True if `depth` counts from the beginning of the chat.
     pub from_start: bool,
     /// Role of the message that the entries become.
     pub role: MessageRole,
-    /// Indexes of the entries.
+    /// Indexes of the entries in the book.
     pub entries: Vec<usize>,
 }
 
 impl LoreSlots {
-    /// Sorts the active entries of a book into their places.
-    pub(super) fn from_active(book: &[LoreEntry], entries: &[usize]) -> LoreSlots {
-        let mut entries = entries.to_vec();
-        entries.sort_by_key(|&at| (book[at].order, at));
+    /// Sorts the active entries of a book into their places; `active` holds their indexes.
+    pub(super) fn from_active(book: &[LoreEntry], active: &[usize]) -> LoreSlots {
+        let mut sorted = active.to_vec();
+        sorted.sort_by_key(|&index| (book[index].order, index));
         let mut slots = LoreSlots::default();
-        for at in entries {
-            let entry = &book[at];
+        for index in sorted {
+            let entry = &book[index];
             match entry.position {
-                EntryPosition::BeforeChar => slots.lore_before.push(at),
-                EntryPosition::AfterChar => slots.lore_after.push(at),
-                EntryPosition::NoteTop => slots.note_top.push(at),
-                EntryPosition::NoteBottom => slots.note_bottom.push(at),
-                EntryPosition::ExamplesBefore => slots.examples_before.push(at),
-                EntryPosition::ExamplesAfter => slots.examples_after.push(at),
-                EntryPosition::Personality => slots.personality.push(at),
-                EntryPosition::Scenario => slots.scenario.push(at),
-                EntryPosition::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(at),
-                EntryPosition::AtDepth => slots.push_at_depth(entry, at),
+                EntryPosition::BeforeChar => slots.lore_before.push(index),
+                EntryPosition::AfterChar => slots.lore_after.push(index),
+                EntryPosition::NoteTop => slots.note_top.push(index),
+                EntryPosition::NoteBottom => slots.note_bottom.push(index),
+                EntryPosition::ExamplesBefore => slots.examples_before.push(index),
+                EntryPosition::ExamplesAfter => slots.examples_after.push(index),
+                EntryPosition::Personality => slots.personality.push(index),
+                EntryPosition::Scenario => slots.scenario.push(index),
+                EntryPosition::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(index),
+                EntryPosition::AtDepth => slots.push_at_depth(entry, index),
             }
         }
         for outlet in slots.outlets.values_mut() {
-            outlet.sort_by_key(|&at| (std::cmp::Reverse(book[at].order), at));
+            outlet.sort_by_key(|&index| (std::cmp::Reverse(book[index].order), index));
         }
-        slots.depth.sort_by_key(|place| (place.from_start, place.depth, place.role));
+        slots.depth.sort_by_key(|slot| (slot.from_start, slot.depth, slot.role));
         slots
     }
 
-    fn push_at_depth(&mut self, entry: &LoreEntry, at: usize) {
+    fn push_at_depth(&mut self, entry: &LoreEntry, index: usize) {
         let key = (entry.from_start, entry.depth, entry.role);
-        match self.depth.iter_mut().find(|place| (place.from_start, place.depth, place.role) == key) {
-            Some(place) => place.entries.push(at),
+        match self.depth.iter_mut().find(|slot| (slot.from_start, slot.depth, slot.role) == key) {
+            Some(slot) => slot.entries.push(index),
             None => {
                 let (from_start, depth, role) = key;
-                self.depth.push(DepthSlot { depth, from_start, role, entries: vec![at] });
+                self.depth.push(DepthSlot { depth, from_start, role, entries: vec![index] });
             }
         }
     }

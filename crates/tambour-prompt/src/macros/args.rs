@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::node::{KnownMacro, MacroNode, shorten, split_nodes, trim_nodes};
 use super::table::MacroTarget;
 
-/// Splits a condition into its two branches.
+/// Takes the two branches of a condition: up to the first `else`, and after it if there is one.
 pub(super) fn split_branches<'s>(
     known_macro: &mut KnownMacro<'s>,
 ) -> (Vec<MacroNode<'s>>, Option<Vec<MacroNode<'s>>>) {
@@ -16,20 +16,21 @@ pub(super) fn split_branches<'s>(
     let mut then_branch = body.unwrap_or_default();
     let is_else = |node: &MacroNode<'_>| matches!(node, MacroNode::Macro(known_macro) if known_macro.rule.target == MacroTarget::Else);
     let else_branch = then_branch.iter().position(is_else).map(|at| {
-        let after = then_branch.split_off(at);
-        after.into_iter().filter(|node| !is_else(node)).collect()
+        let from_else = then_branch.split_off(at);
+        from_else.into_iter().filter(|node| !is_else(node)).collect()
     });
     (then_branch, else_branch)
 }
 
-/// Removes the white space around nodes, and the indentation of their first line from all lines.
+/// Removes the white space around nodes, also beyond macros that print nothing, and the indentation of their
+/// first line from all lines.
 pub(super) fn dedent(nodes: &mut Vec<MacroNode<'_>>) {
     unindent(nodes);
     trim_edges(nodes);
 }
 
-/// Trims white space at both ends, past macros that print nothing and including macros that print only white
-/// space.
+/// Removes white space at both ends: of texts, also beyond macros that print nothing, and macros that print
+/// only white space.
 fn trim_edges(nodes: &mut Vec<MacroNode<'_>>) {
     let mut removed_flags = vec![false; nodes.len()];
     for is_forward in [true, false] {
@@ -57,6 +58,7 @@ fn trim_edges(nodes: &mut Vec<MacroNode<'_>>) {
     nodes.retain(|_| !removed_flags.next().unwrap_or(false));
 }
 
+/// Returns true if a macro prints nothing.
 fn is_silent(target: MacroTarget) -> bool {
     match target {
         MacroTarget::Set
@@ -105,7 +107,8 @@ pub(super) fn has_double_colon(args: &[Vec<MacroNode<'_>>]) -> bool {
         || args.len() > 1
 }
 
-/// Returns the items of a choice, trimmed.
+/// Returns the items of a choice, trimmed. A single argument is split at commas if `has_commas` is set, else
+/// at `::`.
 pub(super) fn split_choices(mut args: Vec<Vec<MacroNode<'_>>>, has_commas: bool) -> Vec<Vec<MacroNode<'_>>> {
     if args.len() == 1 {
         let single_arg = args.pop().unwrap_or_default();
@@ -117,23 +120,24 @@ pub(super) fn split_choices(mut args: Vec<Vec<MacroNode<'_>>>, has_commas: bool)
 
 /// Splits at commas; `\,` is a literal comma.
 pub(super) fn split_at_commas(nodes: Vec<MacroNode<'_>>) -> Vec<Vec<MacroNode<'_>>> {
-    const COMMA: &str = "\u{1}";
-    let hidden = nodes.into_iter().map(|node| match node {
+    // Stands for a literal comma while the text is split.
+    const COMMA_MARK: &str = "\u{1}";
+    let marked_nodes = nodes.into_iter().map(|node| match node {
         MacroNode::Text(text) if text.contains("\\,") => {
-            MacroNode::Text(Cow::Owned(text.replace("\\,", COMMA)))
+            MacroNode::Text(Cow::Owned(text.replace("\\,", COMMA_MARK)))
         }
         node => node,
     });
-    let mut items = split_nodes(hidden.collect(), ",");
+    let mut items = split_nodes(marked_nodes.collect(), ",");
     for node in items.iter_mut().flatten() {
         if let MacroNode::Text(Cow::Owned(text)) = node {
-            *text = text.replace(COMMA, ",");
+            *text = text.replace(COMMA_MARK, ",");
         }
     }
     items
 }
 
-/// Returns the hour offset in `UTC+2`.
+/// Returns the offset in hours that `UTC+2` names; `None` if the text has another form.
 pub(super) fn parse_utc_offset(text: &str) -> Option<i32> {
     let offset_text = text.get(..3).filter(|utc| utc.eq_ignore_ascii_case("utc")).map(|_| &text[3..])?;
     let has_sign = offset_text.starts_with(['+', '-']);
@@ -142,19 +146,19 @@ pub(super) fn parse_utc_offset(text: &str) -> Option<i32> {
         .then(|| offset_text.parse().ok())?
 }
 
-/// Removes the quotes around a word.
+/// Removes the double quotes around a word, which may consist of several nodes.
 pub(super) fn unquote(nodes: &mut [MacroNode<'_>]) {
-    let last = nodes.len();
+    let count = nodes.len();
     if let Some(MacroNode::Text(text)) = nodes.first_mut()
         && text.starts_with('"')
     {
-        let is_whole = last == 1 && text.len() > 1 && text.ends_with('"');
+        let is_whole = count == 1 && text.len() > 1 && text.ends_with('"');
         shorten(text, |text| if is_whole { &text[1..text.len() - 1] } else { &text[1..] });
         if is_whole {
             return;
         }
     }
-    if let Some(MacroNode::Text(text)) = nodes.last_mut().filter(|_| last > 1) {
+    if let Some(MacroNode::Text(text)) = nodes.last_mut().filter(|_| count > 1) {
         shorten(text, |text| text.strip_suffix('"').unwrap_or(text));
     }
 }
@@ -172,11 +176,11 @@ pub(super) fn decode_entities(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_
     nodes
 }
 
-/// Returns true if a text would end a raw block.
+/// Returns true if a text contains a tag that would end a raw block.
 pub(super) fn ends_raw(text: &str) -> bool {
     text.match_indices("{%").any(|(at, _)| {
-        let rest = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
-        rest.starts_with("endraw")
+        let tag = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
+        tag.starts_with("endraw")
     })
 }
 

@@ -5,62 +5,68 @@ use std::borrow::Cow;
 use super::node::{ArgumentSeparator, KnownMacro, MacroNode, split_nodes, trim_nodes};
 use super::table;
 
-/// The beginning of a macro: flags, name and the text after it.
+/// Beginning of a macro: flags, name and the text after it.
 pub(super) struct MacroHeader<'t> {
+    /// True for the flag `/`.
     is_closing: bool,
+    /// True for the flag `#`.
     keeps_white_space: bool,
     name: &'t str,
-    rest: &'t str,
+    /// Text after the name.
+    after_name: &'t str,
 }
 
 impl<'t> MacroHeader<'t> {
+    /// Reads the text after the opening braces.
     pub(super) fn read(text: &'t str) -> MacroHeader<'t> {
-        let mut rest = text.trim_start();
+        let mut unread = text.trim_start();
         let (mut is_closing, mut keeps_white_space) = (false, false);
-        let comment = |rest: &str| rest.starts_with("//");
-        while !comment(rest) {
-            let Some(flag) = rest.chars().next().filter(|c| matches!(c, '/' | '#' | '!' | '?' | '~' | '>'))
+        let is_comment = |text: &str| text.starts_with("//");
+        while !is_comment(unread) {
+            // The flags `!?~>` of SillyTavern have no effect here.
+            let Some(flag) = unread.chars().next().filter(|c| matches!(c, '/' | '#' | '!' | '?' | '~' | '>'))
             else {
                 break;
             };
             is_closing |= flag == '/';
             keeps_white_space |= flag == '#';
-            rest = rest[1..].trim_start();
+            unread = unread[1..].trim_start();
         }
-        let length = if comment(rest) {
+        let length = if is_comment(unread) {
             2
-        } else if rest.starts_with(['.', '$']) {
+        } else if unread.starts_with(['.', '$']) {
             1
-        } else if rest.get(..8).is_some_and(|name| table::parse_time_utc(name, &rest[8..]).is_some()) {
+        } else if unread.get(..8).is_some_and(|name| table::parse_time_utc(name, &unread[8..]).is_some()) {
             // In `time_UTC-5`, the sign is not part of the name.
             8
         } else {
-            table::name_len(rest)
+            table::name_len(unread)
         };
-        let (name, remainder) = rest.split_at(length);
-        MacroHeader { is_closing, keeps_white_space, name, rest: remainder }
+        let (name, after_name) = unread.split_at(length);
+        MacroHeader { is_closing, keeps_white_space, name, after_name }
     }
 
     /// Returns true if the beginning identifies a known macro rather than a Jinja expression.
     pub(super) fn is_macro(&self) -> bool {
         let is_short =
-            matches!(self.name, "." | "$") && self.rest.starts_with(|c: char| c.is_ascii_alphabetic());
+            matches!(self.name, "." | "$") && self.after_name.starts_with(|c: char| c.is_ascii_alphabetic());
         let is_boundary = |text: &str| text.is_empty() || text.starts_with("}}") || text.starts_with(':');
-        let after_name = self.rest.trim_start();
-        let has_space = after_name.len() < self.rest.len();
+        let trimmed = self.after_name.trim_start();
+        let has_space = trimmed.len() < self.after_name.len();
         let is_known = match table::find_rule(self.name) {
             // A filter or an operator after the name makes it an expression.
             Some(rule) => {
-                is_boundary(after_name)
-                    || has_space && rule.max_args > 0 && !after_name.starts_with(['|', '~', '=', '+', '*'])
+                is_boundary(trimmed)
+                    || has_space && rule.max_args > 0 && !trimmed.starts_with(['|', '~', '=', '+', '*'])
             }
-            None => table::parse_time_utc(self.name, self.rest).is_some() || self.is_closing,
+            None => table::parse_time_utc(self.name, self.after_name).is_some() || self.is_closing,
         };
         is_short || self.name == "//" || is_known
     }
 }
 
-/// Builds a macro from the nodes between its braces.
+/// Builds a macro from the nodes between its braces. `source` is the macro as written, and `at` its offset.
+/// Without a rule, or with a wrong number of arguments, it is an unknown macro or a bare name.
 pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at: usize) -> MacroNode<'s> {
     let first = match nodes.first() {
         Some(MacroNode::Text(Cow::Borrowed(text))) => *text,
@@ -69,7 +75,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
     let header = MacroHeader::read(first);
     let unknown =
         |nodes| MacroNode::Unknown { name: Cow::Owned(header.name.to_owned()), at, inner_nodes: nodes };
-    if let Some(offset) = table::parse_time_utc(header.name, header.rest).filter(|_| nodes.len() == 1) {
+    if let Some(offset) = table::parse_time_utc(header.name, header.after_name).filter(|_| nodes.len() == 1) {
         let args = vec![vec![MacroNode::Text(Cow::Owned(format!("UTC{offset}")))]];
         let Some(rule) = table::find_rule("time") else { return unknown(nodes) };
         let name = Cow::Borrowed(header.name);
@@ -77,7 +83,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
             rule,
             name,
             keeps_white_space: false,
-            form: ArgumentSeparator::Double,
+            separator: ArgumentSeparator::Double,
             args,
             body: None,
             source,
@@ -87,31 +93,36 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
     }
     let name = header.name;
     let Some(rule) = table::find_rule(name) else {
-        let is_alone =
-            nodes.len() == 1 && !header.is_closing && header.rest.trim().is_empty() && table::is_name(name);
+        let is_alone = nodes.len() == 1
+            && !header.is_closing
+            && header.after_name.trim().is_empty()
+            && table::is_name(name);
         return if is_alone { MacroNode::BareName { name, source } } else { unknown(nodes) };
     };
     // SillyTavern's lexer takes two slashes as the name, so a third one closes.
-    let is_closing = header.is_closing || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
-    let has_no_arguments = nodes.len() == 1 && (is_closing || header.rest.trim().is_empty());
-    let (rest, form) = match header.rest {
+    let is_closing = header.is_closing || name == "//" && nodes.len() == 1 && header.after_name.trim() == "/";
+    let has_no_arguments = nodes.len() == 1 && (is_closing || header.after_name.trim().is_empty());
+    let (arguments, separator) = match header.after_name {
         _ if name == "//" && has_no_arguments => ("", ArgumentSeparator::None),
-        rest if rule.is_raw => (rest, ArgumentSeparator::Single),
-        rest => {
-            let trimmed = rest.trim_start();
+        after_name if rule.is_raw => (after_name, ArgumentSeparator::Single),
+        after_name => {
+            let trimmed = after_name.trim_start();
             match (trimmed.strip_prefix("::"), trimmed.strip_prefix(':')) {
-                (Some(rest), _) => (rest, ArgumentSeparator::Double),
-                (None, Some(rest)) => (rest, ArgumentSeparator::Single),
+                (Some(arguments), _) => (arguments, ArgumentSeparator::Double),
+                (None, Some(arguments)) => (arguments, ArgumentSeparator::Single),
                 _ if trimmed.is_empty() && nodes.len() == 1 => ("", ArgumentSeparator::None),
                 // Letters directly after the name would be part of it; a blank or a quote separates.
-                _ if trimmed.len() < rest.len() || rest.is_empty() || rest.starts_with(['"', '\'']) => {
+                _ if trimmed.len() < after_name.len()
+                    || after_name.is_empty()
+                    || after_name.starts_with(['"', '\'']) =>
+                {
                     (trimmed, ArgumentSeparator::Single)
                 }
                 _ => return unknown(nodes),
             }
         }
     };
-    let count = match form {
+    let arg_count = match separator {
         ArgumentSeparator::None => 0,
         ArgumentSeparator::Single => 1,
         ArgumentSeparator::Double => {
@@ -119,19 +130,20 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
                 MacroNode::Text(text) => text.matches("::").count(),
                 _ => 0,
             });
-            1 + rest.matches("::").count() + texts.sum::<usize>()
+            1 + arguments.matches("::").count() + texts.sum::<usize>()
         }
     };
-    let is_valid = is_closing && count == 0
-        || !is_closing && (rule.min_args..=rule.max_args).contains(&count)
-        || !is_closing && rule.is_scopable && count + 1 == rule.min_args;
+    // The body of a scoped form, which follows later, may take the place of the last argument.
+    let is_valid = is_closing && arg_count == 0
+        || !is_closing && (rule.min_args..=rule.max_args).contains(&arg_count)
+        || !is_closing && rule.is_scopable && arg_count + 1 == rule.min_args;
     if !is_valid {
         return unknown(nodes);
     }
     let keeps_white_space = header.keeps_white_space;
     let name = Cow::Borrowed(name);
-    nodes[0] = MacroNode::Text(Cow::Borrowed(rest));
-    let mut args = match form {
+    nodes[0] = MacroNode::Text(Cow::Borrowed(arguments));
+    let mut args = match separator {
         ArgumentSeparator::None => Vec::new(),
         ArgumentSeparator::Single => vec![nodes],
         ArgumentSeparator::Double => split_nodes(nodes, "::"),
@@ -143,7 +155,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
         rule,
         name,
         keeps_white_space,
-        form,
+        separator,
         args,
         body: None,
         source,

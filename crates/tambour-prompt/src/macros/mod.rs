@@ -15,7 +15,7 @@
 //!
 //! The syntax is that of the 2026 macro engine: names in any case, blanks inside the braces, `::` between
 //! arguments, one `:` or a blank before a single argument, nested macros, scoped forms, `\{` and `\}`. Jinja
-//! in the text is left as it is. An unknown macro becomes text, so that it prints as it was written.
+//! in the text is left as it is. An unknown macro prints as it was written.
 
 mod args;
 mod header;
@@ -88,7 +88,7 @@ impl MigrationCounts {
 }
 
 /// Translates the macros of a text. Never fails, runs in linear time, and is idempotent (F-031). A text with
-/// more than 50,000 macros and escapes is left unchanged and gets the warning `macro_limit`.
+/// more than 50,000 macros and escapes prints as it was written and gets the warning `macro_limit`.
 #[must_use]
 pub fn migrate(source: &str) -> MigratedText {
     let parsed_text = parse::parse(source, true);
@@ -96,9 +96,9 @@ pub fn migrate(source: &str) -> MigratedText {
     let (text, warnings, report) = write::write(source, parsed_text);
     // Braces that look like Jinja but do not compile are treated as text.
     let (text, warnings, report) = match has_jinja.then(|| find_syntax_error(&text)).flatten() {
-        Some(why) => {
+        Some(reason) => {
             let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
-            warnings.insert(0, invalid_jinja_warning(source, &why));
+            warnings.insert(0, invalid_jinja_warning(source, &reason));
             (text, warnings, report)
         }
         None => (text, warnings, report),
@@ -107,13 +107,14 @@ pub fn migrate(source: &str) -> MigratedText {
     MigratedText { text, warnings, report }
 }
 
-/// Warns about a text that looks like Jinja but does not compile, such as one with an unclosed block.
-fn invalid_jinja_warning(source: &str, why: &str) -> MacroWarning {
+/// Returns the warning about a text that looks like Jinja but does not compile, such as one with an unclosed
+/// block.
+fn invalid_jinja_warning(source: &str, reason: &str) -> MacroWarning {
     let start = ["{%", "{{"].iter().find_map(|mark| source.find(mark)).unwrap_or_default();
     let place = Place::START.end_of(&source[..start]);
     let name = clip(source[start..].lines().next().unwrap_or_default(), 60).into_owned();
-    let message =
-        format!("the text looks like Jinja but is not valid, so all of it stays as text: {}", clip(why, 120));
+    let reason = clip(reason, 120);
+    let message = format!("the text looks like Jinja but is not valid, so all of it stays as text: {reason}");
     MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
 }
 
@@ -146,6 +147,7 @@ pub fn may_contain_macros(source: &str) -> bool {
     let bytes = source.as_bytes();
     memchr::memchr3_iter(b'{', b'\\', b'<', bytes).any(|at| match (bytes[at], bytes.get(at + 1)) {
         (b'{', Some(b'{' | b'%' | b'#')) | (b'\\', Some(b'{' | b'}')) => true,
+        // A legacy marker such as `<USER>`, `<BOT>`, `<CHAR>` or `<GROUP>`.
         (b'<', Some(next)) => matches!(next, b'u' | b'U' | b'b' | b'B' | b'c' | b'C' | b'g' | b'G'),
         _ => false,
     })

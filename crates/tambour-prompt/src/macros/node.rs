@@ -9,17 +9,17 @@ use super::table::MacroRule;
 pub(super) enum MacroNode<'s> {
     /// Literal text.
     Text(Cow<'s, str>),
-    /// `{{ … }}` of Jinja: the whole tag and the expression in it.
+    /// `{{ … }}` of Jinja in the source: the whole tag and the expression in it.
     Jinja(&'s str, &'s str),
     /// A statement, a comment or a raw block of Jinja.
     Verbatim(&'s str),
-    /// Text that is not parsed further.
+    /// Text that is not parsed, and prints as it was written.
     Unparsed(&'s str),
-    /// A single name in braces: the name, and the tag as written.
+    /// A single name in braces that is no known macro: the name, and the tag as written.
     BareName { name: &'s str, source: &'s str },
     /// A known macro; boxed to keep the enum small.
     Macro(Box<KnownMacro<'s>>),
-    /// An unknown macro: its braces are text, its content is parsed.
+    /// An unknown macro at a byte offset: its braces are text, its content is parsed.
     Unknown { name: Cow<'s, str>, at: usize, inner_nodes: Vec<MacroNode<'s>> },
 }
 
@@ -27,15 +27,18 @@ pub(super) enum MacroNode<'s> {
 #[derive(Clone, Debug)]
 pub(super) struct KnownMacro<'s> {
     pub(super) rule: &'static MacroRule,
+    /// Name as written.
     pub(super) name: Cow<'s, str>,
     /// True for `{{#name}}`, which preserves white space.
     pub(super) keeps_white_space: bool,
-    pub(super) form: ArgumentSeparator,
+    pub(super) separator: ArgumentSeparator,
+    /// Nodes of each argument.
     pub(super) args: Vec<Vec<MacroNode<'s>>>,
-    /// Content up to the closing tag.
+    /// Content up to the closing tag; `None` for a macro without one.
     pub(super) body: Option<Vec<MacroNode<'s>>>,
     /// The macro as written; for a scoped one, its opening tag.
     pub(super) source: &'s str,
+    /// Byte offset of the macro in the text.
     pub(super) offset: usize,
     /// True for `{{/name}}`.
     pub(super) is_closing: bool,
@@ -70,12 +73,12 @@ pub(super) fn has_jinja(nodes: &[MacroNode<'_>]) -> bool {
     })
 }
 
-/// Splits nodes at each `separator` in their texts.
+/// Splits a list of nodes into several at each `separator` in its texts.
 pub(super) fn split_nodes<'s>(nodes: Vec<MacroNode<'s>>, separator: &str) -> Vec<Vec<MacroNode<'s>>> {
-    let mut parts = vec![Vec::new()];
+    let mut groups = vec![Vec::new()];
     for node in nodes {
         let MacroNode::Text(text) = node else {
-            parts.last_mut().expect("there is always one").push(node);
+            groups.last_mut().expect("there is always one").push(node);
             continue;
         };
         let pieces: Vec<Cow<'s, str>> = match text {
@@ -84,14 +87,14 @@ pub(super) fn split_nodes<'s>(nodes: Vec<MacroNode<'s>>, separator: &str) -> Vec
         };
         for (at, piece) in pieces.into_iter().enumerate() {
             if at > 0 {
-                parts.push(Vec::new());
+                groups.push(Vec::new());
             }
             if !piece.is_empty() {
-                parts.last_mut().expect("there is always one").push(MacroNode::Text(piece));
+                groups.last_mut().expect("there is always one").push(MacroNode::Text(piece));
             }
         }
     }
-    parts
+    groups
 }
 
 /// Trims white space at both ends of a node list.
@@ -123,7 +126,7 @@ pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) 
     }
 }
 
-/// Returns offset and length of a part of a text.
+/// Returns offset and length of a part of a text, which must be a slice of it.
 fn range_within(full_text: &str, part: &str) -> (usize, usize) {
     let start = (part.as_ptr() as usize).saturating_sub(full_text.as_ptr() as usize);
     if part.is_empty() { (0, 0) } else { (start, part.len()) }

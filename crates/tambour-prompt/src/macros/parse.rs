@@ -17,14 +17,14 @@ use crate::jinja::{is_context_name, is_filter_name, is_test_name};
 /// Deepest nesting of macros.
 pub(super) const MAX_MACRO_DEPTH: usize = 32;
 
-/// Most consecutive Jinja tokens that are examined.
+/// Most tokens between two commas of Jinja code, counted per bracket level; longer code is text.
 const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Most macros and escapes of one text. A text with more is left unchanged, because nodes take many times the
 /// bytes of their source.
 pub(super) const MAX_NODES: usize = 50_000;
 
-/// A parsed text.
+/// Text parsed into nodes.
 pub(super) struct ParsedText<'s> {
     pub(super) nodes: Vec<MacroNode<'s>>,
     /// Names that its Jinja sets.
@@ -42,7 +42,7 @@ impl ParsedText<'_> {
     }
 }
 
-/// Parses `source`. Without `jinja`, all Jinja in it is text.
+/// Parses `source`. Unless `reads_jinja` is set, Jinja in it is text.
 pub(super) fn parse(source: &str, reads_jinja: bool) -> ParsedText<'_> {
     let parser = MacroParser {
         source,
@@ -59,21 +59,28 @@ pub(super) fn parse(source: &str, reads_jinja: bool) -> ParsedText<'_> {
     parser.run()
 }
 
+/// Macro whose closing braces have not come yet.
 struct OpenMacro<'s> {
+    /// Offset of its opening braces.
     offset: usize,
     nodes: Vec<MacroNode<'s>>,
 }
 
+/// Parser of a text with macros.
 struct MacroParser<'s> {
     source: &'s str,
     reads_jinja: bool,
+    /// Macros that are open, outermost first.
     frames: Vec<OpenMacro<'s>>,
+    /// Nodes outside of open macros.
     nodes: Vec<MacroNode<'s>>,
     /// Start of the text that is not yet part of a node.
     text_start: usize,
+    /// Names that Jinja statements have set so far.
     names: HashSet<&'s str>,
     /// Legacy markers by offset: end offset and macro name.
     markers: HashMap<usize, (usize, &'static str)>,
+    /// Engine that tells whether an expression is valid.
     env: Environment<'static>,
     /// Bytes that may still be spent on failed attempts to read Jinja.
     jinja_budget: usize,
@@ -82,13 +89,15 @@ struct MacroParser<'s> {
 }
 
 impl<'s> MacroParser<'s> {
+    /// Parses the whole text.
     fn run(mut self) -> ParsedText<'s> {
         let bytes = self.source.as_bytes();
         let mut at = 0;
         while at < bytes.len() && self.node_count < MAX_NODES {
             let next = bytes.get(at + 1).copied();
             at = match bytes[at] {
-                // A backslash before two braces is an escape only if no macro follows; `unescaped` decides.
+                // A backslash before two braces is an escape only if no macro follows; `remove_escapes`
+                // decides when that is known.
                 b'\\' if next == Some(b'{') && opens_two(&bytes[at + 1..]) => {
                     self.flush(at);
                     self.push(MacroNode::Text(Cow::Borrowed(BACKSLASH)));
@@ -139,6 +148,7 @@ impl<'s> MacroParser<'s> {
         }
     }
 
+    /// Adds a node to the innermost open macro, or to the text.
     fn push(&mut self, node: MacroNode<'s>) {
         self.frames.last_mut().map_or(&mut self.nodes, |frame| &mut frame.nodes).push(node);
     }
@@ -151,7 +161,8 @@ impl<'s> MacroParser<'s> {
         self.text_start = at;
     }
 
-    /// Reads a legacy marker such as `<USER>`.
+    /// Reads a legacy marker such as `<USER>`, if there is one at `offset`. Returns the offset to go on at,
+    /// as the other functions do.
     fn read_marker(&mut self, offset: usize) -> usize {
         let Some(&(end, name)) = self.markers.get(&offset) else { return offset + 1 };
         let Some(rule) = table::find_rule(name) else { return offset + 1 };
@@ -160,12 +171,12 @@ impl<'s> MacroParser<'s> {
         let source = &self.source[offset..end];
         let args = Vec::new();
         let name = Cow::Borrowed(name);
-        let form = ArgumentSeparator::None;
+        let separator = ArgumentSeparator::None;
         self.push(MacroNode::from(KnownMacro {
             rule,
             name,
             keeps_white_space: false,
-            form,
+            separator,
             args,
             body: None,
             source,
@@ -178,34 +189,35 @@ impl<'s> MacroParser<'s> {
 
     /// Reads a run of opening braces; the first of an odd number is text.
     fn read_braces(&mut self, at: usize) -> usize {
-        let run = self.source.as_bytes()[at..].iter().take_while(|byte| **byte == b'{').count();
+        let brace_count = self.source.as_bytes()[at..].iter().take_while(|byte| **byte == b'{').count();
         // `{{{` may also begin a Jinja map.
-        if run == 3
+        if brace_count == 3
             && self.reads_jinja
             && let Some(end) = self.read_jinja_output(at)
         {
             return end;
         }
         // Only the innermost pair can be Jinja or a macro; outer pairs just open.
-        let last = at + run - 2;
-        let mut open = at + run % 2;
-        while open < last && self.frames.len() < MAX_MACRO_DEPTH {
-            self.open_macro(open);
-            open += 2;
+        let innermost = at + brace_count - 2;
+        let mut outer = at + brace_count % 2;
+        while outer < innermost && self.frames.len() < MAX_MACRO_DEPTH {
+            self.open_macro(outer);
+            outer += 2;
         }
-        let header = MacroHeader::read(&self.source[last + 2..]);
+        let header = MacroHeader::read(&self.source[innermost + 2..]);
         if !header.is_macro()
             && self.reads_jinja
-            && let Some(end) = self.read_jinja_output(last)
+            && let Some(end) = self.read_jinja_output(innermost)
         {
             return end;
         }
         if self.frames.len() < MAX_MACRO_DEPTH {
-            self.open_macro(last);
+            self.open_macro(innermost);
         }
-        last + 2
+        innermost + 2
     }
 
+    /// Opens a macro whose braces are at `at`.
     fn open_macro(&mut self, at: usize) {
         self.flush(at);
         self.frames.push(OpenMacro { offset: at, nodes: Vec::new() });
@@ -217,17 +229,17 @@ impl<'s> MacroParser<'s> {
         if self.jinja_budget == 0 {
             return None;
         }
-        let found = read_part(self.source, at);
-        let content = &self.source[found.content.clone()];
-        let is_output = found.kind == PartKind::Output
+        let part = read_part(self.source, at);
+        let content = &self.source[part.content.clone()];
+        let is_output = part.kind == PartKind::Output
             && is_bounded(content)
-            && self.is_jinja_expression(content, found.content.clone());
+            && self.is_jinja_expression(content, part.content.clone());
         if !is_output {
-            self.jinja_budget = self.jinja_budget.saturating_sub(found.range.len());
+            self.jinja_budget = self.jinja_budget.saturating_sub(part.range.len());
             return None;
         }
         self.flush(at);
-        let source = &self.source[found.range.clone()];
+        let source = &self.source[part.range.clone()];
         let name = content.trim();
         let is_plain_name =
             table::is_name(name) && !matches!(name, "true" | "false" | "none" | "loop" | "self");
@@ -235,8 +247,8 @@ impl<'s> MacroParser<'s> {
             true => MacroNode::BareName { name, source },
             false => MacroNode::Jinja(source, content),
         });
-        self.text_start = found.range.end;
-        Some(found.range.end)
+        self.text_start = part.range.end;
+        Some(part.range.end)
     }
 
     /// Returns true if the engine accepts an expression and it is not a foreign macro that merely looks like
@@ -245,27 +257,29 @@ impl<'s> MacroParser<'s> {
         let name = content.trim();
         if name.contains('-') && table::name_len(name) == name.len() {
             // A macro name may contain `-`; a difference has blanks or known names as operands.
-            let is_known = |part: &str| {
-                is_context_name(part)
-                    || self.names.contains(part)
-                    || part.bytes().all(|byte| byte.is_ascii_digit())
+            let is_operand = |operand: &str| {
+                is_context_name(operand)
+                    || self.names.contains(operand)
+                    || operand.bytes().all(|byte| byte.is_ascii_digit())
             };
-            if !name.split('-').all(is_known) {
+            if !name.split('-').all(is_operand) {
                 return false;
             }
         }
-        let words = tokenize(self.source, range);
-        let word = |at: usize| words.get(at).map(|token: &ExpressionToken| &self.source[token.range.clone()]);
+        let tokens = tokenize(self.source, range);
+        let text_of =
+            |at: usize| tokens.get(at).map(|token: &ExpressionToken| &self.source[token.range.clone()]);
+        // A name in the position of a filter or test must be one.
         let is_known = |at: usize| {
-            let name = word(at).unwrap_or_default();
-            match at.checked_sub(1).and_then(word) {
+            let name = text_of(at).unwrap_or_default();
+            match at.checked_sub(1).and_then(text_of) {
                 Some("|") => is_filter_name(name),
                 Some("is") if name != "not" => is_test_name(name),
-                Some("not") if at > 1 && word(at - 2) == Some("is") => is_test_name(name),
+                Some("not") if at > 1 && text_of(at - 2) == Some("is") => is_test_name(name),
                 _ => true,
             }
         };
-        (0..words.len()).all(|at| words[at].kind != TokenKind::Name || is_known(at))
+        (0..tokens.len()).all(|at| tokens[at].kind != TokenKind::Name || is_known(at))
             && self.env.compile_expression(content).is_ok()
     }
 
@@ -274,9 +288,9 @@ impl<'s> MacroParser<'s> {
         if self.jinja_budget == 0 {
             return at + 2;
         }
-        let found = read_part(self.source, at);
-        let content = &self.source[found.content.clone()];
-        let is_verbatim = match found.kind {
+        let part = read_part(self.source, at);
+        let content = &self.source[part.content.clone()];
+        let is_verbatim = match part.kind {
             PartKind::Raw => true,
             // `{#id}` is a Markdown anchor.
             PartKind::Comment => {
@@ -286,12 +300,12 @@ impl<'s> MacroParser<'s> {
             _ => false,
         };
         if !is_verbatim {
-            self.jinja_budget = self.jinja_budget.saturating_sub(found.range.len());
+            self.jinja_budget = self.jinja_budget.saturating_sub(part.range.len());
             return at + 2;
         }
-        if found.kind == PartKind::Statement {
-            let read = tokenize(self.source, found.content.clone());
-            let names = read.iter().filter(|token| token.kind == TokenKind::Name);
+        if part.kind == PartKind::Statement {
+            let tokens = tokenize(self.source, part.content.clone());
+            let names = tokens.iter().filter(|token| token.kind == TokenKind::Name);
             let words = names.map(|token| &self.source[token.range.clone()]);
             let mut words = words.peekable();
             if matches!(words.peek(), Some(&"set" | &"for" | &"macro" | &"with" | &"call")) {
@@ -299,9 +313,9 @@ impl<'s> MacroParser<'s> {
             }
         }
         self.flush(at);
-        self.push(MacroNode::Verbatim(&self.source[found.range.clone()]));
-        self.text_start = found.range.end;
-        found.range.end
+        self.push(MacroNode::Verbatim(&self.source[part.range.clone()]));
+        self.text_start = part.range.end;
+        part.range.end
     }
 
     /// Closes the macro that ends with `}}` at `at`.
@@ -315,7 +329,8 @@ impl<'s> MacroParser<'s> {
     }
 }
 
-/// Text node for a backslash before two braces, recognized by its address.
+/// Text of the nodes for a backslash before two braces. Other texts may be a backslash as well: these are
+/// recognized by the address of the text.
 static BACKSLASH: &str = "\\";
 
 /// Returns true if exactly two braces open here.
@@ -323,12 +338,12 @@ fn opens_two(bytes: &[u8]) -> bool {
     bytes.iter().take(3).take_while(|byte| **byte == b'{').count() == 2
 }
 
-/// Removes backslash nodes unless a macro or Jinja follows.
+/// Removes the nodes with [`BACKSLASH`] unless a macro or Jinja follows.
 fn remove_escapes(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
-    let is_mark = |node: &MacroNode<'_>| matches!(node, MacroNode::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
-    if nodes.iter().any(is_mark) {
+    let is_escape = |node: &MacroNode<'_>| matches!(node, MacroNode::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
+    if nodes.iter().any(is_escape) {
         let must_keep = |pair: &[MacroNode<'_>]| {
-            !is_mark(&pair[0]) || matches!(pair.get(1), Some(MacroNode::Macro(_) | MacroNode::Jinja(..)))
+            !is_escape(&pair[0]) || matches!(pair.get(1), Some(MacroNode::Macro(_) | MacroNode::Jinja(..)))
         };
         let keep_flags: Vec<bool> =
             (0..nodes.len()).map(|at| must_keep(&nodes[at..(at + 2).min(nodes.len())])).collect();
@@ -367,7 +382,8 @@ fn is_statement(content: &str) -> bool {
     WORDS.contains(&word) && is_bounded(content)
 }
 
-/// Returns true if the engine can parse the code without nesting too deeply.
+/// Returns true if the engine can parse the code without nesting too deeply: it nests one call for each
+/// operator of a chain.
 fn is_bounded(content: &str) -> bool {
     let mut chains: Vec<usize> = Vec::new();
     tokenize(content, 0..content.len()).iter().all(|token| {
@@ -379,9 +395,11 @@ fn is_bounded(content: &str) -> bool {
     })
 }
 
-/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and the like. Those with a matching closing tag are markup and left out (M-011).
-/// Maps the offset of each marker to its end and the name of the macro.
+/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and the like. Those with a
+/// matching closing tag are markup and are not among them (M-011). Maps the offset of each marker to its end
+/// and the name of the macro.
 fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
+    // Names of markers, with the macros that they stand for.
     const NAMES: &[(&str, &str)] = &[
         ("user", "user"),
         ("bot", "char"),
@@ -389,28 +407,30 @@ fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
         ("group", "group"),
         ("charifnotgroup", "group"),
     ];
-    let mut found = HashMap::new();
-    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut markers = HashMap::new();
+    // Offsets of the markers without a closing tag so far.
+    let mut open_offsets: HashMap<&str, Vec<usize>> = HashMap::new();
     for at in memchr::memchr_iter(b'<', source.as_bytes()) {
-        let rest = &source[at + 1..];
-        let is_closing = rest.starts_with('/');
-        let rest = &rest[usize::from(is_closing)..];
-        let length = rest.bytes().take(16).take_while(u8::is_ascii_alphabetic).count();
-        let name = &rest[..length];
-        if !rest[length..].starts_with('>') {
+        let after_bracket = &source[at + 1..];
+        let is_closing = after_bracket.starts_with('/');
+        let tag_content = &after_bracket[usize::from(is_closing)..];
+        // No name has more than 16 bytes.
+        let length = tag_content.bytes().take(16).take_while(u8::is_ascii_alphabetic).count();
+        let name = &tag_content[..length];
+        if !tag_content[length..].starts_with('>') {
             continue;
         }
         let Some((tag, target)) = NAMES.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(name)) else {
             continue;
         };
         if is_closing {
-            if let Some(partner) = open.get_mut(tag).and_then(Vec::pop) {
-                found.remove(&partner);
+            if let Some(partner) = open_offsets.get_mut(tag).and_then(Vec::pop) {
+                markers.remove(&partner);
             }
         } else {
-            open.entry(tag).or_default().push(at);
-            found.insert(at, (at + length + 2, *target));
+            open_offsets.entry(tag).or_default().push(at);
+            markers.insert(at, (at + length + 2, *target));
         }
     }
-    found
+    markers
 }

@@ -7,8 +7,9 @@ pub(super) struct MacroRule {
     pub(super) names: &'static [&'static str],
     /// Row of the macro table, or `-` for macros outside of the table.
     pub(super) row: &'static str,
-    /// Fewest and most arguments; the body of a scoped form counts as one.
+    /// Fewest arguments; the body of a scoped form counts as one.
     pub(super) min_args: usize,
+    /// Most arguments, counted likewise.
     pub(super) max_args: usize,
     /// True if the macro may enclose text that becomes its last argument.
     pub(super) is_scopable: bool,
@@ -20,37 +21,51 @@ pub(super) struct MacroRule {
 /// Jinja construct that a macro becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MacroTarget {
-    /// An expression without arguments.
+    /// Expression that takes no arguments of the macro.
     Expression(&'static str),
-    /// A call with the arguments as texts.
+    /// Call of this function with the arguments as texts.
     Call(&'static str),
+    /// Condition.
     If,
+    /// `else` of a condition.
     Else,
+    /// Assignment of a variable.
     Set,
+    /// Assignment of a global variable.
     SetGlobal,
+    /// Choice that is made anew each time.
     Random,
+    /// Choice that stays the same in a chat.
     Pick,
+    /// Comment.
     Comment,
+    /// Time of day.
     Time,
+    /// Date in the format of the argument.
     Format,
+    /// Line breaks.
     Newline,
+    /// Blanks.
     Space,
+    /// Removal of line breaks around it, or of white space around its body.
     Trim,
+    /// Nothing.
     Noop,
+    /// Reversed text.
     Reverse,
+    /// Request to ban a word.
     Banned,
+    /// Greeting of the character.
     Greeting,
-    /// A variable of a Tavern-Helper scope, as text or as YAML.
-    Scoped {
-        scope: &'static str,
-        yaml: bool,
-    },
+    /// Variable of a Tavern-Helper scope, as text or as YAML.
+    Scoped { scope: &'static str, is_yaml: bool },
     /// Short forms `.name` and `$name`.
     Short,
 }
 
 use MacroTarget::{Call, Expression};
 
+/// Creates a rule. A macro that takes a limited number of arguments may have a body in place of the last one.
 const fn new_rule(
     names: &'static [&'static str],
     row: &'static str,
@@ -69,17 +84,23 @@ const fn new_rule(
     }
 }
 
+/// Creates the rule of a macro whose argument is everything after its name.
 const fn raw_rule(names: &'static [&'static str], row: &'static str, target: MacroTarget) -> MacroRule {
     MacroRule { names, row, min_args: 1, max_args: 1, is_scopable: false, is_raw: true, target }
 }
 
-const fn scope_rule(
-    name: &'static [&'static str],
+/// Creates the rule of a macro that prints a variable of a scope as text.
+const fn scope_rule(names: &'static [&'static str], row: &'static str, scope: &'static str) -> MacroRule {
+    new_rule(names, row, 1, 1, MacroTarget::Scoped { scope, is_yaml: false })
+}
+
+/// Creates the rule of a macro that prints a variable of a scope as YAML.
+const fn scope_yaml_rule(
+    names: &'static [&'static str],
     row: &'static str,
     scope: &'static str,
-    yaml: bool,
 ) -> MacroRule {
-    new_rule(name, row, 1, 1, MacroTarget::Scoped { scope, yaml })
+    new_rule(names, row, 1, 1, MacroTarget::Scoped { scope, is_yaml: true })
 }
 
 /// Rules of all macros.
@@ -205,16 +226,16 @@ static RULES: &[MacroRule] = &[
     new_rule(&["instructstorystringsuffix"], "-", 0, 0, Expression("instruct.story_string_suffix")),
     new_rule(&["exampleseparator", "chatseparator"], "-", 0, 0, Expression("config.example_separator")),
     new_rule(&["chatstart"], "-", 0, 0, Expression("config.chat_start")),
-    scope_rule(&["get_message_variable"], "M-086", "message", false),
-    scope_rule(&["get_chat_variable"], "M-087", "chat", false),
-    scope_rule(&["get_character_variable"], "M-088", "character", false),
-    scope_rule(&["get_preset_variable"], "M-089", "preset", false),
-    scope_rule(&["get_global_variable"], "M-090", "global", false),
-    scope_rule(&["format_message_variable"], "M-091", "message", true),
-    scope_rule(&["format_chat_variable"], "M-092", "chat", true),
-    scope_rule(&["format_character_variable"], "M-093", "character", true),
-    scope_rule(&["format_preset_variable"], "M-094", "preset", true),
-    scope_rule(&["format_global_variable"], "M-095", "global", true),
+    scope_rule(&["get_message_variable"], "M-086", "message"),
+    scope_rule(&["get_chat_variable"], "M-087", "chat"),
+    scope_rule(&["get_character_variable"], "M-088", "character"),
+    scope_rule(&["get_preset_variable"], "M-089", "preset"),
+    scope_rule(&["get_global_variable"], "M-090", "global"),
+    scope_yaml_rule(&["format_message_variable"], "M-091", "message"),
+    scope_yaml_rule(&["format_chat_variable"], "M-092", "chat"),
+    scope_yaml_rule(&["format_character_variable"], "M-093", "character"),
+    scope_yaml_rule(&["format_preset_variable"], "M-094", "preset"),
+    scope_yaml_rule(&["format_global_variable"], "M-095", "global"),
     new_rule(&["useravatar", "useravatarpath"], "M-096", 0, 0, Expression("user.avatar_path")),
     new_rule(&["charavatar", "charavatarpath"], "-", 0, 0, Expression("char.avatar_path")),
     new_rule(&["original"], "-", 0, 0, Expression("st_original()")),
@@ -244,7 +265,7 @@ impl MacroRule {
 
 /// Returns the rule for a name, in any letter case.
 pub(super) fn find_rule(name: &str) -> Option<&'static MacroRule> {
-    // No name is longer; the check also avoids comparing long texts.
+    // No name has more than 32 bytes; long texts are not compared.
     if name.is_empty() || name.len() > 32 {
         return None;
     }
@@ -268,13 +289,13 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('-') && name_len(text) == text.len()
 }
 
-/// Returns the offset in `time_UTC+2`: sign and digits.
-pub(super) fn parse_time_utc<'t>(name: &str, rest: &'t str) -> Option<&'t str> {
-    if !name.eq_ignore_ascii_case("time_utc") || !rest.starts_with(['+', '-']) {
+/// Returns the offset in `time_UTC+2`, sign and digits, for a macro with that name and the text after it.
+pub(super) fn parse_time_utc<'t>(name: &str, after_name: &'t str) -> Option<&'t str> {
+    if !name.eq_ignore_ascii_case("time_utc") || !after_name.starts_with(['+', '-']) {
         return None;
     }
-    let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
-    let after = rest[1 + digits..].trim_start();
-    let is_end = after.is_empty() || after.starts_with("}}");
-    ((1..=4).contains(&digits) && is_end).then_some(&rest[..1 + digits])
+    let digits = after_name[1..].bytes().take_while(u8::is_ascii_digit).count();
+    let after_offset = after_name[1 + digits..].trim_start();
+    let is_end = after_offset.is_empty() || after_offset.starts_with("}}");
+    ((1..=4).contains(&digits) && is_end).then_some(&after_name[..1 + digits])
 }

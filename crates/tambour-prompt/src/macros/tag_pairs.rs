@@ -7,24 +7,26 @@ use super::node::{KnownMacro, MacroNode};
 use super::parse::MAX_MACRO_DEPTH;
 use super::table::MacroTarget;
 
-/// Joins opening and closing tags of scoped macros, whose content becomes the body. Tags without a partner
-/// are text.
+/// Joins opening and closing tags of scoped macros, whose content becomes the body. A closing tag without a
+/// partner becomes text, and so does an opening tag that needs a body.
 pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
-    let mut closing: HashMap<String, usize> = HashMap::new();
+    // Closing tags that come later, by the name of the macro in lower case, as in the other maps.
+    let mut closing_counts: HashMap<String, usize> = HashMap::new();
     for node in &nodes {
         if let MacroNode::Macro(known_macro) = node
             && known_macro.is_closing
         {
-            *closing.entry(known_macro.name.to_lowercase()).or_default() += 1;
+            *closing_counts.entry(known_macro.name.to_lowercase()).or_default() += 1;
         }
     }
-    let mut open: Vec<(KnownMacro<'_>, Vec<MacroNode<'_>>)> = Vec::new();
+    // Macros that are open, outermost first, each with the nodes of its body so far.
+    let mut open_macros: Vec<(KnownMacro<'_>, Vec<MacroNode<'_>>)> = Vec::new();
     let mut open_counts: HashMap<String, usize> = HashMap::new();
     // Closing tags whose opening tag became text.
-    let mut literal: HashMap<String, usize> = HashMap::new();
+    let mut literal_closings: HashMap<String, usize> = HashMap::new();
     let mut output = Vec::new();
-    let unclaimed = count_unclaimed(&nodes);
-    for (node, unclaimed) in nodes.into_iter().zip(unclaimed) {
+    let unclaimed_counts = count_unclaimed(&nodes);
+    for (node, unclaimed) in nodes.into_iter().zip(unclaimed_counts) {
         let node = match node {
             MacroNode::Macro(mut known_macro) => {
                 known_macro.args = known_macro.args.into_iter().map(match_tags).collect();
@@ -36,41 +38,42 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
             node => node,
         };
         let MacroNode::Macro(known_macro) = node else {
-            open.last_mut().map_or(&mut output, |(_, body)| body).push(node);
+            open_macros.last_mut().map_or(&mut output, |(_, body)| body).push(node);
             continue;
         };
         let known_macro = *known_macro;
         let key = known_macro.name.to_lowercase();
-        let closing_left = closing.get(&key).copied().unwrap_or(0);
+        let closing_left = closing_counts.get(&key).copied().unwrap_or(0);
         let open_count = open_counts.get(&key).copied().unwrap_or(0);
-        let literal_count = literal.entry(key.clone()).or_default();
+        let literal_count = literal_closings.entry(key.clone()).or_default();
         if known_macro.is_closing {
-            closing.insert(key.clone(), closing_left.saturating_sub(1));
+            closing_counts.insert(key.clone(), closing_left.saturating_sub(1));
             if open_count == 0 {
                 *literal_count = literal_count.saturating_sub(1);
-                open.last_mut().map_or(&mut output, |(_, body)| body).push(to_unknown(known_macro));
+                open_macros.last_mut().map_or(&mut output, |(_, body)| body).push(to_unknown(known_macro));
                 continue;
             }
-            while let Some((mut start, body)) = open.pop() {
-                let name = start.name.to_lowercase();
+            // Macros opened after the partner stay without a body.
+            while let Some((mut opening, body)) = open_macros.pop() {
+                let name = opening.name.to_lowercase();
                 *open_counts.entry(name.clone()).or_default() -= 1;
-                let siblings = open.last_mut().map_or(&mut output, |(_, body)| body);
+                let siblings = open_macros.last_mut().map_or(&mut output, |(_, body)| body);
                 if name == key {
-                    start.body = Some(body);
-                    siblings.push(start.into());
+                    opening.body = Some(body);
+                    siblings.push(opening.into());
                     break;
                 }
-                siblings.push(without_body(start));
+                siblings.push(without_body(opening));
                 siblings.extend(body);
             }
         } else if known_macro.rule.can_open(known_macro.args.len())
             && closing_left > *literal_count
-            && open.len() < MAX_MACRO_DEPTH
+            && open_macros.len() < MAX_MACRO_DEPTH
         {
             *open_counts.entry(key).or_default() += 1;
-            open.push((known_macro, Vec::new()));
+            open_macros.push((known_macro, Vec::new()));
         } else {
-            let siblings = open.last_mut().map_or(&mut output, |(_, body)| body);
+            let siblings = open_macros.last_mut().map_or(&mut output, |(_, body)| body);
             // A macro that takes no body but has a closing tag becomes text, together with that tag.
             if !known_macro.rule.can_open(known_macro.args.len())
                 && unclaimed > *literal_count
@@ -84,8 +87,8 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
             }
         }
     }
-    for (start, body) in open {
-        output.push(without_body(start));
+    for (opening, body) in open_macros {
+        output.push(without_body(opening));
         output.extend(body);
     }
     output
@@ -93,22 +96,22 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
 
 /// For each node, counts the later closing tags of its name that no later opening tag claims.
 fn count_unclaimed(nodes: &[MacroNode<'_>]) -> Vec<usize> {
-    let mut closing: HashMap<String, usize> = HashMap::new();
-    let mut all = vec![0; nodes.len()];
+    let mut closing_counts: HashMap<String, usize> = HashMap::new();
+    let mut unclaimed_counts = vec![0; nodes.len()];
     for (at, node) in nodes.iter().enumerate().rev() {
         let MacroNode::Macro(known_macro) = node else { continue };
-        let count = closing.entry(known_macro.name.to_lowercase()).or_default();
-        all[at] = *count;
+        let count = closing_counts.entry(known_macro.name.to_lowercase()).or_default();
+        unclaimed_counts[at] = *count;
         if known_macro.is_closing {
             *count += 1;
         } else if known_macro.rule.can_open(known_macro.args.len()) {
             *count = count.saturating_sub(1);
         }
     }
-    all
+    unclaimed_counts
 }
 
-/// Returns a macro without a body: itself if it needs none, else text.
+/// Returns a macro that got no body: itself if it needs none, else text.
 fn without_body(known_macro: KnownMacro<'_>) -> MacroNode<'_> {
     if known_macro.args.len() < known_macro.rule.min_args {
         to_unknown(known_macro)

@@ -1,4 +1,4 @@
-//! Writes nodes as Jinja.
+//! Writer of nodes as Jinja.
 
 mod condition;
 mod expression;
@@ -19,20 +19,20 @@ pub(super) fn write(
     source: &str,
     parsed_text: ParsedText<'_>,
 ) -> (String, Vec<MacroWarning>, MigrationCounts) {
-    let mut called_names = HashSet::new();
-    collect_called(&parsed_text.nodes, false, &mut called_names);
+    let mut changed_names = HashSet::new();
+    collect_changed_names(&parsed_text.nodes, false, &mut changed_names);
     let mut writer = JinjaWriter {
         source,
         is_foreign: parsed_text.is_foreign,
         out: String::with_capacity(source.len() + source.len() / 2),
         pending: Vec::new(),
         jinja_names: parsed_text.jinja_names,
-        called_names,
+        changed_names,
         set_names: HashSet::new(),
-        branches: 0,
+        statement_depth: 0,
         warnings: Vec::new(),
         warning_place: Place::START,
-        report: MigrationCounts::default(),
+        counts: MigrationCounts::default(),
     };
     writer.write_nodes(parsed_text.nodes, false);
     if let Some(at) = parsed_text.limit_offset {
@@ -41,44 +41,46 @@ pub(super) fn write(
         writer.warn("macro_limit", "", at, message);
     }
     writer.flush(false);
-    (writer.out, writer.warnings, writer.report)
+    (writer.out, writer.warnings, writer.counts)
 }
 
-/// Collects the variables that a call changes anywhere in the text. A `set` statement would hide their value.
-fn collect_called(nodes: &[MacroNode<'_>], is_inner: bool, names: &mut HashSet<String>) {
+/// Collects the names of variables that a call changes anywhere in the text. Such a variable must not be set
+/// by a `set` statement, which would hide its value. `is_inner` is set for nodes inside of
+/// other macros but conditions, where `setvar` is a call, too.
+fn collect_changed_names(nodes: &[MacroNode<'_>], is_inner: bool, names: &mut HashSet<String>) {
     for node in nodes {
         match node {
             MacroNode::Macro(known_macro) => {
                 let target = known_macro.rule.target;
-                let calls = match target {
+                let changes_variable = match target {
                     MacroTarget::Call(call) => {
                         matches!(call, "st_add" | "st_inc" | "st_dec" | "st_delete" | "st_set_key")
                     }
                     MacroTarget::Set => is_inner,
                     _ => false,
                 };
-                let names_called = match target {
+                let changed_name = match target {
                     MacroTarget::Short => known_macro
                         .args
                         .first()
                         .and_then(|nodes| literal_text(nodes))
                         .map(|text| expression::short_name(text.trim_start()).to_owned()),
-                    _ if calls => known_macro.args.first().and_then(|nodes| literal_text(nodes)),
+                    _ if changes_variable => known_macro.args.first().and_then(|nodes| literal_text(nodes)),
                     _ => None,
                 };
-                names.extend(names_called);
-                known_macro.args.iter().for_each(|arg| collect_called(arg, true, names));
+                names.extend(changed_name);
+                known_macro.args.iter().for_each(|arg| collect_changed_names(arg, true, names));
                 if let Some(body) = &known_macro.body {
-                    collect_called(body, is_inner || target != MacroTarget::If, names);
+                    collect_changed_names(body, is_inner || target != MacroTarget::If, names);
                 }
             }
-            MacroNode::Unknown { inner_nodes, .. } => collect_called(inner_nodes, true, names),
+            MacroNode::Unknown { inner_nodes, .. } => collect_changed_names(inner_nodes, true, names),
             _ => {}
         }
     }
 }
 
-/// Returns the text of nodes that consist only of text.
+/// Returns the text of nodes that consist only of text; `None` for others.
 fn literal_text(nodes: &[MacroNode<'_>]) -> Option<String> {
     nodes.iter().try_fold(String::new(), |all, node| match node {
         MacroNode::Text(text) => Some(all + text),
@@ -86,26 +88,30 @@ fn literal_text(nodes: &[MacroNode<'_>]) -> Option<String> {
     })
 }
 
+/// Writer of a migrated text.
 struct JinjaWriter<'s> {
     source: &'s str,
     /// True if nothing in the text is Jinja.
     is_foreign: bool,
     out: String,
-    /// Pending text, each part with whether it must be hidden from the engine.
+    /// Text that is not written yet. The flag is true for a piece that must be hidden from the engine.
     pending: Vec<(String, bool)>,
+    /// Names that Jinja in the text sets.
     jinja_names: HashSet<&'s str>,
-    called_names: HashSet<String>,
-    /// Variables that earlier statements have set.
+    /// Names of variables that calls change.
+    changed_names: HashSet<String>,
+    /// Variables that earlier statements have set, outside of other statements.
     set_names: HashSet<String>,
-    /// Number of conditions around the current place.
-    branches: usize,
+    /// Number of statements around the current place.
+    statement_depth: usize,
     warnings: Vec<MacroWarning>,
     /// Position of the last warning.
     warning_place: Place,
-    report: MigrationCounts,
+    counts: MigrationCounts,
 }
 
 impl<'s> JinjaWriter<'s> {
+    /// Adds text to print. With `is_protected` the engine must not read it.
     fn push_text(&mut self, text: &str, is_protected: bool) {
         match self.pending.last_mut() {
             Some((last, is_last_protected)) if *is_last_protected == is_protected => last.push_str(text),
@@ -113,36 +119,38 @@ impl<'s> JinjaWriter<'s> {
         }
     }
 
+    /// Writes a tag after the pending text.
     fn write_tag(&mut self, tag: &str) {
         self.flush(true);
         self.out.push_str(tag);
     }
 
+    /// Writes an expression as an output tag.
     fn write_output(&mut self, expression: &str) {
         self.write_tag(&format!("{{{{ {expression} }}}}"));
     }
 
-    /// Writes the pending text. Parts that the engine would interpret, or that a second migration would
-    /// change, go into raw blocks.
+    /// Writes the pending text. Pieces that the engine would interpret, or that a second migration would
+    /// change, go into raw blocks. `tag_follows` is set if a tag is written next.
     fn flush(&mut self, tag_follows: bool) {
         let mut text = String::new();
-        let mut guarded: Vec<(usize, usize)> = Vec::new();
+        let mut protected_ranges: Vec<(usize, usize)> = Vec::new();
         for (piece, is_protected) in std::mem::take(&mut self.pending) {
             if is_protected {
-                guarded.push((text.len(), text.len() + piece.len()));
+                protected_ranges.push((text.len(), text.len() + piece.len()));
             }
             text.push_str(&piece);
         }
         let bytes = text.as_bytes();
         let mut at = 0;
-        while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'{', b'\\', rest)) {
+        while let Some(found) = bytes.get(at..).and_then(|unread| memchr::memchr2(b'{', b'\\', unread)) {
             let start = at + found;
             let next = bytes.get(start + 1);
             let end = match (bytes[start], next) {
                 (b'\\', Some(b'{' | b'}')) => start + 2,
                 (b'{', Some(b'{' | b'%' | b'#')) => {
-                    let run = start + bytes[start..].iter().take_while(|byte| **byte == b'{').count();
-                    run + usize::from(matches!(bytes.get(run), Some(b'%' | b'#')))
+                    let braces_end = start + bytes[start..].iter().take_while(|byte| **byte == b'{').count();
+                    braces_end + usize::from(matches!(bytes.get(braces_end), Some(b'%' | b'#')))
                 }
                 (b'{' | b'\\', None) if tag_follows => start + 1,
                 _ => {
@@ -150,12 +158,12 @@ impl<'s> JinjaWriter<'s> {
                     continue;
                 }
             };
-            guarded.push((start, end));
+            protected_ranges.push((start, end));
             at = end;
         }
-        guarded.sort_unstable();
+        protected_ranges.sort_unstable();
         let mut copied_end = 0;
-        let mut ranges = guarded.into_iter().peekable();
+        let mut ranges = protected_ranges.into_iter().peekable();
         while let Some((start, mut end)) = ranges.next() {
             while let Some((_, range_end)) = ranges.next_if(|(next, _)| *next <= end) {
                 end = end.max(range_end);
@@ -174,11 +182,13 @@ impl<'s> JinjaWriter<'s> {
         self.out.push_str(&text[copied_end..]);
     }
 
+    /// Counts a translated macro.
     fn count_rule(&mut self, row: &'static str) {
-        self.report.translated += 1;
-        *self.report.rules.entry(row).or_default() += 1;
+        self.counts.translated += 1;
+        *self.counts.rules.entry(row).or_default() += 1;
     }
 
+    /// Adds a warning at a byte offset of the source, unless there are too many.
     fn warn(&mut self, code: &'static str, name: &str, at: usize, message: String) {
         if self.warnings.len() >= super::MAX_WARNINGS {
             return;
@@ -193,12 +203,13 @@ impl<'s> JinjaWriter<'s> {
         self.warnings.push(MacroWarning { code, name, line: place.line, column: place.column, message });
     }
 
+    /// Counts a macro that stays as text, and warns.
     fn report_unknown(&mut self, name: &str, at: usize) {
-        self.report.left += 1;
+        self.counts.left += 1;
         let message = match self.find_unknown_filter(at) {
             Some(filter) => {
-                let all = clip(name, 60);
-                format!("unknown filter `{}`; `{{{{ {all} | … }}}}` stays as text", clip(filter, 60))
+                let name = clip(name, 60);
+                format!("unknown filter `{}`; `{{{{ {name} | … }}}}` stays as text", clip(filter, 60))
             }
             None => format!("unknown macro `{}`; it stays as text", clip(name, 60)),
         };
@@ -224,8 +235,8 @@ impl<'s> JinjaWriter<'s> {
                 MacroNode::Text(text) => self.push_text(&text, is_protected),
                 MacroNode::Unparsed(text) => self.push_text(text, true),
                 MacroNode::Jinja(source, _) | MacroNode::Verbatim(source) => self.write_tag(source),
-                MacroNode::BareName { name, source } if self.is_plain_name(name) => {
-                    self.report_plain_name(name, source);
+                MacroNode::BareName { name, source } if self.is_engine_name(name) => {
+                    self.report_engine_name(name, source);
                     self.push_text(source, true);
                 }
                 MacroNode::BareName { name, source } => match self.bare_expression(name, source) {
@@ -243,14 +254,14 @@ impl<'s> JinjaWriter<'s> {
         }
     }
 
-    /// Returns true if a bare name means something to the engine but not to the program that the text comes
-    /// from.
-    fn is_plain_name(&self, name: &str) -> bool {
+    /// Returns true if a bare name means something to the engine but not to the program from which the text
+    /// comes.
+    fn is_engine_name(&self, name: &str) -> bool {
         self.is_foreign && (is_context_name(name) || is_function_name(name))
     }
 
-    /// Reports a bare name that is left as text.
-    fn report_plain_name(&mut self, name: &str, source: &'s str) {
+    /// Reports a name of the engine that is left as text. `source` is its tag, a slice of the text.
+    fn report_engine_name(&mut self, name: &str, source: &'s str) {
         let at = (source.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
         self.report_unknown(name, if at < self.source.len() { at } else { 0 });
     }
@@ -301,9 +312,9 @@ impl<'s> JinjaWriter<'s> {
                 }
                 let text: Vec<&str> = text.split_whitespace().collect();
                 let text = text.join(" ");
-                let safe =
+                let is_safe =
                     !text.contains("#}") && !text.contains("{#") && !text.is_empty() && text != "no-op";
-                self.write_tag(&if safe { format!("{{# {text} #}}") } else { "{# #}".to_owned() });
+                self.write_tag(&if is_safe { format!("{{# {text} #}}") } else { "{# #}".to_owned() });
             }
             MacroTarget::Noop => {
                 self.count_rule(row);
@@ -359,9 +370,9 @@ impl<'s> JinjaWriter<'s> {
 
     /// Writes nodes within a statement. Variables set there may not exist afterwards.
     fn write_inside(&mut self, nodes: Vec<MacroNode<'s>>) {
-        self.branches += 1;
+        self.statement_depth += 1;
         self.write_nodes(nodes, false);
-        self.branches -= 1;
+        self.statement_depth -= 1;
     }
 
     /// Takes the body of a scoped macro, without surrounding white space and indentation unless `#` preserves
@@ -378,15 +389,16 @@ impl<'s> JinjaWriter<'s> {
     fn write_set(&mut self, mut known_macro: KnownMacro<'s>) {
         let name = known_macro.args.first().and_then(|name| literal_text(name));
         let plain_name = name.filter(|name| {
-            let is_context = is_context_name(name)
+            let is_reserved = is_context_name(name)
                 || is_function_name(name)
                 || table::find_rule(name).is_some()
                 || name.starts_with('_');
-            let word =
+            let is_literal =
                 matches!(&**name, "true" | "false" | "none" | "True" | "False" | "None" | "loop" | "self");
-            let keyword =
+            let is_keyword =
                 matches!(&**name, "and" | "or" | "not" | "in" | "is" | "if" | "else" | "elif" | "recursive");
-            table::is_name(name) && !is_context && !word && !keyword && !self.called_names.contains(name)
+            let is_free = !is_reserved && !is_literal && !is_keyword;
+            table::is_name(name) && is_free && !self.changed_names.contains(name)
         });
         let Some(name) = plain_name else { return self.write_call(known_macro) };
         self.count_rule(known_macro.rule.row);
@@ -396,11 +408,11 @@ impl<'s> JinjaWriter<'s> {
         } else {
             known_macro.args.pop().unwrap_or_default()
         };
-        let lines = value.iter().any(|node| match node {
+        let has_lines = value.iter().any(|node| match node {
             MacroNode::Text(text) => text.contains('\n'),
             node => matches!(node, MacroNode::Verbatim(_)),
         });
-        if lines {
+        if has_lines {
             self.write_tag(&format!("{{% set {name} %}}"));
             self.write_inside(value);
             self.write_tag("{% endset %}");
@@ -411,12 +423,12 @@ impl<'s> JinjaWriter<'s> {
             };
             self.write_tag(&format!("{{% set {name} = {value} %}}"));
         }
-        if self.branches == 0 {
+        if self.statement_depth == 0 {
             self.set_names.insert(name);
         }
     }
 
-    /// Returns an expression whose value is the nodes as text.
+    /// Returns an expression whose value is the nodes as text, even if they are one macro with another value.
     fn text_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
         let is_single = nodes.len() == 1;
         let expression = self.join_expression(nodes);

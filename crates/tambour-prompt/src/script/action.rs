@@ -1,10 +1,10 @@
-//! Reads actions: their fields, by type (S-003 to S-011).
+//! Reads the actions of a script: their types, and the fields of each type (S-003 to S-011).
 
 use serde_json::{Map, Value};
 
 use super::answer;
 use super::fields::{
-    FieldReader, ProblemList, TakenField, find_similar, not_text_message, report_curly_quotes,
+    FieldReader, FieldRef, ProblemList, find_similar, not_text_message, report_curly_quotes,
 };
 use super::model::{
     AskAction, ClientAction, ClientActionKind, SayAction, ScriptAction, ScriptActionKind, ThinkAction,
@@ -18,10 +18,12 @@ use tambour::texts::{Language, bilingual};
 /// Types of actions.
 const ACTION_TYPES: [&str; 6] = ["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"];
 
-/// Default rounds of `ai_say` and `ai_ask`.
+/// Default of `max_rounds` for `ai_say`.
 const DEFAULT_SAY_ROUNDS: u32 = 5;
+/// Default of `max_rounds` for `ai_ask`.
 const DEFAULT_ASK_ROUNDS: u32 = 3;
 
+/// Reads an action; `None` if it is not a mapping or has no known type.
 pub(super) fn read_action(
     node: &SpannedNode,
     path: String,
@@ -29,24 +31,26 @@ pub(super) fn read_action(
 ) -> Option<ScriptAction> {
     let fields = FieldReader::new(node, path, (("动作", "an action"), "S-003"), problems)?;
     let mut fields = fields.with_config(problems);
-    let kind = fields.take_field(&["type", "action_type"]);
+    let type_field = fields.take_field(&["type", "action_type"]);
     let action_id = fields.take_text(&["action_id"], "S-011", problems);
     let condition = fields.take_text(&["condition"], "S-011", problems);
-    let Some(name) = read_type(kind, &mut fields, problems) else {
+    let Some(type_name) = read_type(type_field, &mut fields, problems) else {
         // Without its type the other fields cannot be checked.
         return None;
     };
-    let client = match name.as_str() {
+    let client_kind = match type_name.as_str() {
         "use_skill" => Some(ClientActionKind::Skill),
         "show_form" => Some(ClientActionKind::Form),
         "show_pic" => Some(ClientActionKind::Picture),
         _ => None,
     };
-    let template = if client.is_none() { fields.take_text(&["template"], "S-011", problems) } else { None };
+    let template =
+        if client_kind.is_none() { fields.take_text(&["template"], "S-011", problems) } else { None };
     let (path, spot, spots) = (fields.path.clone(), fields.spot, fields.value_spots());
-    let (kind, unknown_fields) = match (client, name.as_str()) {
+    let (kind, unknown_fields) = match (client_kind, type_name.as_str()) {
         (Some(kind), _) => {
             let variable = fields.take_text(&["variable", "target_variable"], "S-011", problems);
+            // The client gets all other fields, so none is unknown.
             let client = ClientAction { kind, variable, fields: fields.into_remaining() };
             (ScriptActionKind::Client(client), Map::new())
         }
@@ -63,15 +67,16 @@ pub(super) fn read_action(
     Some(ScriptAction { kind, action_id, condition, template, unknown_fields, path, spot, spots })
 }
 
+/// Reads the type of an action; `None`, with a problem, if it is missing or unknown.
 fn read_type(
-    field: Option<TakenField<'_>>,
+    field: Option<FieldRef<'_>>,
     fields: &mut FieldReader<'_>,
     problems: &mut ProblemList,
 ) -> Option<String> {
     let Some(field) = field else {
         let message = bilingual!(problems.language, "动作没有 `type`", "an action has no `type`");
         let message = message + &fields.suggest_similar(&["type", "action_type"], problems);
-        fields.report_missing("type", rules::FIELD_MISSING, "S-003", message, problems);
+        fields.report_by_name("type", rules::FIELD_MISSING, "S-003", message, problems);
         return None;
     };
     let NodeValue::Text(name) = &field.node().kind else {
@@ -103,6 +108,7 @@ fn read_type(
     None
 }
 
+/// Reads the fields of `ai_say`.
 fn read_say(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> SayAction {
     let legacy = fields.take_field(&["ai_say"]);
     let content = match (fields.take_field(&["content", "content_template"]), legacy) {
@@ -140,7 +146,7 @@ fn read_say(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> SayActi
                         bilingual!(problems.language, "`ai_say` 没有 `content`", "`ai_say` has no `content`");
                     let message =
                         message + &fields.suggest_similar(&["content", "content_template"], problems);
-                    fields.report_missing("content", rules::CONTENT_REQUIRED, "S-004", message, problems);
+                    fields.report_by_name("content", rules::CONTENT_REQUIRED, "S-004", message, problems);
                 }
             }
             String::new()
@@ -154,6 +160,7 @@ fn read_say(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> SayActi
     }
 }
 
+/// Reads `exit_criteria`. A wrong field is reported and left out.
 fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> ExitCriteria {
     let field = fields.take_field(&["exit_criteria"]).filter(|field| !field.node().is_null());
     let Some(field) = field else { return ExitCriteria::default() };
@@ -164,7 +171,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
         return ExitCriteria::default();
     };
     let mut criteria = Map::new();
-    for (name, row, allows_off) in
+    for (name, row, can_be_null) in
         [("understanding_threshold", "S-008", false), ("expressed_threshold", "S-083", true)]
     {
         let Some(field) = criteria_fields.take_field(&[name]) else { continue };
@@ -181,7 +188,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
             criteria_fields.report(field, rules::LEVEL_SCALE, row, message, problems);
         }
         match &value {
-            Value::Null if allows_off => {}
+            Value::Null if can_be_null => {}
             Value::Number(number) if number.as_f64().is_some_and(|level| (0.0..=100.0).contains(&level)) => {}
             Value::Number(_) => {
                 let message = bilingual!(
@@ -195,7 +202,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                 continue;
             }
             _ => {
-                let suffix = match (allows_off, problems.language) {
+                let suffix = match (can_be_null, problems.language) {
                     (false, _) => "",
                     (true, Language::Zh) => "，或用 null 关闭这条规则",
                     (true, Language::En) => ", or null to switch the rule off",
@@ -228,9 +235,10 @@ fn report_incomplete(fields: &FieldReader<'_>, name: &str, problems: &mut Proble
         "without `{}` the action cannot be carried out",
         name
     );
-    fields.report_missing(name, rules::ACTION_INCOMPLETE, "S-011", message, problems);
+    fields.report_by_name(name, rules::ACTION_INCOMPLETE, "S-011", message, problems);
 }
 
+/// Reads the fields of `ai_ask`.
 fn read_ask(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AskAction {
     let names = ["question", "question_template", "ai_ask", "content", "content_template"];
     let question = fields.take_text(&names, "S-011", problems).filter(|text| !text.trim().is_empty());
@@ -248,7 +256,7 @@ fn read_ask(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AskActi
             "没有 `variable`，回答不会保存",
             "without `variable` the answer is not kept"
         );
-        fields.report_missing("variable", rules::ACTION_INCOMPLETE, "S-011", message, problems);
+        fields.report_by_name("variable", rules::ACTION_INCOMPLETE, "S-011", message, problems);
     }
     AskAction {
         question,
@@ -259,6 +267,7 @@ fn read_ask(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AskActi
     }
 }
 
+/// Reads the fields of `ai_think`.
 fn read_think(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> ThinkAction {
     let names = ["prompt", "think_goal", "ai_think", "content", "content_template", "prompt_template"];
     let prompt = fields.take_text(&names, "S-011", problems).filter(|text| !text.trim().is_empty());
@@ -272,10 +281,10 @@ fn read_think(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Think
     ThinkAction { prompt, output }
 }
 
-/// Reads variables with their descriptions: a map, or the lists of the flat layout.
+/// Reads the variables of `output` with their descriptions: a map, or a list as in the flat layout.
 fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<(String, String)> {
     let Some(field) = fields.take_field(&["output", "output_variables"]) else { return Vec::new() };
-    let described = |node: &SpannedNode| match &node.kind {
+    let description_of = |node: &SpannedNode| match &node.kind {
         NodeValue::Null => Some(String::new()),
         NodeValue::Text(text) => Some(text.clone()),
         _ => None,
@@ -295,7 +304,7 @@ fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<
         NodeValue::Null => {}
         NodeValue::Map(entries) => {
             for entry in entries {
-                match described(&entry.value) {
+                match description_of(&entry.value) {
                     Some(description) => variables.push((entry.key.clone(), description)),
                     None => report_item(&entry.value, problems),
                 }
@@ -307,8 +316,9 @@ fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<
                     NodeValue::Text(name) => Some((name.clone(), String::new())),
                     NodeValue::Map(entries) => {
                         let text_of = |names: [&str; 3]| {
-                            let found = entries.iter().find(|entry| names.contains(&entry.key.as_str()))?;
-                            described(&found.value)
+                            let named_entry =
+                                entries.iter().find(|entry| names.contains(&entry.key.as_str()))?;
+                            description_of(&named_entry.value)
                         };
                         let description = text_of(["define", "description", "about"]).unwrap_or_default();
                         text_of(["get", "var", "name"]).map(|name| (name, description))

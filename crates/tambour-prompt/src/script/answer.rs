@@ -48,7 +48,7 @@ const ANSWER_KINDS: [(&str, AnswerKind); 5] = [
     ("date", AnswerKind::Date),
 ];
 
-/// Most options of a choice.
+/// Largest number of options of a choice.
 const MAX_OPTIONS: usize = 200;
 
 impl AnswerKind {
@@ -63,32 +63,37 @@ impl AnswerKind {
 /// not a date.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<String> {
+    // Full-width digits, in the same order as the ASCII ones.
     let to_half_width = |c: char| match c {
         '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
     };
     let text: String = text.trim().chars().map(to_half_width).collect();
     // A time of day after the date is dropped.
-    let day = match text.split_once(['T', ' ']) {
-        Some((day, time)) if time.contains(':') => day,
+    let date_text = match text.split_once(['T', ' ']) {
+        Some((date_text, time)) if time.contains(':') => date_text,
         _ => &text,
     };
-    let day: String = day.chars().filter(|c| !c.is_whitespace()).collect();
-    let day = day.trim_end_matches(['日', '号']);
-    let mut parts = day.split(['-', '/', '.', '年', '月']);
-    let (year, month, date) = (parts.next()?, parts.next()?, parts.next()?);
-    let digits = |text: &str, max_len: usize| {
+    let date_text: String = date_text.chars().filter(|c| !c.is_whitespace()).collect();
+    let date_text = date_text.trim_end_matches(['日', '号']);
+    let mut parts = date_text.split(['-', '/', '.', '年', '月']);
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |text: &str, max_len: usize| {
         !text.is_empty() && text.len() <= max_len && text.bytes().all(|byte| byte.is_ascii_digit())
     };
-    if parts.next().is_some() || year.len() != 4 || !digits(year, 4) || !digits(month, 2) || !digits(date, 2)
+    if parts.next().is_some()
+        || year.len() != 4
+        || !is_number(year, 4)
+        || !is_number(month, 2)
+        || !is_number(day, 2)
     {
         return None;
     }
-    let date = jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, date.parse().ok()?).ok()?;
+    let date = jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
     Some(date.to_string())
 }
 
-/// Reads `answer` of an action.
+/// Reads the field `answer` of an action: the name of a type, or a mapping. The default is a text.
 pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
     let Some(field) = fields.take_field(&["answer"]).filter(|field| !field.node().is_null()) else {
         return AnswerForm::default();
@@ -119,10 +124,12 @@ pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemLi
     form
 }
 
+/// Returns the type of answers with a name.
 fn find_kind(name: &str) -> Option<AnswerKind> {
     ANSWER_KINDS.iter().find(|(candidate, _)| *candidate == name).map(|(_, kind)| *kind)
 }
 
+/// Describes an unknown type of answers, with a suggestion.
 fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     let names = ANSWER_KINDS.map(|(name, _)| name);
     let similar = find_similar(name, &names)
@@ -137,6 +144,7 @@ fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     message + &similar.unwrap_or_default()
 }
 
+/// Reads the mapping of `answer`. Without a type, options make it a choice.
 fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
     let options = read_options(fields, problems);
     let kind = match fields.take_field(&["type"]) {
@@ -159,7 +167,7 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
             }
         },
     };
-    let unused_message = |name: &str, problems: &ProblemList| {
+    let not_applicable_message = |name: &str, problems: &ProblemList| {
         bilingual!(
             problems.language,
             "类型 `{}` 的回答没有 `{}`",
@@ -172,11 +180,11 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
         (true, true) => {
             let message =
                 bilingual!(problems.language, "`choice` 没有 `options`", "a `choice` has no `options`");
-            fields.report_missing("options", rules::FIELD_MISSING, "S-011", message, problems);
+            fields.report_by_name("options", rules::FIELD_MISSING, "S-011", message, problems);
         }
         (false, false) => {
-            let message = unused_message("options", problems);
-            fields.report_missing("options", rules::FIELD_TYPE, "S-011", message, problems);
+            let message = not_applicable_message("options", problems);
+            fields.report_by_name("options", rules::FIELD_TYPE, "S-011", message, problems);
         }
         _ => {}
     }
@@ -204,29 +212,30 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
                     description
                 ),
             ),
-            _ => (None, unused_message(name, problems)),
+            _ => (None, not_applicable_message(name, problems)),
         };
         if bound.is_none() {
             fields.report(field, rules::FIELD_TYPE, "S-011", message, problems);
         }
         bound
     });
-    let is_empty = match (&min, &max) {
+    let is_empty_range = match (&min, &max) {
         (Some(Value::Number(min)), Some(Value::Number(max))) => min.as_f64() > max.as_f64(),
         (Some(Value::String(min)), Some(Value::String(max))) => min > max,
         _ => false,
     };
-    if is_empty {
+    if is_empty_range {
         let message = bilingual!(
             problems.language,
             "`min` 大于 `max`，没有回答能符合",
             "`min` is above `max`, so no answer fits"
         );
-        fields.report_missing("min", rules::FIELD_RANGE, "S-011", message, problems);
+        fields.report_by_name("min", rules::FIELD_RANGE, "S-011", message, problems);
     }
     AnswerForm { kind, options, min, max }
 }
 
+/// Reads a date in one of the usual forms.
 fn read_date(node: &SpannedNode) -> Option<Value> {
     match &node.kind {
         NodeValue::Text(text) => parse_date(text).map(Value::String),
@@ -268,7 +277,7 @@ fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec
     if options.len() > MAX_OPTIONS {
         let message =
             bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MAX_OPTIONS);
-        fields.report_missing("options", rules::FIELD_RANGE, "S-011", message, problems);
+        fields.report_by_name("options", rules::FIELD_RANGE, "S-011", message, problems);
         options.truncate(MAX_OPTIONS);
     }
     options

@@ -29,11 +29,12 @@ use tambour::texts::Language;
 #[derive(Clone, Debug)]
 pub struct ScriptEditor {
     text: String,
+    /// Data of `text`.
     value: Value,
     limits: Limits,
 }
 
-/// Step of a field's path.
+/// Step of a path: the key of a field, or the index of a list item.
 enum FieldStep<'a> {
     Key(&'a str),
     Index(usize),
@@ -71,6 +72,7 @@ impl ScriptEditor {
         self.change_field(path, None)
     }
 
+    /// Sets a field, or removes it if `value` is `None`.
     fn change_field(&mut self, path: &str, value: Option<&Value>) -> Result<()> {
         let steps = parse_path(path)?;
         let Some((FieldStep::Key(field), parents)) = steps.split_last() else {
@@ -88,7 +90,7 @@ impl ScriptEditor {
             None if fields.shift_remove(*field).is_none() => return Ok(()),
             None => {}
         }
-        let refusal = |why: &str| Error::invalid(format!("`{path}` cannot be changed here: {why}"));
+        let refusal = |reason: &str| Error::invalid(format!("`{path}` cannot be changed here: {reason}"));
         let document = Document::from_str(&self.text).map_err(|error| refusal(&error.to_string()))?;
         let mapping = find_mapping(&document, parents).ok_or_else(missing_error)?;
         match value {
@@ -98,7 +100,7 @@ impl ScriptEditor {
         let text = document.to_string();
         // The written text must have the requested value.
         match parse_value(&text, &self.limits) {
-            Ok(read) if read == target_value => {}
+            Ok(written_value) if written_value == target_value => {}
             _ => return Err(refusal("the text around it cannot be preserved")),
         }
         (self.text, self.value) = (text, target_value);
@@ -109,24 +111,26 @@ impl ScriptEditor {
 /// Makes several changes: `value` sets a field, `None` removes it. Either all changes are made or none.
 ///
 /// # Errors
-/// As for [`ScriptEditor::new`], [`ScriptEditor::set`] and [`ScriptEditor::remove`].
+/// Those of [`ScriptEditor::new`], [`ScriptEditor::set`] and [`ScriptEditor::remove`].
 pub fn edit_script(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
     let mut editor = ScriptEditor::new(text, limits)?;
     changes.iter().try_for_each(|(path, value)| editor.change_field(path, value.as_ref()))?;
     Ok(editor.text)
 }
 
+/// Parses the text of a script as plain data.
 fn parse_value(text: &str, limits: &Limits) -> Result<Value> {
     parse_yaml(text, limits, Language::En)
         .map(|node| node.to_value())
         .map_err(|problem| Error::invalid(problem.report.message))
 }
 
+/// Parses a path such as `sessions[0].session`.
 fn parse_path(path: &str) -> Result<Vec<FieldStep<'_>>> {
     let path_error = || Error::invalid(format!("`{path}` is not the path of a field"));
     let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (key, indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));
+    for segment in path.split('.') {
+        let (key, indexes) = segment.find('[').map_or((segment, ""), |bracket| segment.split_at(bracket));
         if key.is_empty() {
             return Err(path_error());
         }
@@ -140,17 +144,17 @@ fn parse_path(path: &str) -> Result<Vec<FieldStep<'_>>> {
     Ok(steps)
 }
 
-/// Returns the mapping at a path of the document.
+/// Returns the mapping at a path of the document; `None` if there is none.
 fn find_mapping(document: &Document, path: &[FieldStep<'_>]) -> Option<Mapping> {
     let root = document.as_mapping()?;
-    let Some((FieldStep::Key(first), rest)) = path.split_first() else { return Some(root) };
-    let start = root.get(*first)?;
-    let found = rest.iter().try_fold(start, |node, step| match (step, &node) {
+    let Some((FieldStep::Key(first_key), further_steps)) = path.split_first() else { return Some(root) };
+    let start = root.get(*first_key)?;
+    let target = further_steps.iter().try_fold(start, |node, step| match (step, &node) {
         (FieldStep::Key(key), YamlNode::Mapping(mapping)) => mapping.get(*key),
         (FieldStep::Index(index), YamlNode::Sequence(list)) => list.get(*index),
         _ => None,
     })?;
-    found.as_mapping().cloned()
+    target.as_mapping().cloned()
 }
 
 /// Sets a field of a mapping.

@@ -1,4 +1,5 @@
-//! Fields of one mapping, taken by name; fields that were not taken are unknown (S-012).
+//! Reader of the fields of a mapping. Fields are taken by name; those that were not taken are unknown
+//! (S-012).
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,8 @@ use super::rules;
 use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// List of problems, with its limit and language.
+/// List of problems with its limit and language. A `row` of its users is the row of the specification that a
+/// problem breaks.
 pub(super) struct ProblemList {
     pub(super) problems: Vec<ScriptProblem>,
     /// Number of problems that may still be added.
@@ -18,11 +20,11 @@ pub(super) struct ProblemList {
     pub(super) language: Language,
 }
 
-/// Name of a part of a script, in Chinese and in English.
+/// Name of a kind of part of a script, such as a session, in Chinese and in English.
 pub(super) type Noun = (&'static str, &'static str);
 
 impl ProblemList {
-    /// Returns the name of a part in the language of the problems.
+    /// Returns the name of a kind of part in the language of the problems.
     pub(super) fn noun(&self, (zh, en): Noun) -> &'static str {
         match self.language {
             Language::Zh => zh,
@@ -30,11 +32,12 @@ impl ProblemList {
         }
     }
 
-    /// Describes a value in that language.
+    /// Describes a value in the language of the problems.
     pub(super) fn describe(&self, node: &SpannedNode) -> String {
         node.describe(self.language)
     }
 
+    /// Adds a problem, unless the limit is reached.
     pub(super) fn add(
         &mut self,
         path: String,
@@ -51,26 +54,23 @@ impl ProblemList {
     }
 }
 
-/// A field that was taken.
+/// A field of a mapping, or of its `config`.
 #[derive(Clone, Copy)]
-pub(super) struct TakenField<'a> {
+pub(super) struct FieldRef<'a> {
     pub(super) entry: &'a NodeField,
-    /// Set if the field is in `config`.
+    /// True if the field is in `config`.
     is_in_config: bool,
 }
 
-impl<'a> TakenField<'a> {
+impl<'a> FieldRef<'a> {
+    /// Returns the value of the field.
     pub(super) fn node(self) -> &'a SpannedNode {
         &self.entry.value
     }
 }
 
 /// Reports a text that is entirely in curly quotes, as if they were YAML quotes.
-pub(super) fn report_curly_quotes(
-    fields: &FieldReader<'_>,
-    field: TakenField<'_>,
-    problems: &mut ProblemList,
-) {
+pub(super) fn report_curly_quotes(fields: &FieldReader<'_>, field: FieldRef<'_>, problems: &mut ProblemList) {
     let NodeValue::Text(text) = &field.node().kind else { return };
     let is_curly = |c: char| matches!(c, '“' | '”' | '‘' | '’');
     let content = [('“', '”'), ('‘', '’')]
@@ -87,13 +87,13 @@ pub(super) fn report_curly_quotes(
     }
 }
 
-/// Describes a missing field of a part.
+/// Describes a missing field; `noun` names the part that lacks it.
 fn missing_message(noun: Noun, name: &str, problems: &ProblemList) -> String {
     bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(noun), name)
 }
 
 /// Describes a field that should be a text.
-pub(super) fn not_text_message(field: TakenField<'_>, problems: &ProblemList) -> String {
+pub(super) fn not_text_message(field: FieldRef<'_>, problems: &ProblemList) -> String {
     let (key, description) = (clip(&field.entry.key, 80), problems.describe(field.node()));
     let message = bilingual!(
         problems.language,
@@ -124,8 +124,9 @@ pub(super) struct FieldReader<'a> {
     pub(super) path: String,
     /// Place of the mapping.
     pub(super) spot: SourceSpot,
-    fields: Vec<(TakenField<'a>, bool)>,
-    /// Known names, whether taken or not.
+    /// Fields, each with true once it was taken.
+    fields: Vec<(FieldRef<'a>, bool)>,
+    /// Names that were asked for, whether present or not.
     known_names: Vec<&'static str>,
 }
 
@@ -150,7 +151,7 @@ const IGNORED_NAMES: [&str; 16] = [
 ];
 
 impl<'a> FieldReader<'a> {
-    /// Creates a reader of a mapping; reports a value that is not one.
+    /// Creates a reader of a mapping; `None`, with a problem, if the value is not one. `noun` names the part.
     pub(super) fn new(
         node: &'a SpannedNode,
         path: String,
@@ -168,7 +169,7 @@ impl<'a> FieldReader<'a> {
             problems.add(path, node.spot, rules::FIELD_TYPE, row, message);
             return None;
         };
-        let fields = entries.iter().map(|entry| (TakenField { entry, is_in_config: false }, false)).collect();
+        let fields = entries.iter().map(|entry| (FieldRef { entry, is_in_config: false }, false)).collect();
         Some(FieldReader { path, spot: node.spot, fields, known_names: Vec::new() })
     }
 
@@ -177,8 +178,9 @@ impl<'a> FieldReader<'a> {
         let Some(config) = self.take_field(&["config"]) else { return self };
         match &config.node().kind {
             NodeValue::Map(entries) => {
-                let nested = entries.iter().map(|entry| (TakenField { entry, is_in_config: true }, false));
-                self.fields.extend(nested);
+                let config_fields =
+                    entries.iter().map(|entry| (FieldRef { entry, is_in_config: true }, false));
+                self.fields.extend(config_fields);
             }
             NodeValue::Null => {}
             _ => {
@@ -194,8 +196,8 @@ impl<'a> FieldReader<'a> {
         self
     }
 
-    /// Takes the first of these names that is present. All of them count as known.
-    pub(super) fn take_field(&mut self, names: &[&'static str]) -> Option<TakenField<'a>> {
+    /// Takes the field under the first of these names that is present. All of them count as known.
+    pub(super) fn take_field(&mut self, names: &[&'static str]) -> Option<FieldRef<'a>> {
         self.known_names.extend(names);
         names.iter().find_map(|name| {
             let (field, is_taken) =
@@ -211,15 +213,15 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns the path of a field.
-    pub(super) fn field_path(&self, field: TakenField<'_>) -> String {
-        let config = if field.is_in_config { "config." } else { "" };
-        join_path(&self.path, &format!("{config}{}", clip(&field.entry.key, 80)))
+    pub(super) fn field_path(&self, field: FieldRef<'_>) -> String {
+        let prefix = if field.is_in_config { "config." } else { "" };
+        join_path(&self.path, &format!("{prefix}{}", clip(&field.entry.key, 80)))
     }
 
     /// Reports a fault of a field.
     pub(super) fn report(
         &self,
-        field: TakenField<'_>,
+        field: FieldRef<'_>,
         rule: &'static Rule,
         row: &'static str,
         message: String,
@@ -228,8 +230,9 @@ impl<'a> FieldReader<'a> {
         problems.add(self.field_path(field), field.node().spot, rule, row, message);
     }
 
-    /// Reports a missing field.
-    pub(super) fn report_missing(
+    /// Reports a problem of the field `name` at the place of the mapping, because the field is missing or was
+    /// taken before.
+    pub(super) fn report_by_name(
         &self,
         name: &str,
         rule: &'static Rule,
@@ -257,7 +260,8 @@ impl<'a> FieldReader<'a> {
         bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` a misspelling of it?", key)
     }
 
-    /// Takes a required, non-blank text under one of these names.
+    /// Takes a required text that is not blank, under one of these names; `None`, with a problem, if there is
+    /// none.
     pub(super) fn take_name(
         &mut self,
         noun: Noun,
@@ -267,7 +271,7 @@ impl<'a> FieldReader<'a> {
     ) -> Option<String> {
         let Some(field) = self.take_field(names) else {
             let message = missing_message(noun, names[0], problems) + &self.suggest_similar(names, problems);
-            self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
+            self.report_by_name(names[0], rules::FIELD_MISSING, row, message, problems);
             return None;
         };
         report_curly_quotes(self, field, problems);
@@ -291,7 +295,7 @@ impl<'a> FieldReader<'a> {
         Some(text)
     }
 
-    /// Takes an optional text.
+    /// Takes an optional text under one of these names; another value is reported.
     pub(super) fn take_text(
         &mut self,
         names: &[&'static str],
@@ -313,7 +317,8 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Takes `true` or `false`, or returns the default.
+    /// Takes `true` or `false`. Returns the default if the field is absent or, with a problem, something
+    /// else.
     pub(super) fn take_flag(
         &mut self,
         name: &'static str,
@@ -338,10 +343,12 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Takes the rounds of an action, from 1 to 20 (S-006).
+    /// Takes `max_rounds` of an action, from 1 to 20 (S-006). Returns the default if it is absent or, with a
+    /// problem, wrong.
     pub(super) fn take_rounds(&mut self, default: u32, problems: &mut ProblemList) -> u32 {
         let Some(field) = self.take_field(&["max_rounds"]) else { return default };
         let rounds = match &field.node().kind {
+            // A negative number counts as 0, which is out of range as well.
             NodeValue::Number(number) => number.as_u64().or_else(|| number.as_i64().map(|_| 0)),
             _ => None,
         };
@@ -370,8 +377,8 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Takes the items of a list under one of these names; `None` if it is absent and optional, or not a
-    /// list.
+    /// Takes the items of a list under one of these names, with the path of the list; `None` if it is absent,
+    /// or not a list. `noun` names the part that needs the list; without it, the list is optional.
     pub(super) fn take_list(
         &mut self,
         noun: Option<Noun>,
@@ -383,7 +390,7 @@ impl<'a> FieldReader<'a> {
             if let Some(noun) = noun {
                 let message =
                     missing_message(noun, names[0], problems) + &self.suggest_similar(names, problems);
-                self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
+                self.report_by_name(names[0], rules::FIELD_MISSING, row, message, problems);
             }
             return None;
         };
@@ -439,16 +446,18 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Returns the name that a word resembles, if any.
+/// Returns the name that a word resembles most, if it differs in at most a third of its characters, or in
+/// one.
 pub(super) fn find_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.len() > 80 {
         return None;
     }
-    let likeness = |name: &str| strsim::damerau_levenshtein(word, name);
-    let best = names.iter().copied().min_by_key(|name| likeness(name))?;
-    (likeness(best) <= (best.chars().count() / 3).max(1)).then_some(best)
+    let distance = |name: &str| strsim::damerau_levenshtein(word, name);
+    let best = names.iter().copied().min_by_key(|name| distance(name))?;
+    (distance(best) <= (best.chars().count() / 3).max(1)).then_some(best)
 }
 
+/// Returns the path of a field of the part at `path`.
 pub(super) fn join_path(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

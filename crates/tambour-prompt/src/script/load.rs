@@ -31,37 +31,39 @@ pub fn load(text: &str, limits: &Limits) -> LoadedScript {
     load_in(text, limits, Language::En)
 }
 
-/// As [`load`], with messages in `language`.
+/// Like [`load`], with messages in `language`.
 #[must_use]
 pub fn load_in(text: &str, limits: &Limits, language: Language) -> LoadedScript {
-    let mut problems = ProblemList { problems: Vec::new(), remaining: limits.findings.max(1), language };
+    let mut problem_list = ProblemList { problems: Vec::new(), remaining: limits.findings.max(1), language };
     let script = match parse_yaml(text, limits, language) {
-        Ok(root) => read_script(&root, &mut problems),
+        Ok(root) => read_script(&root, &mut problem_list),
         Err(problem) => {
-            problems.problems.push(*problem);
+            problem_list.problems.push(*problem);
             None
         }
     };
-    let mut problems = problems.problems;
+    let mut problems = problem_list.problems;
     problems.sort_by_key(|problem| problem.report.place.offset);
     let (script, partial_script) =
         if problems.iter().any(ScriptProblem::is_error) { (None, script) } else { (script, None) };
     LoadedScript { script, partial_script, problems }
 }
 
+/// Reads the root of a script; `None` if it is not a mapping.
 fn read_script(root: &SpannedNode, problems: &mut ProblemList) -> Option<Script> {
     let mut fields = FieldReader::new(root, String::new(), (("脚本", "a script"), "S-001"), problems)?;
     let sessions = read_sessions(&mut fields, problems);
     Some(Script { sessions, unknown_fields: fields.report_remaining(problems) })
 }
 
+/// Reads the sessions of a script in either layout.
 fn read_sessions(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<ScriptSession> {
     // The flat layout has one session and no list of sessions.
     let session_field = fields.take_field(&["session"]);
     if let Some(session_field) = session_field {
         let path = fields.field_path(session_field);
         if let NodeValue::List(items) = &session_field.node().kind {
-            // The list of the other layout is meant.
+            // A list under the key of the flat layout is meant as the list of the other one.
             let message = bilingual!(
                 problems.language,
                 "会话的列表应写在 `sessions` 下，不是 `session`",
@@ -70,6 +72,7 @@ fn read_sessions(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ve
             fields.report(session_field, rules::FIELD_TYPE, "S-001", message, problems);
             return read_items(items, &path, problems, read_session);
         }
+        // Makes `sessions` known, so that it is not reported as unknown.
         fields.take_field(&["sessions"]);
         return read_session(session_field.node(), path, problems).into_iter().collect();
     }
@@ -107,14 +110,14 @@ fn read_items<T>(
     problems: &mut ProblemList,
     read: fn(&SpannedNode, String, &mut ProblemList) -> Option<T>,
 ) -> Vec<T> {
-    let numbered = items.iter().enumerate();
-    numbered.filter_map(|(index, item)| read(item, format!("{path}[{index}]"), problems)).collect()
+    let indexed_items = items.iter().enumerate();
+    indexed_items.filter_map(|(index, item)| read(item, format!("{path}[{index}]"), problems)).collect()
 }
 
-/// Returns names that occurred before, with their index.
+/// Returns the names that occurred before in the list, each with its index and data.
 fn find_duplicates<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usize, (&'a str, S))> {
-    let mut seen = std::collections::HashSet::new();
-    names.enumerate().filter(|(_, (name, _))| !seen.insert(*name)).collect()
+    let mut seen_names = std::collections::HashSet::new();
+    names.enumerate().filter(|(_, (name, _))| !seen_names.insert(*name)).collect()
 }
 
 fn read_session(node: &SpannedNode, path: String, problems: &mut ProblemList) -> Option<ScriptSession> {

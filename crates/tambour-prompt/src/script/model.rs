@@ -91,7 +91,7 @@ pub struct ScriptAction {
     pub action_id: Option<String>,
     /// Expression over variables; the action is skipped if it is false.
     pub condition: Option<String>,
-    /// Template of the prompt, if not the default of the type.
+    /// Id of the template of the prompt, if not the default of the type.
     pub template: Option<String>,
     /// Unknown fields.
     pub unknown_fields: Map<String, Value>,
@@ -123,9 +123,9 @@ pub enum ScriptActionKind {
 pub struct SayAction {
     /// Content to be explained (S-004); may contain variables.
     pub content: String,
-    /// Set if the user must have replied once before the action ends (S-005, S-081).
+    /// True if the user must have replied once before the action ends (S-005, S-081).
     pub require_acknowledgment: bool,
-    /// Last round; the action ends after it in any case (S-006).
+    /// Number of the last round; the action ends after it in any case (S-006).
     pub max_rounds: u32,
     /// Criteria for ending earlier (S-007).
     pub exit_criteria: ExitCriteria,
@@ -141,9 +141,9 @@ pub struct AskAction {
     pub answer: AnswerForm,
     /// Variable for the answer.
     pub variable: Option<String>,
-    /// Last round; the action ends after it in any case. Default 3.
+    /// Number of the last round; the action ends after it in any case. Default 3.
     pub max_rounds: u32,
-    /// Set if the dialogue fails without an answer.
+    /// True if the dialogue fails without an answer.
     pub required: bool,
 }
 
@@ -182,7 +182,7 @@ pub enum ClientActionKind {
     Picture,
 }
 
-/// Place in the YAML text. It does not affect the meaning, so all spots compare equal.
+/// Place of a part in the YAML text. It does not affect the meaning of a script, so all spots compare equal.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceSpot {

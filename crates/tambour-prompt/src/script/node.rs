@@ -35,7 +35,7 @@ pub(super) enum NodeValue {
     Map(Vec<NodeField>),
 }
 
-/// Field of a mapping.
+/// Field of a mapping with the place of its key.
 #[derive(Clone, Debug)]
 pub(super) struct NodeField {
     pub(super) key: String,
@@ -76,6 +76,7 @@ fn yaml_options(limits: &Limits) -> serde_saphyr::Options {
             max_anchors: MAX_ALIASES,
             max_depth: limits.depth.min(MAX_DEPTH),
             max_nodes: limits.items,
+            // A node takes a few events of the parser, such as the start and the end of a list.
             max_events: limits.items.saturating_mul(4),
             max_documents: 1,
             flow_nesting_limit: limits.depth.min(MAX_DEPTH),
@@ -89,16 +90,17 @@ fn yaml_options(limits: &Limits) -> serde_saphyr::Options {
     }
 }
 
-/// Most nesting levels, because parsing recurses.
+/// Largest nesting depth, whatever the limits allow, because parsing recurses.
 const MAX_DEPTH: usize = 64;
 
+/// Converts a place of the YAML parser. A missing byte offset becomes 0.
 fn location_spot(location: &Location) -> SourceSpot {
-    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let byte = |byte: Option<u64>| byte.and_then(|byte| usize::try_from(byte).ok()).unwrap_or_default();
-    let offset = byte(location.span().byte_offset());
+    let to_u32 = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let to_offset = |byte: Option<u64>| byte.and_then(|byte| usize::try_from(byte).ok()).unwrap_or_default();
+    let offset = to_offset(location.span().byte_offset());
     let place =
-        Place { offset, line: number(location.line().max(1)), column: number(location.column().max(1)) };
-    SourceSpot { place, end: offset + byte(location.span().byte_len()) }
+        Place { offset, line: to_u32(location.line().max(1)), column: to_u32(location.column().max(1)) };
+    SourceSpot { place, end: offset + to_offset(location.span().byte_len()) }
 }
 
 impl SpannedNode {
@@ -118,7 +120,7 @@ impl SpannedNode {
         matches!(self.kind, NodeValue::Null)
     }
 
-    /// Converts to JSON.
+    /// Converts the value to JSON, without the places.
     pub(super) fn to_value(&self) -> Value {
         match &self.kind {
             NodeValue::Null => Value::Null,

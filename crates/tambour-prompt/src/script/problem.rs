@@ -1,4 +1,5 @@
-//! Problem of a script: a finding with the path of its field, and the one for a text that is not valid YAML.
+//! Problems of scripts: findings with the path of a field. Builds the problem for a text that is not valid
+//! YAML.
 
 use serde_saphyr::{Error as YamlError, Location};
 
@@ -40,11 +41,12 @@ impl ScriptProblem {
 pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) -> ScriptProblem {
     let error = error.without_snippet();
     let error_text = error.to_string();
-    // The place is reported beside the message.
+    // The problem has the place of its own, so the message needs none.
     let error_text = error_text.split(" at line ").next().unwrap_or_default();
     let place = error.location().map_or(Place::START, |location| location_place(text, &location));
     let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
     if let YamlError::Budget { .. } = error {
+        // The parser writes the words in either letter case.
         let has_anchors = error_text.contains("lias") || error_text.contains("nchor");
         let (rule, message) = match has_anchors {
             true => (rules::YAML_INVALID, anchors_message(language)),
@@ -125,29 +127,29 @@ fn line_value(line: &str) -> &str {
 
 /// Returns true if the value of a line begins with a variable in braces, which YAML reads as a map.
 fn begins_with_braces(line: &str) -> bool {
-    let content = line_value(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    let content = line_value(line).strip_prefix('{').and_then(|after_brace| after_brace.split_once('}'));
     content.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
 }
 
 /// Returns true if the value of a line has a colon that makes it another map.
 fn has_second_colon(line: &str) -> bool {
     let value = line_value(line);
-    // A map on one line has many colons.
-    let flow = line.trim_start().trim_start_matches("- ").starts_with('{');
-    !flow && !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
+    // A map on one line may have many colons.
+    let is_flow_map = line.trim_start().trim_start_matches("- ").starts_with('{');
+    !is_flow_map && !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
 }
 
-/// Returns the place at a location; without an offset, it is computed from line and column.
+/// Converts a location of the YAML parser. A missing offset is computed from line and column.
 fn location_place(text: &str, location: &Location) -> Place {
     let (line, column) = (location.line().max(1), location.column().max(1));
     let offset =
         location.span().byte_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or_else(|| {
             let mut lines = text.split_inclusive('\n');
             let line_index = usize::try_from(line).unwrap_or(usize::MAX) - 1;
-            let start: usize = lines.by_ref().take(line_index).map(str::len).sum();
+            let line_start: usize = lines.by_ref().take(line_index).map(str::len).sum();
             let char_lengths = lines.next().unwrap_or_default().chars().map(char::len_utf8);
-            start + char_lengths.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
+            line_start + char_lengths.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
         });
-    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    Place { offset: offset.min(text.len()), line: number(line), column: number(column) }
+    let to_u32 = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    Place { offset: offset.min(text.len()), line: to_u32(line), column: to_u32(column) }
 }

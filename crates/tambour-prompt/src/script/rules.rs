@@ -2,7 +2,7 @@
 
 use tambour::finding::rules;
 
-/// Builds a script with this single action, written below `- `.
+/// Builds a script with a single action, given in YAML.
 macro_rules! script {
     ($action:literal) => {
         concat!(

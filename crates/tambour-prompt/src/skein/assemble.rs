@@ -24,12 +24,13 @@ pub fn from_import(imported_file: &ImportedFile) -> Skein {
 #[must_use]
 pub fn from_card(imported_file: &ImportedFile) -> Skein {
     let mut skein = from_book(imported_file);
-    let lore = std::mem::take(&mut skein.blocks);
+    let lore_blocks = std::mem::take(&mut skein.blocks);
     skein.metadata.insert("char".into(), character_fields(imported_file));
+    // A card refers to the text that its own text replaces as `{{original}}`.
     skein.metadata.insert("original".into(), json!({ "main_prompt": DEFAULT_INSTRUCTION }));
-    let text = |text: &str| BlockBody::Text(text.to_owned());
+    let text_body = |text: &str| BlockBody::Text(text.to_owned());
     skein.blocks = vec![
-        SkeinBlock::new("system_instruction", text(&card_text_or("main_prompt", DEFAULT_INSTRUCTION))),
+        SkeinBlock::new("system_instruction", text_body(&card_text_or("main_prompt", DEFAULT_INSTRUCTION))),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::BeforeChar)),
         SkeinBlock::new(
             "character_card",
@@ -40,23 +41,23 @@ pub fn from_card(imported_file: &ImportedFile) -> Skein {
                 "scenario": "{{ char.scenario }}",
             })),
         ),
-        SkeinBlock::new("user_persona", text("{{ user.persona }}")),
+        SkeinBlock::new("user_persona", text_body("{{ user.persona }}")),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::Personality)),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::Scenario)),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::AfterChar)),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::ExamplesBefore)),
-        SkeinBlock::new("example_dialogues", text("{{ char.examples | format_examples }}")),
+        SkeinBlock::new("example_dialogues", text_body("{{ char.examples | format_examples }}")),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::ExamplesAfter)),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::NoteTop)),
         SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::NoteBottom)),
         SkeinBlock::slot(SkeinSlot::History),
         SkeinBlock {
             role: Some(MessageRole::System),
-            ..SkeinBlock::new("block", text("{{ char.jailbreak }}"))
+            ..SkeinBlock::new("block", text_body("{{ char.jailbreak }}"))
         },
     ];
     skein.blocks.extend(depth_prompt_block(imported_file));
-    skein.blocks.extend(lore);
+    skein.blocks.extend(lore_blocks);
     skein
 }
 
@@ -89,7 +90,10 @@ fn character_fields(imported_file: &ImportedFile) -> Value {
         ("examples_raw", migrate_text(&card.mes_example).into()),
         ("main_prompt", migrate_text(&card.system_prompt).into()),
         ("jailbreak", migrate_text(&card.post_history_instructions).into()),
-        ("depth_prompt", migrate_text(card.depth_prompt.as_ref().map_or("", |note| &note.prompt)).into()),
+        (
+            "depth_prompt",
+            migrate_text(card.depth_prompt.as_ref().map_or("", |depth_prompt| &depth_prompt.prompt)).into(),
+        ),
         ("creator_notes", migrate_text(&card.creator_notes).into()),
         ("version", json!(card.character_version)),
         ("tags", json!(card.tags)),
@@ -100,14 +104,14 @@ fn character_fields(imported_file: &ImportedFile) -> Value {
 
 /// Returns the depth prompt of a card as world info that is always active.
 fn depth_prompt_block(imported_file: &ImportedFile) -> Option<SkeinBlock> {
-    let note = imported_file.card.as_ref()?.depth_prompt.as_ref()?;
+    let depth_prompt = imported_file.card.as_ref()?.depth_prompt.as_ref()?;
     let lore = LoreEntry {
         id: "depth_prompt".to_owned(),
         title: "depth prompt".to_owned(),
         constant: true,
         position: EntryPosition::AtDepth,
-        depth: note.depth,
-        role: note.role,
+        depth: depth_prompt.depth,
+        role: depth_prompt.role,
         ..LoreEntry::default()
     };
     Some(SkeinBlock {
@@ -154,18 +158,19 @@ pub fn from_book(imported_file: &ImportedFile) -> Skein {
 pub fn from_preset(imported_file: &ImportedFile) -> Skein {
     let mut skein = Skein::default();
     let Some(preset) = &imported_file.preset else { return skein };
-    let reply = preset.max_tokens.unwrap_or(0);
+    // The context of the model also holds the reply.
+    let reply_tokens = preset.max_tokens.unwrap_or(0);
     skein.max_context =
-        preset.max_context.map(|max| max.saturating_sub(reply) as usize).filter(|max| *max > 0);
+        preset.max_context.map(|max| max.saturating_sub(reply_tokens) as usize).filter(|max| *max > 0);
     let history_index = preset.items.iter().position(|item| item.id == "chatHistory").unwrap_or(usize::MAX);
-    for (at, item) in preset.items.iter().enumerate() {
+    for (index, item) in preset.items.iter().enumerate() {
         match placeholder_blocks(&item.id, preset) {
             Some(blocks) => skein.blocks.extend(blocks),
             None if item.marker || item.text.trim().is_empty() => {}
-            None => skein.blocks.push(item_block(item, at > history_index)),
+            None => skein.blocks.push(item_block(item, index > history_index)),
         }
     }
-    // Texts that `{{original}}` refers to in the card.
+    // The texts of the preset that a card can replace; it refers to them as `{{original}}`.
     let originals =
         preset.items.iter().filter_map(|item| Some((card_field(&item.id)?, migrate_text(&item.text).into())));
     let originals: Map<String, Value> = originals.map(|(field, text)| (field.to_owned(), text)).collect();
@@ -180,7 +185,7 @@ pub fn from_preset(imported_file: &ImportedFile) -> Skein {
 
 /// Returns the blocks for a placeholder of a preset; `None` if the id is no placeholder.
 fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>> {
-    let text = |tag: &str, text: &str| vec![SkeinBlock::new(tag, BlockBody::Text(text.to_owned()))];
+    let text_block = |tag: &str, text: &str| vec![SkeinBlock::new(tag, BlockBody::Text(text.to_owned()))];
     Some(match id {
         "chatHistory" => {
             let start_block = SkeinBlock {
@@ -192,10 +197,12 @@ fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>
         }
         "worldInfoBefore" => vec![SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::BeforeChar))],
         "worldInfoAfter" => vec![SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::AfterChar))],
-        "charDescription" => text("character_card", "{{ char.description }}"),
-        "charPersonality" => text("personality", &format_field(&preset.personality_format, "personality")),
-        "scenario" => text("scenario", &format_field(&preset.scenario_format, "scenario")),
-        "personaDescription" => text("user_persona", "{{ user.persona }}"),
+        "charDescription" => text_block("character_card", "{{ char.description }}"),
+        "charPersonality" => {
+            text_block("personality", &format_field(&preset.personality_format, "personality"))
+        }
+        "scenario" => text_block("scenario", &format_field(&preset.scenario_format, "scenario")),
+        "personaDescription" => text_block("user_persona", "{{ user.persona }}"),
         "dialogueExamples" => vec![
             SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::ExamplesBefore)),
             SkeinBlock::new(
@@ -208,8 +215,8 @@ fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>
     })
 }
 
-/// Returns a template for a field of a card within the text that a preset puts around it; empty if the card
-/// has none.
+/// Returns a template for a field of a card within the text that a preset puts around it. It prints nothing
+/// if the card lacks the field.
 fn format_field(format: &str, field: &str) -> String {
     let field_text = format!("{{{{ char.{field} }}}}");
     let format = migrate_text(format.trim());
@@ -221,7 +228,7 @@ fn format_field(format: &str, field: &str) -> String {
     format!("{{% with _own = char.{field} %}}{{% if _own %}}{body}{{% endif %}}{{% endwith %}}")
 }
 
-/// Returns the field of a card that replaces a part of the preset.
+/// Returns the field of a card that replaces a part of the preset, by the id of the part.
 fn card_field(id: &str) -> Option<&'static str> {
     match id {
         "main" => Some("main_prompt"),
@@ -230,7 +237,7 @@ fn card_field(id: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the block for a part with a text of its own.
+/// Returns the block for a part that has a text. `is_after_history` is true for a part after the history.
 fn item_block(item: &PresetItem, is_after_history: bool) -> SkeinBlock {
     let item_text = migrate_text(&item.text);
     let text = match card_field(&item.id) {

@@ -1,4 +1,4 @@
-//! Cuts a prompt that is too long (F-006).
+//! Drops parts of a prompt that has too many tokens (F-006).
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::render::{piece_text, render_text};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PartKey {
-    /// Block.
+    /// Block that is not world info.
     Block {
         /// Number of the block in the file, from 1.
         number: usize,
@@ -41,7 +41,7 @@ pub enum PartKey {
     Note,
 }
 
-/// A part that was cut.
+/// A part that was dropped because the prompt was too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DroppedPart {
@@ -54,79 +54,83 @@ pub struct DroppedPart {
     pub tokens: usize,
 }
 
-/// Drops pieces until the prompt has at most `max` tokens: low priority before normal before high, but never
-/// a critical piece or the newest user message. Within a level, world info is dropped first, lowest order
-/// first, then messages, the oldest first, then blocks, the last first.
+/// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
+/// removal. Low priority goes before normal before high; a critical piece, a protocol's tag or instructions
+/// and the newest user message are never dropped. Within a level, world info goes first, lowest order first,
+/// then messages, the oldest first, then blocks, the last first.
 pub(super) fn cut_to_budget(
     pieces: &mut [PromptPiece],
-    max: usize,
-    count: &dyn Fn(&str) -> usize,
+    max_tokens: usize,
+    count_tokens: &dyn Fn(&str) -> usize,
 ) -> Vec<DroppedPart> {
-    let excess = count(&render_text(pieces)).saturating_sub(max);
+    let excess = count_tokens(&render_text(pieces)).saturating_sub(max_tokens);
     if excess == 0 {
         return Vec::new();
     }
     for piece in pieces.iter_mut() {
-        piece.tokens = count(&piece_text(piece));
+        piece.tokens = count_tokens(&piece_text(piece));
     }
     let mut order: Vec<usize> = (0..pieces.len())
-        .filter(|&at| {
-            !pieces[at].is_required && pieces[at].priority != BlockPriority::Critical && pieces[at].tokens > 0
+        .filter(|&index| {
+            let piece = &pieces[index];
+            !piece.is_required && piece.priority != BlockPriority::Critical && piece.tokens > 0
         })
         .collect();
-    order.sort_by_key(|&at| {
-        let piece = &pieces[at];
-        let place = i64::try_from(at).unwrap_or(i64::MAX);
+    order.sort_by_key(|&index| {
+        let piece = &pieces[index];
+        let position = i64::try_from(index).unwrap_or(i64::MAX);
         let rank = match &piece.part {
-            PartKey::Lore { order, .. } => (0, *order, place),
-            PartKey::Message { .. } => (1, place, 0),
-            PartKey::Block { .. } | PartKey::Protocols | PartKey::Note => (2, -place, 0),
+            PartKey::Lore { order, .. } => (0, *order, position),
+            PartKey::Message { .. } => (1, position, 0),
+            PartKey::Block { .. } | PartKey::Protocols | PartKey::Note => (2, -position, 0),
         };
         (piece.priority, rank)
     });
-    let out = drop_fewest(pieces, &order, (max, excess), count);
-    order[..out]
+    let dropped_count = drop_fewest(pieces, &order, (max_tokens, excess), count_tokens);
+    order[..dropped_count]
         .iter()
-        .map(|&at| {
-            let piece = &pieces[at];
+        .map(|&index| {
+            let piece = &pieces[index];
             DroppedPart { what: piece.part.clone(), priority: piece.priority, tokens: piece.tokens }
         })
         .collect()
 }
 
-/// Drops as few of the first pieces in `order` as necessary and returns their number. Token counts of pieces
-/// do not add up exactly, so their sum only guides the search, and the whole text is counted again.
+/// Drops as few of the first pieces in `order` as necessary and returns their number. `excess` is the number
+/// of tokens beyond `max_tokens`. Token counts of pieces do not add up exactly, so their sum only guides the
+/// search, and the whole text is counted again.
 fn drop_fewest(
     pieces: &mut [PromptPiece],
     order: &[usize],
-    (max, excess): (usize, usize),
-    count: &dyn Fn(&str) -> usize,
+    (max_tokens, excess): (usize, usize),
+    count_tokens: &dyn Fn(&str) -> usize,
 ) -> usize {
-    let tokens: Vec<usize> = order.iter().map(|&at| pieces[at].tokens).collect();
-    let mut is_within_budget = |out: usize| {
-        for (number, &at) in order.iter().enumerate() {
-            pieces[at].is_dropped = number < out;
+    let tokens: Vec<usize> = order.iter().map(|&index| pieces[index].tokens).collect();
+    let mut is_within_budget = |dropped_count: usize| {
+        for (rank, &index) in order.iter().enumerate() {
+            pieces[index].is_dropped = rank < dropped_count;
         }
-        count(&render_text(pieces)) <= max
+        count_tokens(&render_text(pieces)) <= max_tokens
     };
-    let mut sum = 0;
-    let is_short = |tokens: &&usize| {
-        let is_short = sum < excess;
-        sum += **tokens;
-        is_short
+    let mut dropped_tokens = 0;
+    let needs_more = |tokens: &&usize| {
+        let needs_more = dropped_tokens < excess;
+        dropped_tokens += **tokens;
+        needs_more
     };
-    let guess = tokens.iter().take_while(is_short).count();
-    // `low` drops too few, or is untested; `high` drops enough, or all.
+    let guess = tokens.iter().take_while(needs_more).count();
+    // `low` pieces are too few, or untested; `high` pieces are enough, or all. The step doubles until both
+    // are found around the guess; then the middle is tested.
     let (mut low, mut high, mut step) = (0, order.len(), 1);
     if is_within_budget(guess) {
         high = guess;
         while low < high {
-            let next = high.saturating_sub(step);
-            if next == 0 || !is_within_budget(next) {
-                low = next;
+            let fewer = high.saturating_sub(step);
+            if fewer == 0 || !is_within_budget(fewer) {
+                low = fewer;
                 break;
             }
-            (high, step) = (next, step * 2);
+            (high, step) = (fewer, step * 2);
         }
     } else {
         low = guess;
@@ -142,6 +146,7 @@ fn drop_fewest(
         let middle = low.midpoint(high);
         if is_within_budget(middle) { high = middle } else { low = middle }
     }
+    // Marks the pieces; the last test may have been of another number.
     is_within_budget(high);
     high
 }

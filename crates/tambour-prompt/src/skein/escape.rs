@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::super::name::{self, META_TAGS, TOP_LEVEL_TAGS};
 
-/// Tag names that are escaped in bodies.
+/// Names of the tags that are escaped in bodies, in lower case.
 #[derive(Clone, Debug)]
 pub struct BoundaryTags(HashSet<String>);
 
@@ -25,10 +25,10 @@ impl BoundaryTags {
         let mut out = String::new();
         let mut copied_end = 0;
         for (at, _) in body.match_indices(['<', '&']) {
-            let (entity, mark) = read_mark(&body[at..]);
-            if mark.is_some_and(|after_mark| self.is_tag(after_mark)) {
+            let (is_entity, after_mark) = read_mark(&body[at..]);
+            if after_mark.is_some_and(|after_mark| self.is_tag(after_mark)) {
                 out += &body[copied_end..at];
-                out += if entity { "&amp;" } else { "&lt;" };
+                out += if is_entity { "&amp;" } else { "&lt;" };
                 copied_end = at + 1;
             }
         }
@@ -47,9 +47,9 @@ impl BoundaryTags {
             }
             out += &text[copied_end..at];
             // Removes one level of escaping.
-            let (character, end) = if text[at..].starts_with("&lt;") { ("<", 4) } else { ("&", 5) };
+            let (character, escape_len) = if text[at..].starts_with("&lt;") { ("<", 4) } else { ("&", 5) };
             out += character;
-            copied_end = at + end;
+            copied_end = at + escape_len;
         }
         if copied_end == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[copied_end..]) }
     }
@@ -62,20 +62,20 @@ impl BoundaryTags {
     }
 }
 
-/// Returns the text after the `<` at the beginning of a text, and whether it is an entity: `&lt;`,
-/// `&amp;lt;`, …
+/// Reads the `<` at the beginning of a text, written as it is or as an entity: `&lt;`, `&amp;lt;`, … Returns
+/// true for an entity, and the text after the `<`; `None` if there is no `<`.
 fn read_mark(text: &str) -> (bool, Option<&str>) {
     if let Some(after_mark) = text.strip_prefix('<') {
         return (false, Some(after_mark));
     }
-    let mut rest = text.strip_prefix('&').unwrap_or_default();
-    while let Some(after_mark) = rest.strip_prefix("amp;") {
-        rest = after_mark;
+    let mut remaining = text.strip_prefix('&').unwrap_or_default();
+    while let Some(after_amp) = remaining.strip_prefix("amp;") {
+        remaining = after_amp;
     }
-    (true, rest.strip_prefix("lt;"))
+    (true, remaining.strip_prefix("lt;"))
 }
 
-/// Escapes an attribute value for double quotes.
+/// Escapes a text as the value of an attribute in double quotes.
 #[must_use]
 pub fn escape_attribute(value: &str) -> String {
     let mut out = String::with_capacity(value.len());

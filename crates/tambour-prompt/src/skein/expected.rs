@@ -15,7 +15,7 @@ pub(super) const STRUCTURE_KEY: &str = "expected_structure";
 impl Skein {
     /// Returns the manual adjustments: those of the file, else those in the data of a `system_instruction`.
     pub(super) fn structure_adjustments(&self) -> Option<&Value> {
-        let inner = || {
+        let from_blocks = || {
             self.blocks.iter().filter(|block| block.tag == "system_instruction").find_map(
                 |block| match &block.body {
                     BlockBody::Data(Value::Object(data)) => data.get(STRUCTURE_KEY),
@@ -23,7 +23,7 @@ impl Skein {
                 },
             )
         };
-        self.expected_structure.as_ref().or_else(inner).filter(|value| !value.is_null())
+        self.expected_structure.as_ref().or_else(from_blocks).filter(|value| !value.is_null())
     }
 
     /// Returns the structure of a reply from the protocols and the adjustments; `None` if the prompt has
@@ -47,11 +47,11 @@ impl Skein {
     }
 }
 
-/// Completes adjustments to a structure of their own: tags named only in dependencies become optional, since
-/// a protocol may add them.
+/// Completes adjustments, so that they can be checked as a structure without the protocols: tags that only
+/// dependencies name become optional, because a protocol may add them.
 pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
-    let mut all = adjustments.clone();
-    let Some(fields) = all.as_object_mut() else { return all };
+    let mut completed = adjustments.clone();
+    let Some(fields) = completed.as_object_mut() else { return completed };
     let listed_tags: Vec<String> = ["mandatory", "optional"]
         .iter()
         .filter_map(|key| fields.get(*key)?.as_array())
@@ -61,12 +61,13 @@ pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
         .collect();
     let mut missing_tags = Vec::new();
     if let Some(Value::Object(dependency)) = fields.get("dependency") {
-        for (tag, first) in dependency {
-            let firsts = match first {
+        for (tag, predecessors) in dependency {
+            // Tags that must come before `tag`: one, or a list.
+            let predecessors = match predecessors {
                 Value::Array(list) => list.iter().filter_map(item_name).collect(),
                 value => item_name(value).into_iter().collect::<Vec<_>>(),
             };
-            for tag in firsts.into_iter().chain([tag.as_str()]) {
+            for tag in predecessors.into_iter().chain([tag.as_str()]) {
                 if !listed_tags.iter().any(|listed_tag| is_same_element(listed_tag, tag))
                     && !missing_tags.contains(&Value::from(tag))
                 {
@@ -80,10 +81,11 @@ pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
     {
         optional.extend(missing_tags);
     }
-    all
+    completed
 }
 
-/// Merges `adjustments` into `base`: its tags override, and its dependencies replace those of the same tag.
+/// Merges `adjustments` into `base`: tags of the adjustments replace those of the base, and so do their
+/// dependencies.
 fn merge_structures(base: &Value, adjustments: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -95,10 +97,10 @@ fn merge_structures(base: &Value, adjustments: &Value) -> Value {
         })
     };
     let base_item = |tag: &str| -> Option<Value> {
-        let all = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));
-        all.into_iter().find(|item| item_name(item) == Some(tag))
+        let mut base_items = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));
+        base_items.find(|item| item_name(item) == Some(tag))
     };
-    let list = |key: &str| -> Value {
+    let merge_lists = |key: &str| -> Value {
         let base_items =
             items(base, key).into_iter().filter(|item| item_name(item).is_none_or(|tag| !is_adjusted(tag)));
         let adjusted_items = items(adjustments, key).into_iter().map(|item| match &item {
@@ -110,11 +112,11 @@ fn merge_structures(base: &Value, adjustments: &Value) -> Value {
     };
     let mut dependency = base.get("dependency").and_then(Value::as_object).cloned().unwrap_or_default();
     if let Some(Value::Object(dependencies)) = adjustments.get("dependency") {
-        dependency.extend(dependencies.iter().map(|(tag, first)| (tag.clone(), first.clone())));
+        dependency.extend(dependencies.iter().map(|(tag, predecessors)| (tag.clone(), predecessors.clone())));
     }
     let mut out = Map::new();
-    out.insert("mandatory".into(), list("mandatory"));
-    out.insert("optional".into(), list("optional"));
+    out.insert("mandatory".into(), merge_lists("mandatory"));
+    out.insert("optional".into(), merge_lists("optional"));
     out.insert("dependency".into(), dependency.into());
     for (key, value) in adjustments.as_object().into_iter().flatten() {
         out.entry(key.clone()).or_insert_with(|| value.clone());
@@ -122,6 +124,7 @@ fn merge_structures(base: &Value, adjustments: &Value) -> Value {
     out.into()
 }
 
+/// Returns the tag of an item: the item itself, or its `name`.
 fn item_name(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| item.get("name").and_then(Value::as_str))
 }

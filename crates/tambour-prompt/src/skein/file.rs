@@ -1,4 +1,4 @@
-//! YAML file form of a prompt.
+//! Reads and writes prompts as YAML files.
 
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ impl Skein {
             Some(Value::Array(blocks)) => blocks
                 .iter()
                 .enumerate()
-                .map(|(at, block)| self::read_block(at + 1, block))
+                .map(|(index, block)| self::read_block(index + 1, block))
                 .collect::<Result<Vec<_>>>()?,
             Some(_) => return Err(Error::invalid("`blocks` must be a list of blocks")),
         };
@@ -160,8 +160,8 @@ impl SkeinBlock {
 
 /// Returns the fields of `value` that differ from `defaults`.
 fn non_default_fields<T: serde::Serialize>(value: &T, defaults: &T) -> Value {
-    let data = |value: &T| serde_json::to_value(value).unwrap_or_default();
-    match (data(value), data(defaults)) {
+    let to_json = |value: &T| serde_json::to_value(value).unwrap_or_default();
+    match (to_json(value), to_json(defaults)) {
         (Value::Object(value), Value::Object(defaults)) => value
             .into_iter()
             .filter(|(key, value)| defaults.get(key) != Some(value))
@@ -171,6 +171,7 @@ fn non_default_fields<T: serde::Serialize>(value: &T, defaults: &T) -> Value {
     }
 }
 
+/// Refuses the first key that is not one of `keys`; `subject` names the mapping in the error.
 fn check_keys(fields: &Map<String, Value>, subject: &str, keys: &[&str]) -> Result<()> {
     match fields.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(Error::unknown(&format!("key of {subject}"), key, keys.iter().copied())),
@@ -178,13 +179,14 @@ fn check_keys(fields: &Map<String, Value>, subject: &str, keys: &[&str]) -> Resu
     }
 }
 
+/// Reads a block; `number` is its position in the list, from 1, for errors.
 fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let Value::Object(fields) = value else {
         return Err(Error::invalid(format!("block {number} must be a mapping with `tag`")));
     };
     let subject = format!("block {number}");
     check_keys(fields, &subject, &BLOCK_KEYS)?;
-    let block_error = |why: String| Error::invalid(format!("{subject}: {why}"));
+    let block_error = |reason: String| Error::invalid(format!("{subject}: {reason}"));
     let text = |key: &str| match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -193,7 +195,7 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let slot = match text("slot")? {
         None => None,
         Some(slot) => Some(SkeinSlot::from_name(slot).ok_or_else(|| {
-            let slot_names: Vec<_> = SkeinSlot::fixed().map(|(name, _)| name).into();
+            let slot_names: Vec<_> = SkeinSlot::fixed_slots().map(|(name, _)| name).into();
             block_error(format!("unknown slot `{slot}`; known: {}, outlet:NAME", slot_names.join(", ")))
         })?),
     };
@@ -203,15 +205,16 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
         (None, Some(_)) => "",
         (None, None) => return Err(block_error("`tag` is missing".to_owned())),
     };
-    let is_named = name::is_name(tag);
-    let is_nameless = tag.is_empty() && slot.is_some();
-    if !is_named && !is_nameless {
+    // A slot needs no tag.
+    let is_slot_without_tag = tag.is_empty() && slot.is_some();
+    if !name::is_name(tag) && !is_slot_without_tag {
         return Err(block_error(format!("`{tag}` is not a valid block tag")));
     }
     let subject = format!("block {number} (`{tag}`)");
-    let block_error = |why: String| Error::invalid(format!("{subject}: {why}"));
-    let meta = MetaTag::read(tag, fields).map_err(block_error)?;
-    let field_or_attribute = |key: &str| match (text(key)?, meta.value(key)) {
+    let block_error = |reason: String| Error::invalid(format!("{subject}: {reason}"));
+    let meta_tag = MetaTag::read(tag, fields).map_err(block_error)?;
+    // A property may be a key, or the attribute of a meta tag; if it is both, they must agree.
+    let field_or_attribute = |key: &str| match (text(key)?, meta_tag.value(key)) {
         (Some(text), Some(value)) if text != value => {
             Err(block_error(format!("`{key}` is `{text}`, but `{value}` in its attributes")))
         }
@@ -222,9 +225,10 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
         .map_err(block_error)?;
     let format =
         parse_name(&BlockFormat::NAMES, "format", field_or_attribute("format")?).map_err(block_error)?;
-    let tag = meta.tag;
+    let tag = meta_tag.tag;
     let attributes = match fields.get("attributes") {
         None | Some(Value::Null) => Vec::new(),
+        // The only attribute of a meta tag was read as a property.
         Some(Value::Object(_)) if tag == "block" => Vec::new(),
         Some(Value::Object(map)) => map
             .iter()
@@ -262,19 +266,21 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     Ok(SkeinBlock { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
 }
 
-/// A tag that describes its content (F-003); a file may use a key instead.
+/// Tag of a block, read as a meta tag if it is one: a tag that describes its content (F-003). A file may use
+/// a key instead.
 struct MetaTag<'a> {
-    /// Tag of the block.
+    /// Tag of the block; `block` in place of a meta tag.
     tag: &'a str,
-    /// Described key with its value.
+    /// Key that the meta tag stands for, with its value.
     property: Option<(&'static str, &'a str)>,
 }
 
-/// Descriptive tags with their only attribute and the equivalent key.
+/// Meta tags, each with its only attribute and the equivalent key.
 const META_TAGS: [(&str, &str, &str); 3] =
     [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
 
 impl<'a> MetaTag<'a> {
+    /// Reads a tag with the attributes of its block; the error is a reason to refuse the block.
     fn read(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<MetaTag<'a>, String> {
         let Some((_, attribute, key)) = META_TAGS.iter().find(|(name, ..)| *name == tag) else {
             return Ok(MetaTag { tag, property: None });
@@ -295,11 +301,13 @@ impl<'a> MetaTag<'a> {
         Ok(MetaTag { tag: "block", property })
     }
 
+    /// Returns the value of a key, if the meta tag stands for it.
     fn value(&self, key: &str) -> Option<&'a str> {
         self.property.filter(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
+/// Returns the value with the name `text`; the error lists the known names.
 fn parse_name<T: Copy>(
     names: &[(&str, T)],
     key: &str,

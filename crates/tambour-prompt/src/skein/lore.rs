@@ -13,9 +13,9 @@ use tambour::error::{Error, Result};
 
 /// Active world info of a prompt.
 pub(super) struct ActiveLore {
-    /// Result of the scan; its indexes are those of `blocks`.
+    /// Result of the scan; its entries are indexes into `blocks`.
     pub(super) activation: LoreActivation,
-    /// Block index of each entry.
+    /// Index of the prompt's block for each entry.
     pub(super) blocks: Vec<usize>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn chat_lines(context: &Map<String, Value>) -> Vec<ChatLine> {
     let messages = context.get("history").and_then(Value::as_array);
     let text =
         |message: &Value, key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = |key: &str| person_name(context.get(key));
+    let participant_name = |key: &str| person_name(context.get(key));
     messages
         .into_iter()
         .flatten()
@@ -32,10 +32,11 @@ pub(super) fn chat_lines(context: &Map<String, Value>) -> Vec<ChatLine> {
             let role = text(message, "role");
             let speaker = text(message, "name");
             let content = message.as_str().map_or_else(|| text(message, "content"), str::to_owned);
+            // A message without a speaker has the name of the user or the character.
             let name = match role.as_str() {
                 _ if !speaker.is_empty() => speaker,
-                "user" => name("user"),
-                "assistant" => name("char"),
+                "user" => participant_name("user"),
+                "assistant" => participant_name("char"),
                 _ => speaker,
             };
             ChatLine { role, name, content }
@@ -43,7 +44,8 @@ pub(super) fn chat_lines(context: &Map<String, Value>) -> Vec<ChatLine> {
         .collect()
 }
 
-/// Returns the name of a person in a context, who may be a text or an object.
+/// Returns the name of a person in a context, given as a text or as an object with `name`; empty if there is
+/// none.
 pub(super) fn person_name(person: Option<&Value>) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     person.and_then(|person| text(person).or_else(|| text(person.get("name")?))).unwrap_or_default()
@@ -52,8 +54,8 @@ pub(super) fn person_name(person: Option<&Value>) -> String {
 /// Unique ids of entries. Two books may use the same id, but timed effects belong to one entry.
 #[derive(Default)]
 struct UniqueIds {
-    /// Occurrences of each id.
-    counts: HashMap<String, usize>,
+    /// Last number tried for each assigned id; 1 for the id itself.
+    last_numbers: HashMap<String, usize>,
 }
 
 impl UniqueIds {
@@ -61,18 +63,22 @@ impl UniqueIds {
     /// same order.
     fn assign(&mut self, id: &str) -> String {
         let mut unique_id = id.to_owned();
-        while self.counts.contains_key(&unique_id) {
-            let number = self.counts.entry(id.to_owned()).or_default();
+        while self.last_numbers.contains_key(&unique_id) {
+            let number = self.last_numbers.entry(id.to_owned()).or_default();
             *number += 1;
             unique_id = format!("{id} #{number}");
         }
-        self.counts.insert(unique_id.clone(), 1);
+        self.last_numbers.insert(unique_id.clone(), 1);
         unique_id
     }
 }
 
 impl Skein {
-    /// Finds the world info that is active for these messages and texts of user and character.
+    /// Finds the world info that is active for these messages and texts of user and character. `charge` is
+    /// asked before bytes are searched.
+    ///
+    /// # Errors
+    /// `charge` refused bytes: the search takes too long.
     pub(super) fn activate_lore(
         &self,
         context: &Map<String, Value>,
@@ -84,10 +90,10 @@ impl Skein {
         let mut blocks = Vec::new();
         let mut entries: Vec<LoreEntry> = Vec::new();
         let mut ids = UniqueIds::default();
-        for (at, block) in self.blocks.iter().enumerate() {
+        for (index, block) in self.blocks.iter().enumerate() {
             let Some(entry) = &block.lore else { continue };
             let id = match &*entry.id {
-                "" => ids.assign(&format!("block {}", at + 1)),
+                "" => ids.assign(&format!("block {}", index + 1)),
                 id => ids.assign(id),
             };
             let content = match &block.body {
@@ -95,7 +101,7 @@ impl Skein {
                 BlockBody::Data(value) => tambour::yaml::print(value),
                 BlockBody::Slot(_) => String::new(),
             };
-            // Names are inserted because the text may activate other entries.
+            // The names of user and character are inserted because the text may activate other entries.
             let content = if content.contains("{{") { insert_names(&content, context) } else { content };
             let mut entry = LoreEntry { id, content, ..entry.clone() };
             for keys in [
@@ -109,7 +115,7 @@ impl Skein {
                     .for_each(|key| *key = insert_names(key, context));
             }
             entries.push(entry);
-            blocks.push(at);
+            blocks.push(index);
         }
         let (settings, timed_effects) = (self.scan_settings(context), timed_effects.clone());
         let activation = activate(
@@ -134,9 +140,10 @@ impl Skein {
             let tags = person.and_then(|person| person.get("tags")).and_then(Value::as_array);
             settings.tags = tags.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         }
-        let kind = context.get("last_generation").and_then(|last| last.get("type")).and_then(Value::as_str);
-        if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
-            kind.clone_into(&mut settings.trigger);
+        let generation_kind =
+            context.get("last_generation").and_then(|last| last.get("type")).and_then(Value::as_str);
+        if let Some(generation_kind) = generation_kind.filter(|kind| !kind.is_empty()) {
+            generation_kind.clone_into(&mut settings.trigger);
         }
         match context.get("seed") {
             Some(Value::Number(seed)) => {
@@ -148,7 +155,8 @@ impl Skein {
         settings
     }
 
-    /// Groups active blocks by their target; blocks without a slot of their own are grouped at the fallback.
+    /// Groups the indexes of active blocks by their target. Blocks among messages and in outlets are not
+    /// included.
     pub(super) fn group_by_target(&self, active_lore: &ActiveLore) -> BTreeMap<LoreTarget, Vec<usize>> {
         let slots = &active_lore.activation.slots;
         let mut groups: BTreeMap<LoreTarget, Vec<usize>> = BTreeMap::new();
@@ -162,8 +170,8 @@ impl Skein {
             (EntryPosition::Personality, &slots.personality),
             (EntryPosition::Scenario, &slots.scenario),
         ];
-        for (position, list) in lists {
-            for &entry in list {
+        for (position, entries) in lists {
+            for &entry in entries {
                 let block = active_lore.blocks[entry];
                 groups.entry(self.lore_target(position, block)).or_default().push(block);
             }
@@ -171,8 +179,8 @@ impl Skein {
         groups
     }
 
-    /// Returns the target of world info: its slot or variable, else that of the nearest position, else the
-    /// place of its block.
+    /// Returns the target of world info: the slot or variable of its position, else that of the nearest
+    /// position, else its own block, whose index is `block`.
     fn lore_target(&self, position: EntryPosition, block: usize) -> LoreTarget {
         for position in [position, nearest_position(position)] {
             if self.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Lore(position))) {
@@ -185,32 +193,32 @@ impl Skein {
         LoreTarget::Block(block)
     }
 
-    /// Returns true if a template contains the name of a variable.
+    /// Returns true if a block that is not world info contains the name of a variable.
     pub(super) fn mentions_variable(&self, variable: &str) -> bool {
-        fn any(value: &Value, variable: &str) -> bool {
+        fn contains_variable(value: &Value, variable: &str) -> bool {
             match value {
                 Value::String(text) => text.contains(variable),
-                Value::Array(items) => items.iter().any(|item| any(item, variable)),
-                Value::Object(map) => map.values().any(|item| any(item, variable)),
+                Value::Array(items) => items.iter().any(|item| contains_variable(item, variable)),
+                Value::Object(map) => map.values().any(|item| contains_variable(item, variable)),
                 _ => false,
             }
         }
         self.blocks.iter().filter(|block| block.lore.is_none()).any(|block| match &block.body {
             BlockBody::Text(text) => text.contains(variable),
-            BlockBody::Data(value) => any(value, variable),
+            BlockBody::Data(value) => contains_variable(value, variable),
             BlockBody::Slot(_) => false,
         })
     }
 }
 
-/// Place of active world info in the prompt.
+/// Target of active world info in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoreTarget {
-    /// Slot.
+    /// Slot of the position with this variable ([`lore_variable`]).
     Slot(&'static str),
     /// Variable that a template prints.
     Variable(&'static str),
-    /// Place of its own block.
+    /// Its own block, by index.
     Block(usize),
 }
 
@@ -240,30 +248,30 @@ fn nearest_position(position: EntryPosition) -> EntryPosition {
 
 /// Replaces the macros for the names of user and character in a key or entry text. Other macros are left
 /// unchanged.
-fn insert_names(key: &str, context: &Map<String, Value>) -> String {
+fn insert_names(text: &str, context: &Map<String, Value>) -> String {
     let mut out = String::new();
-    let mut rest = key;
-    while let Some((before, remainder)) = rest.split_once("{{") {
+    let mut remaining = text;
+    while let Some((before, remainder)) = remaining.split_once("{{") {
         out += before;
-        let found = remainder.split_once("}}").and_then(|(name, remainder)| {
+        let name_macro = remainder.split_once("}}").and_then(|(name, remainder)| {
             let name = name.trim().to_ascii_lowercase();
             matches!(name.as_str(), "user" | "char").then(|| (person_name(context.get(&name)), remainder))
         });
-        match found {
+        match name_macro {
             Some((name, remainder)) => {
                 out += &name;
-                rest = remainder;
+                remaining = remainder;
             }
             None => {
                 out += "{{";
-                rest = remainder;
+                remaining = remainder;
             }
         }
     }
-    out + rest
+    out + remaining
 }
 
-/// Hashes a text to a seed.
+/// Hashes a text to a seed (FNV-1a).
 fn hash_text(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -37,17 +37,17 @@ pub struct Skein {
     pub blocks: Vec<SkeinBlock>,
     /// Protocols in use, besides those of the blocks.
     pub use_protocol: Vec<String>,
-    /// Most tokens of the rendered prompt.
+    /// Largest number of tokens of the rendered prompt.
     pub max_context: Option<usize>,
-    /// Adjustments to the reply structure of the protocols (F-200).
+    /// Adjustments to the reply structure that the protocols define (F-200), as JSON.
     pub expected_structure: Option<Value>,
-    /// Variables for its templates (F-028).
+    /// Variables for its templates, if the context lacks them (F-028).
     pub metadata: Map<String, Value>,
     /// Settings for the scan of its world info.
     pub scan: Option<ScanSettings>,
 }
 
-/// A part of a prompt.
+/// A block of a prompt: an element, a message or a placeholder.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SkeinBlock {
@@ -75,7 +75,7 @@ pub enum BlockBody {
     Data(Value),
     /// Template of prose.
     Text(String),
-    /// Placeholder.
+    /// Placeholder, filled when the prompt is rendered.
     Slot(SkeinSlot),
 }
 
@@ -154,7 +154,7 @@ impl MessageRole {
     pub const NAMES: [(&'static str, MessageRole); 3] =
         [("system", MessageRole::System), ("user", MessageRole::User), ("assistant", MessageRole::Assistant)];
 
-    /// Name of the role.
+    /// Returns the name of the role.
     #[must_use]
     pub fn name(self) -> &'static str {
         MessageRole::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
@@ -162,20 +162,20 @@ impl MessageRole {
 }
 
 impl SkeinSlot {
-    /// Returns the slot with a name in the file form: `history`, `lore_before`, `outlet:NAME`, …
+    /// Returns the slot with a name as files have it: `history`, `lore_before`, `outlet:NAME`, …
     fn from_name(name: &str) -> Option<SkeinSlot> {
         if let Some(outlet) = name.strip_prefix("outlet:") {
             return Some(SkeinSlot::Outlet(outlet.trim().to_owned()));
         }
-        let slot = SkeinSlot::fixed().into_iter().find(|(candidate, _)| *candidate == name);
+        let slot = SkeinSlot::fixed_slots().into_iter().find(|(candidate, _)| *candidate == name);
         slot.map(|(_, slot)| slot)
     }
 
-    /// Returns the name in the file form.
+    /// Returns the name as files have it.
     fn name(&self) -> String {
         match self {
             SkeinSlot::Outlet(outlet) => format!("outlet:{outlet}"),
-            slot => SkeinSlot::fixed()
+            slot => SkeinSlot::fixed_slots()
                 .iter()
                 .find(|(_, candidate)| candidate == slot)
                 .map_or("", |(name, _)| name)
@@ -183,8 +183,8 @@ impl SkeinSlot {
         }
     }
 
-    /// Slots with fixed names.
-    fn fixed() -> [(&'static str, SkeinSlot); 10] {
+    /// Returns all slots but outlets, by name.
+    fn fixed_slots() -> [(&'static str, SkeinSlot); 10] {
         [
             ("history", SkeinSlot::History),
             ("lore_before", SkeinSlot::Lore(EntryPosition::BeforeChar)),
@@ -236,7 +236,7 @@ impl Skein {
         }
     }
 
-    /// Names of the protocols in use, without duplicates, in order of first use.
+    /// Returns the names of the protocols in use, without duplicates, in order of first use.
     #[must_use]
     pub fn protocols(&self) -> Vec<String> {
         let block_protocols =

@@ -19,12 +19,15 @@ const DEFAULT_DEPTH: usize = 4;
 /// Parts of the note, by place.
 #[derive(Debug, Default)]
 pub(super) struct AuthorNote {
-    /// Texts for the slots above and below the note.
+    /// Text for the slot `note_top`.
     pub(super) above_text: String,
+    /// Text for the slot `note_bottom`.
     pub(super) below_text: String,
-    /// Text among the messages, the number of messages after it, and its role.
+    /// Text that becomes a message among the messages of the history.
     pub(super) message_text: String,
+    /// Number of messages after that message.
     pub(super) depth: usize,
+    /// Role of that message.
     pub(super) role: MessageRole,
 }
 
@@ -54,14 +57,15 @@ pub(super) fn render_macros(
     Ok(assembly.outcome())
 }
 
-/// Adds the text of the note to its world info, for templates that print both with one variable.
+/// Adds the text of the note to the world info around it, for templates that print both with one variable.
+/// `lore` holds the rendered world info by variable.
 pub(super) fn add_note_text(values: &Map<String, Value>, lore: &mut Map<String, Value>) {
     for (key, position) in NOTE_PARTS {
         let text = values.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        if let (Some(text), Some(Value::String(lore))) = (text, lore.get_mut(key)) {
-            *lore = match position {
-                EntryPosition::NoteTop => format!("{lore}\n\n{text}"),
-                _ => format!("{text}\n\n{lore}"),
+        if let (Some(text), Some(Value::String(lore_text))) = (text, lore.get_mut(key)) {
+            *lore_text = match position {
+                EntryPosition::NoteTop => format!("{lore_text}\n\n{text}"),
+                _ => format!("{text}\n\n{lore_text}"),
             };
         }
     }
@@ -85,53 +89,58 @@ impl AuthorNote {
             if text.trim().is_empty() || skein.prints_variable(key, values, active_lore) {
                 continue;
             }
-            let slot = depth.is_none() && skein.has_slot(position);
-            let part = match position {
-                _ if !slot => &mut note.message_text,
+            // A note with a depth goes among the messages, even if the prompt has a slot for it.
+            let goes_to_slot = depth.is_none() && skein.has_slot(position);
+            let target = match position {
+                _ if !goes_to_slot => &mut note.message_text,
                 EntryPosition::NoteTop => &mut note.above_text,
                 _ => &mut note.below_text,
             };
-            if !part.is_empty() {
-                part.push_str("\n\n");
+            if !target.is_empty() {
+                target.push_str("\n\n");
             }
-            part.push_str(text);
+            target.push_str(text);
         }
         note
     }
 }
 
 impl Skein {
-    /// Returns true if a present block, or a text of user or character, names a variable.
+    /// Returns true if a variable is named in a block that is present, or in a text of user, character or
+    /// outlets that is a template.
     fn prints_variable(&self, variable: &str, values: &Map<String, Value>, active_lore: &ActiveLore) -> bool {
-        fn any(value: &Value, names: &dyn Fn(&str) -> bool) -> bool {
+        /// Returns true if a text at any depth passes the test.
+        fn any_text(value: &Value, test: &dyn Fn(&str) -> bool) -> bool {
             match value {
-                Value::String(text) => names(text),
-                Value::Array(items) => items.iter().any(|item| any(item, names)),
-                Value::Object(map) => map.values().any(|item| any(item, names)),
+                Value::String(text) => test(text),
+                Value::Array(items) => items.iter().any(|item| any_text(item, test)),
+                Value::Object(map) => map.values().any(|item| any_text(item, test)),
                 _ => false,
             }
         }
         // Macros omit the underscore.
         let macro_name = variable.replace('_', "");
-        let names = |text: &str| {
+        let names_variable = |text: &str| {
             text.contains("{{")
                 && (text.contains(variable) || text.to_ascii_lowercase().contains(&macro_name))
         };
-        let lore: HashSet<usize> =
+        let active_blocks: HashSet<usize> =
             active_lore.activation.active.iter().map(|&entry| active_lore.blocks[entry]).collect();
-        let is_present = |at: &usize| self.blocks[*at].lore.is_none() || lore.contains(at);
-        let blocks = (0..self.blocks.len()).filter(is_present).map(|at| &self.blocks[at]).any(|block| {
-            let body = match &block.body {
+        let is_present = |index: &usize| self.blocks[*index].lore.is_none() || active_blocks.contains(index);
+        let mut present_blocks = (0..self.blocks.len()).filter(is_present).map(|index| &self.blocks[index]);
+        let is_in_blocks = present_blocks.any(|block| {
+            let is_in_body = match &block.body {
                 BlockBody::Text(text) => text.contains(variable),
-                BlockBody::Data(value) => any(value, &|text| text.contains(variable)),
+                BlockBody::Data(value) => any_text(value, &|text| text.contains(variable)),
                 BlockBody::Slot(_) => false,
             };
-            body || block.attributes.iter().any(|(_, text)| text.contains(variable))
+            is_in_body || block.attributes.iter().any(|(_, text)| text.contains(variable))
         });
-        let participants = ["user", "char", "outlets"].into_iter().filter_map(|key| values.get(key));
-        blocks || participants.into_iter().any(|person| any(person, &names))
+        let context_values = ["user", "char", "outlets"].into_iter().filter_map(|key| values.get(key));
+        is_in_blocks || context_values.into_iter().any(|value| any_text(value, &names_variable))
     }
 
+    /// Returns true if the prompt has a slot for the world info of a position.
     fn has_slot(&self, position: EntryPosition) -> bool {
         self.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Lore(position)))
     }

@@ -21,7 +21,7 @@ use super::{BlockBody, BlockFormat, BlockPriority, Skein, SkeinBlock, SkeinSlot}
 pub(super) struct PromptPiece {
     pub(super) part: PartKey,
     pub(super) priority: BlockPriority,
-    /// Never dropped.
+    /// True if the piece is never dropped.
     pub(super) is_required: bool,
     /// Role, if the piece is a message; otherwise it belongs to the system message.
     pub(super) role: Option<String>,
@@ -29,7 +29,9 @@ pub(super) struct PromptPiece {
     pub(super) text: String,
     /// Name of the speaker, if the piece is a message of the history.
     pub(super) speaker: Option<String>,
+    /// Tokens of the piece; 0 until they are counted, which happens only if the prompt is too long.
     pub(super) tokens: usize,
+    /// True if the piece was dropped because the prompt is too long.
     pub(super) is_dropped: bool,
 }
 
@@ -39,7 +41,9 @@ pub(super) struct SkeinRenderer<'a> {
     pub(super) assembly: &'a mut Assembly,
     pub(super) boundaries: &'a BoundaryTags,
     pub(super) active_lore: &'a ActiveLore,
+    /// Messages of the history, the oldest first.
     pub(super) lines: &'a [ChatLine],
+    /// Parts of the author's note that are not printed yet.
     pub(super) note: AuthorNote,
     /// Names of unknown protocols, which are omitted.
     pub(super) unknown_protocols: &'a [String],
@@ -52,7 +56,7 @@ pub(super) struct SkeinRenderer<'a> {
 }
 
 impl<'a> SkeinRenderer<'a> {
-    /// Creates a renderer without messages and protocols.
+    /// Creates a renderer without messages, author's note and protocols; the caller sets those fields.
     pub(super) fn new(
         skein: &'a Skein,
         assembly: &'a mut Assembly,
@@ -77,26 +81,29 @@ impl<'a> SkeinRenderer<'a> {
         }
     }
 
-    /// Renders all pieces.
+    /// Renders all pieces, in the order of the prompt.
     pub(super) fn render_pieces(&mut self) -> Result<()> {
         let mut groups = self.skein.group_by_target(self.active_lore);
-        let at_end = self.skein.blocks.len();
-        let protocols_at = self
+        let block_count = self.skein.blocks.len();
+        // Protocols without a slot go before the first message.
+        let protocols_index = self
             .skein
             .blocks
             .iter()
             .position(|block| block.role.is_some() || block.body == BlockBody::Slot(SkeinSlot::History));
-        let slot = self.skein.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Protocols));
-        let mut history = false;
-        for at in 0..=at_end {
-            if at == protocols_at.unwrap_or(at_end) {
-                self.push_protocols(slot);
+        let has_protocols_slot =
+            self.skein.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Protocols));
+        let mut has_history = false;
+        for index in 0..=block_count {
+            if index == protocols_index.unwrap_or(block_count) {
+                self.push_protocols(has_protocols_slot);
             }
-            let Some(block) = self.skein.blocks.get(at) else { break };
+            let Some(block) = self.skein.blocks.get(index) else { break };
             match &block.body {
+                // World info without a slot is printed where its block is.
                 _ if block.lore.is_some() => {
-                    for at in groups.remove(&LoreTarget::Block(at)).unwrap_or_default() {
-                        self.push_lore(at)?;
+                    for lore_index in groups.remove(&LoreTarget::Block(index)).unwrap_or_default() {
+                        self.push_lore(lore_index)?;
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Lore(position)) => {
@@ -104,11 +111,9 @@ impl<'a> SkeinRenderer<'a> {
                         let below_text = std::mem::take(&mut self.note.below_text);
                         self.push_note(block, &below_text);
                     }
-                    for at in groups
-                        .remove(&LoreTarget::Slot(super::lore::lore_variable(*position)))
-                        .unwrap_or_default()
-                    {
-                        self.push_lore(at)?;
+                    let target = LoreTarget::Slot(super::lore::lore_variable(*position));
+                    for lore_index in groups.remove(&target).unwrap_or_default() {
+                        self.push_lore(lore_index)?;
                     }
                     if *position == EntryPosition::NoteTop {
                         let above_text = std::mem::take(&mut self.note.above_text);
@@ -126,27 +131,28 @@ impl<'a> SkeinRenderer<'a> {
                     let text = self.protocol_instructions.clone();
                     self.push_piece(PartKey::Protocols, block, text);
                 }
-                BlockBody::Slot(SkeinSlot::History) if !history => {
-                    history = true;
+                BlockBody::Slot(SkeinSlot::History) if !has_history => {
+                    has_history = true;
                     self.push_history(block)?;
                 }
+                // The history is printed only once.
                 BlockBody::Slot(SkeinSlot::History) => {}
                 BlockBody::Text(_) | BlockBody::Data(_) => {
-                    let text = self.render_element(at)?;
-                    let key = PartKey::Block { number: at + 1, tag: block.tag.clone() };
+                    let text = self.render_element(index)?;
+                    let part = PartKey::Block { number: index + 1, tag: block.tag.clone() };
                     if !text.is_empty() {
-                        self.push_piece(key, block, text);
+                        self.push_piece(part, block, text);
                     }
                 }
             }
         }
-        if !history && !self.active_lore.activation.slots.depth.is_empty() {
-            // Without messages, the entries go to the end.
-            for place in self.active_lore.activation.slots.depth.clone() {
-                place.entries.iter().try_for_each(|&entry| self.push_lore(self.active_lore.blocks[entry]))?;
+        if !has_history && !self.active_lore.activation.slots.depth.is_empty() {
+            // Without a history, entries among the messages go to the end.
+            for slot in self.active_lore.activation.slots.depth.clone() {
+                slot.entries.iter().try_for_each(|&entry| self.push_lore(self.active_lore.blocks[entry]))?;
             }
         }
-        if !history {
+        if !has_history {
             self.push_note_message();
         }
         for (name, entries) in &self.active_lore.activation.slots.outlets {
@@ -163,12 +169,13 @@ impl<'a> SkeinRenderer<'a> {
         Ok(())
     }
 
-    /// Renders the variables of world info that templates name.
+    /// Renders the world info that templates print through variables, by variable.
     pub(super) fn render_variables(&mut self) -> Result<Map<String, Value>> {
         let mut variables = Map::new();
         for (target, blocks) in self.skein.group_by_target(self.active_lore) {
             if let LoreTarget::Variable(name) = target {
-                let texts = blocks.iter().map(|&at| self.render_element(at)).collect::<Result<Vec<_>>>()?;
+                let texts =
+                    blocks.iter().map(|&index| self.render_element(index)).collect::<Result<Vec<_>>>()?;
                 let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
                 variables.insert(name.to_owned(), texts.join("\n\n").into());
             }
@@ -176,6 +183,7 @@ impl<'a> SkeinRenderer<'a> {
         Ok(variables)
     }
 
+    /// Adds a piece with the properties of a block.
     fn push_piece(&mut self, part: PartKey, block: &SkeinBlock, text: String) {
         self.pieces.push(PromptPiece {
             is_required: block.tag == "use_protocol",
@@ -189,30 +197,31 @@ impl<'a> SkeinRenderer<'a> {
         });
     }
 
-    /// Adds the world info of a block.
-    fn push_lore(&mut self, at: usize) -> Result<()> {
-        let block = &self.skein.blocks[at];
-        let text = self.render_element(at)?;
+    /// Adds the world info of the block with this index, unless it is blank.
+    fn push_lore(&mut self, index: usize) -> Result<()> {
+        let block = &self.skein.blocks[index];
+        let text = self.render_element(index)?;
         if !text.is_empty() {
-            self.push_piece(self.lore_part(at), block, text);
+            self.push_piece(self.lore_part(index), block, text);
         }
         Ok(())
     }
 
-    fn lore_part(&self, at: usize) -> PartKey {
-        let block = &self.skein.blocks[at];
+    /// Returns the identity of a block with world info.
+    fn lore_part(&self, index: usize) -> PartKey {
+        let block = &self.skein.blocks[index];
         let entry = block.lore.as_ref();
         let title = entry.map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
         PartKey::Lore {
-            number: at + 1,
+            number: index + 1,
             title: title.unwrap_or_else(|| block.tag.clone()),
             order: entry.map_or(0, |entry| entry.order),
         }
     }
 
-    /// Adds tags and instructions of the protocols that no block names.
-    fn push_protocols(&mut self, is_slot: bool) {
-        let is_own = |name: &&String| {
+    /// Adds the tags of the protocols that no block names, and the instructions unless they have a slot.
+    fn push_protocols(&mut self, has_slot: bool) {
+        let has_no_block = |name: &&String| {
             !self.skein.blocks.iter().any(|block| {
                 block.tag == "use_protocol"
                     && matches!(&block.body, BlockBody::Text(id) if id.trim() == name.trim())
@@ -222,7 +231,7 @@ impl<'a> SkeinRenderer<'a> {
             .skein
             .use_protocol
             .iter()
-            .filter(is_own)
+            .filter(has_no_block)
             .filter(|name| !self.unknown_protocols.iter().any(|unknown| unknown == name.trim()))
             .map(|name| format!("<use_protocol>{}</use_protocol>", escape_attribute(name.trim())))
             .collect();
@@ -230,7 +239,7 @@ impl<'a> SkeinRenderer<'a> {
         if !tags.is_empty() {
             self.push_piece(PartKey::Protocols, &block, tags.join("\n"));
         }
-        if self.adds_instructions && !is_slot {
+        if self.adds_instructions && !has_slot {
             let text = self.protocol_instructions.clone();
             self.push_piece(PartKey::Protocols, &block, text);
         }
@@ -238,30 +247,29 @@ impl<'a> SkeinRenderer<'a> {
 
     /// Adds the history, with world info and the author's note among the messages.
     fn push_history(&mut self, block: &SkeinBlock) -> Result<()> {
-        let newest = self.lines.iter().rposition(|line| line.role == "user");
-        let count = self.lines.len();
-        let places = self.active_lore.activation.slots.depth.clone();
-        let depth_index = |place: &DepthSlot| {
-            let depth = place.depth as usize;
-            if place.from_start { depth.min(count) } else { count.saturating_sub(depth) }
+        let newest_user_index = self.lines.iter().rposition(|line| line.role == "user");
+        let line_count = self.lines.len();
+        let depth_slots = self.active_lore.activation.slots.depth.clone();
+        let line_index_of = |slot: &DepthSlot| {
+            let depth = slot.depth as usize;
+            if slot.from_start { depth.min(line_count) } else { line_count.saturating_sub(depth) }
         };
-        let note = count.saturating_sub(self.note.depth);
-        for index in 0..=count {
-            if index == note {
+        let note_index = line_count.saturating_sub(self.note.depth);
+        for index in 0..=line_count {
+            if index == note_index {
                 self.push_note_message();
             }
-            for place in places.iter().filter(|place| depth_index(place) == index) {
-                for &entry in &place.entries {
-                    let at = self.active_lore.blocks[entry];
-                    self.push_lore(at)?;
-                    self.set_role(place.role);
+            for slot in depth_slots.iter().filter(|slot| line_index_of(slot) == index) {
+                for &entry in &slot.entries {
+                    self.push_lore(self.active_lore.blocks[entry])?;
+                    self.set_role(slot.role);
                 }
             }
             let Some(line) = self.lines.get(index) else { break };
             self.pieces.push(PromptPiece {
                 part: PartKey::Message { index, role: line.role.clone() },
                 priority: block.priority.unwrap_or_default(),
-                is_required: newest == Some(index),
+                is_required: newest_user_index == Some(index),
                 role: Some(if line.role.is_empty() { "user".to_owned() } else { line.role.clone() }),
                 text: line.content.clone(),
                 speaker: Some(line.name.clone()),
@@ -272,7 +280,7 @@ impl<'a> SkeinRenderer<'a> {
         Ok(())
     }
 
-    /// Adds a part of the author's note, with the properties of `block`.
+    /// Adds a part of the author's note, with the properties of `block`, unless the text is empty.
     fn push_note(&mut self, block: &SkeinBlock, text: &str) {
         if !text.is_empty() {
             let text = self.boundaries.escape(text).into_owned();
@@ -290,7 +298,7 @@ impl<'a> SkeinRenderer<'a> {
         );
     }
 
-    /// Makes the last piece a message, if it is world info.
+    /// Makes the last piece a message with this role, if it is world info without one.
     fn set_role(&mut self, role: MessageRole) {
         if let Some(piece) = self.pieces.last_mut().filter(|piece| matches!(piece.part, PartKey::Lore { .. }))
         {
@@ -298,11 +306,11 @@ impl<'a> SkeinRenderer<'a> {
         }
     }
 
-    /// Renders the element of a block; empty if its text is blank.
-    fn render_element(&mut self, at: usize) -> Result<String> {
-        let block = &self.skein.blocks[at];
-        let name = format!("block {} (`{}`)", at + 1, block.tag);
-        let (body, yaml) = match &block.body {
+    /// Renders the element of the block with this index; empty if its text is blank.
+    fn render_element(&mut self, index: usize) -> Result<String> {
+        let block = &self.skein.blocks[index];
+        let template_name = format!("block {} (`{}`)", index + 1, block.tag);
+        let (body, is_yaml) = match &block.body {
             BlockBody::Slot(_) => return Ok(String::new()),
             BlockBody::Text(text) if block.tag == "use_protocol" => {
                 if self.unknown_protocols.iter().any(|name| name == text.trim()) {
@@ -311,7 +319,7 @@ impl<'a> SkeinRenderer<'a> {
                 return Ok(format!("<use_protocol>{}</use_protocol>", escape_attribute(text.trim())));
             }
             BlockBody::Text(text) => {
-                let text = self.render_template(&name, text)?;
+                let text = self.render_template(&template_name, text)?;
                 let text = text.trim_matches(['\n', '\r']);
                 if text.trim().is_empty() {
                     return Ok(String::new());
@@ -319,7 +327,8 @@ impl<'a> SkeinRenderer<'a> {
                 (self.boundaries.escape(text).into_owned(), false)
             }
             BlockBody::Data(value) => {
-                let mut value = self.render_data(&name, value)?;
+                let mut value = self.render_data(&template_name, value)?;
+                // The adjustments to the reply structure are not for the model.
                 if let (Value::Object(map), "system_instruction") = (&mut value, &*block.tag) {
                     map.shift_remove(STRUCTURE_KEY);
                 }
@@ -337,18 +346,20 @@ impl<'a> SkeinRenderer<'a> {
         }
         let mut attributes = String::new();
         for (key, value) in &block.attributes {
-            attributes += &format!(" {key}=\"{}\"", escape_attribute(&self.render_template(&name, value)?));
+            attributes +=
+                &format!(" {key}=\"{}\"", escape_attribute(&self.render_template(&template_name, value)?));
         }
         if let Some(format) = block.format {
             body = format!("<format type=\"{}\">\n{body}</format>\n", format.name());
         }
         // YAML in tags without a predefined meaning is indented (F-014).
-        let entry = block.tag == ENTRY_TAG
+        let is_entry = block.tag == ENTRY_TAG
             || !TOP_LEVEL_TAGS.contains(&&*block.tag) && !META_TAGS.contains(&&*block.tag);
-        if yaml && entry {
+        if is_yaml && is_entry {
             body = yaml::indent_lines(&body, 2);
         }
         let mut out = match &*block.tag {
+            // A `block` is a message; it has no element of its own.
             "block" => body.trim_end_matches('\n').to_owned(),
             tag => format!("<{tag}{attributes}>\n{body}</{tag}>"),
         };
@@ -371,7 +382,8 @@ impl<'a> SkeinRenderer<'a> {
         Ok(out)
     }
 
-    /// Renders the templates in the texts of a value and escapes boundaries in each.
+    /// Renders the templates in the texts and keys of a value, and escapes the tags of block boundaries in
+    /// each.
     fn render_data(&mut self, name: &str, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(source) => {
@@ -389,6 +401,7 @@ impl<'a> SkeinRenderer<'a> {
                 for (key, value) in map {
                     let key_text = self.render_template(name, key)?;
                     let key_text = self.boundaries.escape(&key_text).into_owned();
+                    // A rendered key that is taken already stays as it is written, so that no value is lost.
                     let key = if out.contains_key(&key_text) { key.clone() } else { key_text };
                     let value = self.render_data(name, value)?;
                     out.insert(key, value);
@@ -400,7 +413,8 @@ impl<'a> SkeinRenderer<'a> {
     }
 }
 
-/// Returns the value as a number if the source is a single expression: `hp: "{{ state.hp }}"` gives `hp: 7`.
+/// Returns the rendered text as a number if its source is a single expression: `hp: "{{ state.hp }}"` gives
+/// `hp: 7`.
 fn parse_number(source: &str, text: &str) -> Option<Number> {
     let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
     if inner.contains("{{") || inner.contains("}}") {

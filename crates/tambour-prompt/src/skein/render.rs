@@ -23,24 +23,24 @@ use super::{BlockBody, BlockPriority, Skein};
 /// Options for rendering a prompt.
 #[non_exhaustive]
 pub struct RenderOptions<'a> {
-    /// Engine for the templates; a new lenient one if `None`. Reusing an engine reuses its compiled
-    /// templates.
+    /// Engine for the templates; if `None`, a new one that accepts undefined variables. Reusing an engine
+    /// reuses its compiled templates.
     pub engine: Option<&'a Engine>,
     /// Known protocols; those of the library if `None`.
     pub registry: Option<&'a ProtocolRegistry>,
     /// Language of the protocol instructions.
     pub language: Language,
-    /// Adds protocol instructions even without a `protocols` slot.
+    /// True if protocol instructions are added even without a slot `protocols`.
     pub adds_instructions: bool,
     /// Counts the tokens of a text.
     pub count_tokens: &'a dyn Fn(&str) -> usize,
-    /// Most tokens of the prompt; overrides the limit of the prompt itself.
+    /// Largest number of tokens of the prompt; overrides the limit of the prompt itself.
     pub max_context: Option<usize>,
     /// Timed effects of world info from earlier turns.
     pub timed_effects: TimedEffects,
     /// Seed of random choices if the context has no `seed`.
     pub random_seed: u64,
-    /// Also counts the tokens of each part.
+    /// True if the tokens of each part are counted as well.
     pub counts_parts: bool,
     /// Budget for all templates together, and their stop condition; the engine's limits if `None`.
     pub budget: Option<Budget>,
@@ -161,12 +161,12 @@ impl Skein {
         let default_engine = Engine::new(UndefinedMode::Lenient);
         let engine = options.engine.unwrap_or(&default_engine);
         let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
-        let read = |bytes| budget.spend_read(bytes);
-        let mut first = AssemblyOutcome::default();
+        let charge = |bytes| budget.spend_read(bytes);
+        let mut note_outcome = AssemblyOutcome::default();
         if note::has_macros(&values) {
             let context = PromptContext::new(values.clone())?;
             let mut assembly = Assembly::with_budget(engine, context, options.random_seed, budget.clone());
-            first = note::render_macros(&mut values, &mut assembly)?;
+            note_outcome = note::render_macros(&mut values, &mut assembly)?;
         }
         let sources = self.render_sources(&values, engine, &budget, options.random_seed)?;
         let active_lore = self.activate_lore(
@@ -174,22 +174,22 @@ impl Skein {
             (&lines, &sources),
             &options.timed_effects,
             options.count_tokens,
-            &read,
+            &charge,
         )?;
         let note = AuthorNote::new(self, &values, &active_lore);
         self.add_outlets(&active_lore, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected_structure, protocol_warnings) = self.expected_structure(&registry)?;
-        let mut unknown = self.protocols();
-        unknown.retain(|name| registry.get(name).is_none());
+        let mut unknown_protocols = self.protocols();
+        unknown_protocols.retain(|name| registry.get(name).is_none());
         if engine.mode() == UndefinedMode::Strict
             && let Some(warning) =
-                protocol_warnings.iter().find(|warning| unknown.contains(&warning.protocol))
+                protocol_warnings.iter().find(|warning| unknown_protocols.contains(&warning.protocol))
         {
             return Err(Error::invalid(warning.message.clone()));
         }
         let boundaries = BoundaryTags::new(self.blocks.iter().map(|block| block.tag.as_str()));
-        let before = self.render_lore_variables(
+        let lore_outcome = self.render_lore_variables(
             &mut values,
             &active_lore,
             &boundaries,
@@ -199,34 +199,35 @@ impl Skein {
         )?;
         let mut assembly =
             Assembly::with_budget(engine, PromptContext::new(values)?, options.random_seed, budget);
-        let mut maker = SkeinRenderer {
+        let mut renderer = SkeinRenderer {
             protocol_instructions: protocol_instructions(&self.protocols(), &registry, options.language),
             adds_instructions: options.adds_instructions,
             lines: &lines,
             note,
-            unknown_protocols: &unknown,
+            unknown_protocols: &unknown_protocols,
             ..SkeinRenderer::new(self, &mut assembly, &boundaries, &active_lore)
         };
-        maker.render_pieces()?;
-        let SkeinRenderer { mut pieces, mut warnings, .. } = maker;
+        renderer.render_pieces()?;
+        let SkeinRenderer { mut pieces, mut warnings, .. } = renderer;
         warnings.splice(0..0, role_warnings);
-        let max = options.max_context.or(self.max_context);
-        let dropped_parts =
-            max.map(|max| cut_to_budget(&mut pieces, max, options.count_tokens)).unwrap_or_default();
+        let max_tokens = options.max_context.or(self.max_context);
+        let dropped_parts = max_tokens
+            .map(|max_tokens| cut_to_budget(&mut pieces, max_tokens, options.count_tokens))
+            .unwrap_or_default();
         let text = render_escaped(&pieces, &boundaries);
         let tokens = (options.count_tokens)(&text);
-        let is_over_limit = max.is_some_and(|max| tokens > max);
+        let is_over_limit = max_tokens.is_some_and(|max_tokens| tokens > max_tokens);
         if is_over_limit {
             warnings.push(format!(
                 "the prompt has {}, but at most {} are allowed; nothing more can be left out",
                 format_count(tokens, "token"),
-                max.unwrap_or_default()
+                max_tokens.unwrap_or_default()
             ));
         }
         warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
         warnings.extend(active_lore.activation.warnings.iter().cloned());
-        let number = |entry: usize| active_lore.blocks[entry] + 1;
-        let title = |entry: usize| {
+        let number_of = |entry: usize| active_lore.blocks[entry] + 1;
+        let title_of = |entry: usize| {
             let block = &self.blocks[active_lore.blocks[entry]];
             let title =
                 block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
@@ -234,23 +235,23 @@ impl Skein {
         };
         let activated_entries = active_lore.activation.active.iter().zip(&active_lore.activation.woken);
         let activated_entries = activated_entries.map(|(&entry, wake)| ActivatedEntry {
-            number: number(entry),
-            title: title(entry),
+            number: number_of(entry),
+            title: title_of(entry),
             wake: wake.clone(),
         });
         let dropped_lore = active_lore.activation.dropped.iter().map(|dropped| DroppedEntry {
-            number: number(dropped.entry),
-            title: title(dropped.entry),
+            number: number_of(dropped.entry),
+            title: title_of(dropped.entry),
             why: dropped.why,
         });
-        let part = |piece: &PromptPiece| CountedPart {
+        let count_part = |piece: &PromptPiece| CountedPart {
             what: piece.part.clone(),
             priority: piece.priority,
             tokens: (options.count_tokens)(&piece_text(piece)),
             dropped: piece.is_dropped,
         };
         Ok(RenderedPrompt {
-            parts: if options.counts_parts { pieces.iter().map(part).collect() } else { Vec::new() },
+            parts: if options.counts_parts { pieces.iter().map(count_part).collect() } else { Vec::new() },
             active_lore: activated_entries.collect(),
             dropped_lore: dropped_lore.collect(),
             messages: role_messages(&pieces),
@@ -259,9 +260,9 @@ impl Skein {
             dropped_parts,
             is_over_limit,
             expected_structure,
-            lore_titles: active_lore.activation.active.iter().map(|&entry| title(entry)).collect(),
+            lore_titles: active_lore.activation.active.iter().map(|&entry| title_of(entry)).collect(),
             timed_effects: active_lore.activation.timed,
-            outcome: merge_outcomes(first, merge_outcomes(before, assembly.outcome())),
+            outcome: merge_outcomes(note_outcome, merge_outcomes(lore_outcome, assembly.outcome())),
             warnings,
         })
     }
@@ -272,7 +273,7 @@ impl Skein {
         values: &Map<String, Value>,
         engine: &Engine,
         budget: &Budget,
-        chance: u64,
+        random_seed: u64,
     ) -> Result<Vec<(CharacterText, String)>> {
         let entries = || self.blocks.iter().filter_map(|block| block.lore.as_ref());
         let sources = CharacterText::ALL
@@ -284,8 +285,8 @@ impl Skein {
         }
         // Effects and warnings of these renderings are ignored; they occur again where the texts are printed.
         let mut assembly =
-            Assembly::with_budget(engine, PromptContext::new(values.clone())?, chance, budget.clone());
-        let text = |source: CharacterText| {
+            Assembly::with_budget(engine, PromptContext::new(values.clone())?, random_seed, budget.clone());
+        let render_source = |source: CharacterText| {
             let (name, template) = match source {
                 CharacterText::Persona => ("persona", "{{ user.persona }}"),
                 CharacterText::Description => ("description", "{{ char.description }}"),
@@ -296,11 +297,11 @@ impl Skein {
             };
             Ok((source, assembly.render(name, template)?))
         };
-        sources.into_iter().map(text).collect()
+        sources.into_iter().map(render_source).collect()
     }
 
-    /// Renders the world info that templates print through variables and adds it to the variables. Later
-    /// templates see variables that it sets.
+    /// Renders the world info that templates print through variables, and adds it to `values`, with the
+    /// variables that it sets, so that later templates see them.
     fn render_lore_variables(
         &self,
         values: &mut Map<String, Value>,
@@ -308,10 +309,10 @@ impl Skein {
         boundaries: &BoundaryTags,
         engine: &Engine,
         budget: &Budget,
-        chance: u64,
+        random_seed: u64,
     ) -> Result<AssemblyOutcome> {
         let mut assembly =
-            Assembly::with_budget(engine, PromptContext::new(values.clone())?, chance, budget.clone());
+            Assembly::with_budget(engine, PromptContext::new(values.clone())?, random_seed, budget.clone());
         let mut variables =
             SkeinRenderer::new(self, &mut assembly, boundaries, active_lore).render_variables()?;
         if variables.is_empty() {
@@ -329,8 +330,8 @@ impl Skein {
         Ok(outcome)
     }
 
-    /// Returns the variables for the templates. A person given only by name keeps the fields that the prompt
-    /// has for it.
+    /// Returns the variables for the templates: those of the context, completed by the metadata of the
+    /// prompt. A person given only by name gets the fields that the metadata has for it.
     fn template_variables(&self, context_map: &Map<String, Value>) -> Map<String, Value> {
         let mut values = context_map.clone();
         for (key, value) in &self.metadata {
@@ -345,9 +346,9 @@ impl Skein {
                 (Some(Value::Object(fields)), Value::Object(defaults))
                     if matches!(key.as_str(), "user" | "char" | "config") =>
                 {
-                    let mut person = defaults.clone();
-                    person.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
-                    values.insert(key.clone(), person.into());
+                    let mut merged = defaults.clone();
+                    merged.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+                    values.insert(key.clone(), merged.into());
                 }
                 (Some(value), _) if !value.is_null() => {}
                 _ => {
@@ -358,7 +359,7 @@ impl Skein {
         values
     }
 
-    /// Adds active world info to outlets of the context, as templates that are rendered when they are
+    /// Adds active world info to the outlets of the context, as templates that are rendered when they are
     /// printed.
     fn add_outlets(&self, active_lore: &ActiveLore, values: &mut Map<String, Value>) {
         if active_lore.activation.slots.outlets.is_empty() {
@@ -372,18 +373,18 @@ impl Skein {
                 BlockBody::Data(value) => yaml::print(value).trim_end().to_owned(),
                 BlockBody::Slot(_) => String::new(),
             });
-            let mut all: Vec<Value> = match outlets.get(name) {
+            let mut outlet_texts: Vec<Value> = match outlets.get(name) {
                 None | Some(Value::Null) => Vec::new(),
                 Some(Value::Array(texts)) => texts.clone(),
                 Some(text) => vec![text.clone()],
             };
-            all.extend(texts.map(Value::from));
-            outlets.insert(name.clone(), all.into());
+            outlet_texts.extend(texts.map(Value::from));
+            outlets.insert(name.clone(), outlet_texts.into());
         }
     }
 }
 
-/// Combines the outcomes of two assemblies, in order.
+/// Combines the outcomes of two assemblies, in order. A variable that both set has its later value.
 fn merge_outcomes(first: AssemblyOutcome, mut second: AssemblyOutcome) -> AssemblyOutcome {
     second.warnings.splice(0..0, first.warnings);
     second.effects.splice(0..0, first.effects);
@@ -397,21 +398,22 @@ fn merge_outcomes(first: AssemblyOutcome, mut second: AssemblyOutcome) -> Assemb
 /// Returns the instructions for protocols: the meaning of each and an example of a reply.
 fn protocol_instructions(protocols: &[String], registry: &ProtocolRegistry, language: Language) -> String {
     let names = || protocols.iter().map(String::as_str);
-    let (head, example) = match language {
+    let (heading, example_heading) = match language {
         Language::Zh => ("请用以下标签书写回复：", "示例："),
         Language::En => ("Write your reply in these tags:", "Example:"),
     };
     let lines = registry.instructions(names(), language).join("\n");
     let examples = registry.examples(names(), language).concat();
-    format!("{head}\n{lines}\n\n{example}\n{}", examples.trim_end())
+    format!("{heading}\n{lines}\n\n{example_heading}\n{}", examples.trim_end())
 }
 
-/// Returns the text of the remaining pieces, without escaping boundaries in the history.
+/// Returns the text of the pieces that are not dropped. In the history, only tags with a predefined meaning
+/// are escaped, not those of the prompt's blocks.
 pub(super) fn render_text(pieces: &[PromptPiece]) -> String {
     render_escaped(pieces, &BoundaryTags::new([]))
 }
 
-/// Returns the text that a piece contributes.
+/// Returns the text that a piece adds to the prompt, for counting its tokens.
 pub(super) fn piece_text(piece: &PromptPiece) -> String {
     match &piece.speaker {
         Some(_) => yaml::print(&vec![history_message(piece, &BoundaryTags::new([]))].into()),
@@ -419,14 +421,16 @@ pub(super) fn piece_text(piece: &PromptPiece) -> String {
     }
 }
 
+/// Returns the text of the pieces that are not dropped; in the history, boundary tags are escaped.
+/// Neighbouring messages of the history share one element.
 fn render_escaped(pieces: &[PromptPiece], boundaries: &BoundaryTags) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut remaining = pieces.iter().filter(|piece| !piece.is_dropped).peekable();
     while let Some(piece) = remaining.next() {
         if piece.speaker.is_some() {
             let mut history = vec![history_message(piece, boundaries)];
-            while let Some(next) = remaining.next_if(|next| next.speaker.is_some()) {
-                history.push(history_message(next, boundaries));
+            while let Some(message_piece) = remaining.next_if(|piece| piece.speaker.is_some()) {
+                history.push(history_message(message_piece, boundaries));
             }
             let history = yaml::print(&history.into());
             parts.push(format!("<conversation_history>\n{history}</conversation_history>"));
@@ -450,6 +454,7 @@ fn history_message(piece: &PromptPiece, boundaries: &BoundaryTags) -> Value {
     message.into()
 }
 
+/// Returns the pieces that are not dropped as messages: the system message first, then those with a role.
 fn role_messages(pieces: &[PromptPiece]) -> Vec<PromptMessage> {
     let remaining = || pieces.iter().filter(|piece| !piece.is_dropped);
     let system: Vec<&str> =

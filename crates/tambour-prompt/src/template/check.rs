@@ -10,14 +10,15 @@ use crate::jinja::{self, Engine, UndefinedMode, is_context_name};
 use tambour::error::{Error, Location, Result};
 use tambour::yaml;
 
-/// A file to be checked.
+/// File whose variables are listed.
 #[derive(Clone, Debug)]
 pub struct VariableSource {
     name: String,
     text: String,
-    form: SourceKind,
+    kind: SourceKind,
 }
 
+/// Kind of a file, with its parsed content.
 #[derive(Clone, Debug)]
 enum SourceKind {
     /// A template of two layers.
@@ -64,11 +65,11 @@ impl VariableSource {
         let (name, text) = (name.to_owned(), text.to_owned());
         let lower = name.to_ascii_lowercase();
         if !lower.ends_with(".yaml") && !lower.ends_with(".yml") {
-            let form = SourceKind::Template(LayeredTemplate::parse(text.clone()));
-            return Ok(VariableSource { name, text, form });
+            let kind = SourceKind::Template(LayeredTemplate::parse(text.clone()));
+            return Ok(VariableSource { name, text, kind });
         }
         let value = yaml::parse(&name, &text)?;
-        let form = match &value {
+        let kind = match &value {
             // A flat script has a single session (S-013).
             value if value.get("sessions").is_some() || value.get("session").is_some() => {
                 SourceKind::Script(value.clone())
@@ -80,15 +81,16 @@ impl VariableSource {
                 )));
             }
         };
-        Ok(VariableSource { name, text, form })
+        Ok(VariableSource { name, text, kind })
     }
 
+    /// Returns the use of a variable at an offset of the text.
     fn use_at(&self, offset: usize, variable: String) -> VariableUse {
-        let place = Location::from_offset(&self.text, offset);
-        VariableUse { file: self.name.clone(), line: place.line, column: place.column, variable }
+        let location = Location::from_offset(&self.text, offset);
+        VariableUse { file: self.name.clone(), line: location.line, column: location.column, variable }
     }
 
-    /// Returns the offset of the first occurrence of a text.
+    /// Returns the offset of the first occurrence of a text, 0 if there is none.
     fn find(&self, text: &str) -> usize {
         self.text.find(text).unwrap_or(0)
     }
@@ -99,10 +101,11 @@ impl VariableSource {
 /// # Errors
 /// A text of a Skein is not a valid template.
 pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
+    // The library itself defines `topic_content` in each round.
     let mut defined_names: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
     let mut declarations: BTreeMap<String, VariableUse> = BTreeMap::new();
     for source in sources {
-        if let SourceKind::Script(value) = &source.form {
+        if let SourceKind::Script(value) = &source.kind {
             visit_fields(value, &mut |key, value| {
                 if let ("output", Value::Object(fields)) = (key, value) {
                     defined_names.extend(fields.keys().cloned());
@@ -120,12 +123,12 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
             });
         }
     }
-    let mut check = VariableReport::default();
+    let mut report = VariableReport::default();
     // Variables that the system itself reads.
     let mut needed_names: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
     // Actions without a template of their own use the shipped ones.
-    for builtin in SHIPPED_TEMPLATES {
-        needed_names.extend(builtin.parse().variables(Layer::Script).into_iter().map(str::to_owned));
+    for shipped in SHIPPED_TEMPLATES {
+        needed_names.extend(shipped.parse().variables(Layer::Script).into_iter().map(str::to_owned));
     }
     for source in sources {
         let mut seen = HashSet::new();
@@ -142,11 +145,11 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
             }
             let usage = source.use_at(offset.unwrap_or_else(|| source.find(&marker)), marker);
             if !is_defined {
-                check.undefined.push(usage.clone());
+                report.undefined.push(usage.clone());
             }
-            check.used.push(usage);
+            report.used.push(usage);
         };
-        match &source.form {
+        match &source.kind {
             SourceKind::Template(template) => {
                 template.variable_uses().for_each(|(layer, name, at)| add_use(layer, name, Some(at)));
             }
@@ -156,60 +159,63 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
                     for name in jinja::list_variables(text).unwrap_or_default() {
                         add_use(Layer::Script, &name, Some(source.find(text)));
                     }
-                } else if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
+                } else if let Value::String(text) = value
+                    && !matches!(key, "var" | "value")
+                {
                     let template = LayeredTemplate::parse(text.as_str());
                     template.variable_uses().for_each(|(layer, name, _)| add_use(layer, name, None));
                 }
             }),
-            SourceKind::Skein(value) => check_skein(source, value, &mut check)?,
+            SourceKind::Skein(value) => check_skein(source, value, &mut report)?,
         }
     }
-    check.unused = declarations
+    report.unused = declarations
         .into_iter()
         .filter(|(name, _)| !needed_names.contains(name))
         .map(|(_, usage)| usage)
         .collect();
-    check.unused.sort();
-    Ok(check)
+    report.unused.sort();
+    Ok(report)
 }
 
-/// Lists the variables of a Skein's texts.
-fn check_skein(source: &VariableSource, value: &Value, check: &mut VariableReport) -> Result<()> {
+/// Adds the variables of a Skein's texts to the report.
+fn check_skein(source: &VariableSource, value: &Value, report: &mut VariableReport) -> Result<()> {
     let engine = Engine::new(UndefinedMode::Lenient);
     let metadata = value.get("metadata").and_then(Value::as_object);
     let blocks = value.get("blocks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut set: HashSet<String> = HashSet::new();
-    let mut seen = HashSet::new();
+    let mut assigned_names: HashSet<String> = HashSet::new();
+    let mut seen_names = HashSet::new();
     for text in blocks.iter().filter_map(|block| block.get("text")?.as_str()) {
         for name in engine.list_undeclared(&source.name, text)? {
             let root = name.split('.').next().unwrap_or_default().to_owned();
-            if !seen.insert(name.clone()) {
+            if !seen_names.insert(name.clone()) {
                 continue;
             }
             let is_known = is_context_name(&root)
-                || set.contains(&root)
-                || metadata.is_some_and(|all| all.contains_key(&root));
+                || assigned_names.contains(&root)
+                || metadata.is_some_and(|fields| fields.contains_key(&root));
             let usage = source.use_at(source.find(&name), format!("{{{{ {name} }}}}"));
             if !is_known {
-                check.undefined.push(usage.clone());
+                report.undefined.push(usage.clone());
             }
-            check.used.push(usage);
+            report.used.push(usage);
         }
         // Later blocks can read variables that a block sets.
-        set.extend(engine.list_assigned(&source.name, text)?);
+        assigned_names.extend(engine.list_assigned(&source.name, text)?);
     }
     Ok(())
 }
 
 /// Visits each key of a tree with its value; items of a list have the key of the list.
 fn visit_fields(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
-    let mut open: Vec<(&str, &Value)> = vec![("", value)];
-    while let Some((key, value)) = open.pop() {
+    // A stack in place of recursion: the tree may be deep.
+    let mut pending: Vec<(&str, &Value)> = vec![("", value)];
+    while let Some((key, value)) = pending.pop() {
         visit(key, value);
         match value {
-            Value::Array(items) => open.extend(items.iter().rev().map(|item| (key, item))),
+            Value::Array(items) => pending.extend(items.iter().rev().map(|item| (key, item))),
             Value::Object(fields) => {
-                open.extend(fields.iter().rev().map(|(key, field)| (key.as_str(), field)))
+                pending.extend(fields.iter().rev().map(|(key, field)| (key.as_str(), field)))
             }
             _ => {}
         }

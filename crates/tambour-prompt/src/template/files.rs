@@ -1,4 +1,5 @@
-//! Templates by id (S-020 to S-022): those of a folder, whose files the caller reads, and those shipped with the library.
+//! Templates by id (S-020 to S-022): those of a folder, whose files the caller reads, and those shipped with
+//! the library.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub fn template_id(path: &str) -> String {
 /// Template files of a folder, with the shipped templates as fallback.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateFiles {
+    /// Paths and texts of the files by template id.
     by_id: BTreeMap<String, (String, String)>,
 }
 
@@ -34,11 +36,11 @@ impl TemplateFiles {
     /// # Errors
     /// Two files have the same id; the message names both.
     pub fn new(files: impl IntoIterator<Item = (String, String)>) -> Result<TemplateFiles> {
-        let mut all = TemplateFiles::default();
+        let mut template_files = TemplateFiles::default();
         for (path, text) in files {
-            all.add(path, text)?;
+            template_files.add(path, text)?;
         }
-        Ok(all)
+        Ok(template_files)
     }
 
     /// Adds a file, or replaces the file with the same path; returns its id.
@@ -64,21 +66,21 @@ impl TemplateFiles {
         self.text(id).map(LayeredTemplate::parse)
     }
 
-    /// Returns the source of the template with this id, from a file or shipped.
+    /// Returns the source of the template with this id: that of the file, else that of the shipped template.
     ///
     /// # Errors
     /// No template has this id; the error code is [`TEMPLATE_NOT_FOUND`].
     pub fn text(&self, id: &str) -> Result<&str> {
         let file = self.by_id.get(id).map(|(_, text)| text.as_str());
-        let text = file.or_else(|| find_shipped(id).map(|builtin| builtin.text));
+        let text = file.or_else(|| find_shipped(id).map(|shipped| shipped.text));
         text.ok_or_else(|| Error::unknown("template", id, self.ids()).with_code(TEMPLATE_NOT_FOUND))
     }
 
     /// All ids, sorted and without duplicates.
     #[must_use]
     pub fn ids(&self) -> Vec<&str> {
-        let builtin_ids = SHIPPED_TEMPLATES.iter().map(|builtin| builtin.id);
-        let mut ids: Vec<&str> = self.by_id.keys().map(String::as_str).chain(builtin_ids).collect();
+        let shipped_ids = SHIPPED_TEMPLATES.iter().map(|shipped| shipped.id);
+        let mut ids: Vec<&str> = self.by_id.keys().map(String::as_str).chain(shipped_ids).collect();
         ids.sort_unstable();
         ids.dedup();
         ids
@@ -93,7 +95,7 @@ pub struct ShippedTemplate {
     pub id: &'static str,
     /// Path below the template folder.
     pub path: &'static str,
-    /// Language. A translation has the id of the original followed by `-en`.
+    /// Language of the text. An English translation has the id of the original followed by `-en`.
     pub language: Language,
     /// Source of the template.
     pub text: &'static str,
@@ -107,6 +109,7 @@ impl ShippedTemplate {
     }
 }
 
+/// Creates a shipped template from its file below `prompts`.
 macro_rules! builtin {
     ($id:literal, $path:literal, $language:ident) => {
         ShippedTemplate {
@@ -131,10 +134,11 @@ pub static SHIPPED_TEMPLATES: &[ShippedTemplate] = &[
 /// Returns the shipped template with this id.
 #[must_use]
 pub fn find_shipped(id: &str) -> Option<&'static ShippedTemplate> {
-    SHIPPED_TEMPLATES.iter().find(|builtin| builtin.id == id)
+    SHIPPED_TEMPLATES.iter().find(|shipped| shipped.id == id)
 }
 
-/// Returns the id to look up first for texts in `language`: that of the translation, if a shipped one exists.
+/// Returns the id of the template for texts in `language`: that of the English translation if one is shipped,
+/// else `id`.
 #[must_use]
 pub fn localized_id(id: &str, language: Language) -> String {
     let english_id = format!("{id}-en");

@@ -8,8 +8,8 @@
 //! use tambour_prompt::template::{Map, LayeredTemplate};
 //!
 //! let template = LayeredTemplate::parse("{用户名}，现在是{%time%}。{\"level\": 0-100}");
-//! let of = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
-//! let (script, system) = (of(json!({"用户名": "{%time%}"})), of(json!({"time": "10:00"})));
+//! let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+//! let (script, system) = (map(json!({"用户名": "{%time%}"})), map(json!({"time": "10:00"})));
 //! assert_eq!(template.render(&script, &system).text, "{%time%}，现在是10:00。{\"level\": 0-100}");
 //! ```
 //!
@@ -110,17 +110,21 @@ pub struct FilledTemplate {
     pub warnings: Vec<FillWarning>,
 }
 
-/// A template after the script pass, with system variables still open.
+/// Template after the script pass, whose system variables have no values yet.
 #[derive(Clone, Debug)]
 pub struct PartlyFilledTemplate<'t> {
     source: &'t str,
-    pieces: Vec<FilledPart<'t>>,
+    parts: Vec<PartlyFilledPart<'t>>,
+    /// Warnings of the script pass.
     warnings: Vec<FillWarning>,
 }
 
+/// Part of a template after the script pass.
 #[derive(Clone, Debug)]
-enum FilledPart<'t> {
+enum PartlyFilledPart<'t> {
+    /// Literal text, or the value of a script variable.
     Text(Cow<'t, str>),
+    /// System variable whose marker has the range `start..end`.
     System { name: &'t str, start: usize, end: usize },
 }
 
@@ -133,7 +137,7 @@ impl LayeredTemplate {
         LayeredTemplate { source, pieces }
     }
 
-    /// Source text.
+    /// Returns the source text.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -180,18 +184,22 @@ impl LayeredTemplate {
     #[must_use]
     pub fn script_pass<'t>(&'t self, script: &'t Map) -> PartlyFilledTemplate<'t> {
         let mut warnings = FillWarnings::new(&self.source);
-        let pieces = self.pieces.iter().map(|piece| match piece {
-            TemplatePiece::Text { range, .. } => FilledPart::Text(Cow::Borrowed(&self.source[range.clone()])),
+        let parts = self.pieces.iter().map(|piece| match piece {
+            TemplatePiece::Text { range } => {
+                PartlyFilledPart::Text(Cow::Borrowed(&self.source[range.clone()]))
+            }
             TemplatePiece::Variable { layer, name, start, end } => {
                 let name = &self.source[name.clone()];
                 match layer {
-                    Layer::System => FilledPart::System { name, start: *start, end: *end },
-                    Layer::Script => FilledPart::Text(warnings.resolve(*layer, name, script, *start..*end)),
+                    Layer::System => PartlyFilledPart::System { name, start: *start, end: *end },
+                    Layer::Script => {
+                        PartlyFilledPart::Text(warnings.resolve(*layer, name, script, *start..*end))
+                    }
                 }
             }
         });
-        let pieces = pieces.collect();
-        PartlyFilledTemplate { source: &self.source, pieces, warnings: warnings.list }
+        let parts = parts.collect();
+        PartlyFilledTemplate { source: &self.source, parts, warnings: warnings.list }
     }
 }
 
@@ -199,11 +207,11 @@ impl PartlyFilledTemplate<'_> {
     /// Returns the current text, with the markers of system variables.
     #[must_use]
     pub fn text(&self) -> String {
-        let pieces = self.pieces.iter().map(|part| match part {
-            FilledPart::Text(text) => text,
-            FilledPart::System { start, end, .. } => &self.source[*start..*end],
+        let texts = self.parts.iter().map(|part| match part {
+            PartlyFilledPart::Text(text) => text,
+            PartlyFilledPart::System { start, end, .. } => &self.source[*start..*end],
         });
-        pieces.collect()
+        texts.collect()
     }
 
     /// Inserts the values of the system.
@@ -211,24 +219,25 @@ impl PartlyFilledTemplate<'_> {
     pub fn system_pass(self, system: &Map) -> FilledTemplate {
         let mut warnings = FillWarnings::new(self.source);
         let mut text = String::with_capacity(self.source.len());
-        for part in &self.pieces {
+        for part in &self.parts {
             match part {
-                FilledPart::Text(piece) => text.push_str(piece),
-                FilledPart::System { name, start, end } => {
+                PartlyFilledPart::Text(filled) => text.push_str(filled),
+                PartlyFilledPart::System { name, start, end } => {
                     text.push_str(&warnings.resolve(Layer::System, name, system, *start..*end));
                 }
             }
         }
-        let mut all = self.warnings;
-        all.append(&mut warnings.list);
-        all.sort_by_key(|warning| (warning.line, warning.column));
-        FilledTemplate { text, warnings: all }
+        let mut all_warnings = self.warnings;
+        all_warnings.append(&mut warnings.list);
+        all_warnings.sort_by_key(|warning| (warning.line, warning.column));
+        FilledTemplate { text, warnings: all_warnings }
     }
 }
 
 /// Warnings of one pass, one per variable. Variables must come in the order of the template.
 struct FillWarnings<'t> {
     source: &'t str,
+    /// Place of the last warning.
     place: Place,
     list: Vec<FillWarning>,
     warned_names: HashSet<&'t str>,
@@ -239,12 +248,19 @@ impl<'t> FillWarnings<'t> {
         FillWarnings { source, place: Place::START, list: Vec::new(), warned_names: HashSet::new() }
     }
 
-    /// Returns the text inserted for a variable.
-    fn resolve(&mut self, layer: Layer, name: &'t str, values: &'t Map, at: Range<usize>) -> Cow<'t, str> {
+    /// Returns the text inserted for the variable whose marker has the range `marker_range`. Warns if there
+    /// is none.
+    fn resolve(
+        &mut self,
+        layer: Layer,
+        name: &'t str,
+        values: &'t Map,
+        marker_range: Range<usize>,
+    ) -> Cow<'t, str> {
         let value = values.get(name);
-        let marker = &self.source[at.clone()];
+        let marker = &self.source[marker_range.clone()];
         if value.is_none_or(Value::is_null) && self.warned_names.insert(name) {
-            self.place.advance(&self.source[self.place.offset..at.start]);
+            self.place.advance(&self.source[self.place.offset..marker_range.start]);
             let (code, problem) = match value {
                 None => ("variable_unresolved", "has no value and stays as it is"),
                 Some(_) => ("variable_null", "is null, so nothing is put in"),

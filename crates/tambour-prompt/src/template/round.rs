@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use super::{FillWarning, LayeredTemplate, Map};
 use crate::print;
 
-/// Names of the system variables.
+/// Names of the system variables, in the order of [`system_values`].
 pub const SYSTEM_NAMES: &[&str] = &[
     "time",
     "who",

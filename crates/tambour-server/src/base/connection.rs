@@ -1,6 +1,6 @@
-//! Serves one client connection. After the response, unread request bytes are drained for a while: closing
-//! with unread bytes resets the connection, and a client that writes its whole request first would lose the
-//! response.
+//! One client connection over HTTP/1.1. After the response, unread request bytes are drained for a while:
+//! closing with unread bytes resets the connection, and a client that writes its whole request first would
+//! lose the response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -25,43 +25,46 @@ use crate::base::self_woken::SelfWoken;
 #[derive(Debug)]
 pub(crate) struct Connection {
     opened_at: Instant,
-    /// Time of the last successful write, in milliseconds since it was opened.
+    /// Time of the last finished write to the socket, in milliseconds since the connection was opened.
     last_write_ms: AtomicU64,
     /// Closes the connection at once when cancelled.
     pub(crate) cancel: CancellationToken,
-    /// Set while the body of the current request is not fully read.
+    /// Set while the body of the current request is not fully read; unread input is then drained on close.
     has_unread_body: AtomicBool,
 }
 
-/// Limits for draining a request after its response: total time, idle time and bytes.
-const LINGER: Duration = Duration::from_secs(10);
-const LINGER_IDLE: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 64 << 20;
+/// Longest time to drain the rest of a request after its response.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Longest wait for the next bytes while draining.
+const MAX_DRAIN_IDLE: Duration = Duration::from_secs(2);
+/// Most bytes that are drained.
+const MAX_DRAIN_BYTES: usize = 64 << 20;
 
 impl Connection {
-    /// Returns the milliseconds since it was opened.
+    /// Returns the milliseconds since the connection was opened.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Skips draining the rest of the body after the response: the client has had its time.
+    /// Skips draining the rest of the body after the response, for a client that has used up its time.
     pub(crate) fn skip_drain(&self) {
         self.has_unread_body.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the time of the last successful write, comparable with `now`.
+    /// Returns the time of the last finished write, on the same clock as `elapsed_ms`.
     pub(crate) fn last_write_ms(&self) -> u64 {
         self.last_write_ms.load(Ordering::Relaxed)
     }
 }
 
-/// Serves one connection. After `hang_up` it accepts no further request and ends with the current one.
+/// Serves one connection. Once `hang_up` is cancelled, the connection takes no further request and ends with
+/// the current one.
 pub(crate) async fn serve(
     socket: TcpStream,
     service: TowerToHyperService<axum::Router>,
     hang_up: CancellationToken,
 ) {
-    // Small frames are sent at once.
+    // Without Nagle's delay, small frames are sent at once.
     let _ = socket.set_nodelay(true);
     let connection = Arc::new(Connection {
         opened_at: Instant::now(),
@@ -69,16 +72,16 @@ pub(crate) async fn serve(
         cancel: CancellationToken::new(),
         has_unread_body: AtomicBool::new(false),
     });
-    let connection_guard = connection.clone();
+    let request_connection = connection.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(connection_guard.clone());
-        service.call(request.map(|body| TrackedBody::new(body, connection_guard.clone())))
+        request.extensions_mut().insert(request_connection.clone());
+        service.call(request.map(|body| TrackedBody::new(body, request_connection.clone())))
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
     let socket = TokioIo::new(TrackedSocket { socket, connection: connection.clone(), drain: None });
     let mut http_connection = std::pin::pin!(builder.serve_connection(socket, service));
-    let mut cut = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
+    let mut cancelled = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
     tokio::select! {
         biased;
         result = http_connection.as_mut() => {
@@ -87,16 +90,16 @@ pub(crate) async fn serve(
             }
             return;
         }
-        () = cut.as_mut() => return,
+        () = cancelled.as_mut() => return,
         () = SelfWoken::new(hang_up.cancelled()) => http_connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = http_connection => {}
-        () = cut => {}
+        () = cancelled => {}
     }
 }
 
-/// Request body that notes whether it is read to its end.
+/// Request body that notes in the connection whether it is read to its end.
 struct TrackedBody {
     body: Incoming,
     connection: Arc<Connection>,
@@ -137,25 +140,26 @@ impl HttpBody for TrackedBody {
 struct TrackedSocket {
     socket: TcpStream,
     connection: Arc<Connection>,
-    /// Draining, after the write side was shut down.
+    /// Progress of draining; set after the write side was shut down.
     drain: Option<SocketDrain>,
 }
 
 /// Remaining limits of draining.
 struct SocketDrain {
+    /// Timer that ends the draining: the idle limit after the last bytes, at most `deadline`.
     alarm: Pin<Box<Sleep>>,
     deadline: tokio::time::Instant,
-    bytes: usize,
+    remaining_bytes: usize,
 }
 
 impl SocketDrain {
     fn new() -> SocketDrain {
         let now = tokio::time::Instant::now();
-        let alarm = Box::pin(tokio::time::sleep_until(now + LINGER_IDLE));
-        SocketDrain { alarm, deadline: now + LINGER, bytes: LINGER_BYTES }
+        let alarm = Box::pin(tokio::time::sleep_until(now + MAX_DRAIN_IDLE));
+        SocketDrain { alarm, deadline: now + MAX_DRAIN_TIME, remaining_bytes: MAX_DRAIN_BYTES }
     }
 
-    /// Drains input; ready when the peer has closed or a limit is reached.
+    /// Drains input; ready when the peer has closed, a read fails or a limit is reached.
     fn poll(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         let mut buffer_space = [std::mem::MaybeUninit::uninit(); 16 << 10];
         loop {
@@ -163,14 +167,15 @@ impl SocketDrain {
                 return Poll::Ready(());
             }
             let mut buf = ReadBuf::uninit(&mut buffer_space);
-            let bytes_read = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
+            let read_result = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
             let bytes = buf.filled().len();
-            if bytes_read.is_err() || bytes == 0 || bytes > self.bytes {
+            let is_end_of_input = bytes == 0;
+            if read_result.is_err() || is_end_of_input || bytes > self.remaining_bytes {
                 return Poll::Ready(());
             }
-            self.bytes -= bytes;
-            let idle = tokio::time::Instant::now() + LINGER_IDLE;
-            self.alarm.as_mut().reset(idle.min(self.deadline));
+            self.remaining_bytes -= bytes;
+            let idle_deadline = tokio::time::Instant::now() + MAX_DRAIN_IDLE;
+            self.alarm.as_mut().reset(idle_deadline.min(self.deadline));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The limit of open files, and the number of event streams that it allows.
+//! The system's limit of open files, and the number of event streams that it allows.
 
 /// Files reserved for other uses: the database, the log, name resolution.
 const RESERVED_FILES: usize = 64;
-/// Upper bound of open files to plan with, however many the system allows.
+/// Most open files that the number of streams is computed from, even if the system allows more.
 const MAX_FILES: usize = 1 << 20;
-/// Fallback if the system does not report its limit.
+/// Assumed limit where the system reports none.
 const DEFAULT_FILES: usize = 8192;
 
 /// Raises the soft limit of open files of this process to the hard limit.
@@ -15,8 +15,8 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Returns the most event streams the server opens in all. A stream needs one connection to its client and
-/// usually one to an upstream; an eighth of the files is left to other requests.
+/// Returns the most event streams that the server has open at once. A stream needs one connection to its
+/// client and usually one to an upstream; an eighth of the files is left to other requests.
 pub(crate) fn max_streams() -> usize {
     let files = allowed_files().min(MAX_FILES);
     (files.saturating_sub(RESERVED_FILES).saturating_sub(files / 8) / 2).max(1)
@@ -24,7 +24,7 @@ pub(crate) fn max_streams() -> usize {
 
 #[cfg(unix)]
 fn allowed_files() -> usize {
-    // The hard limit, to which `raise` raises the soft one.
+    // The hard limit: `raise_limit` raises the soft one to it.
     rlimit::Resource::NOFILE
         .get()
         .map_or(DEFAULT_FILES, |(_, hard_limit)| usize::try_from(hard_limit).unwrap_or(usize::MAX))

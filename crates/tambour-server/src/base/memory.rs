@@ -1,7 +1,8 @@
-//! Memory budget of requests: each is weighed before it is parsed, and waits until there is room.
+//! Memory budget of requests: the memory that a request takes is estimated before it is parsed, and the
+//! request waits until that much is free.
 //!
 //! Large and small requests have separate pools, so that small ones never wait for large ones. One owner may
-//! use half of a pool at most.
+//! use at most half of a pool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,15 +21,16 @@ const PERMIT_BYTES: usize = 1 << 10;
 const MAX_WAIT: Duration = Duration::from_secs(20);
 /// Seconds after which a refused request may be repeated.
 const RETRY_SECONDS: u64 = 5;
-/// Bytes of memory that the values of any body may take.
+/// Bytes of memory that the parsed values of a body may take, however small the body is.
 const BASE_BYTES: usize = 4 << 20;
-/// Further bytes of memory allowed per byte of the body: enough for short fields.
+/// Further bytes of memory allowed per byte of the body: enough for many short fields.
 const BYTES_PER_BODY_BYTE: usize = 24;
 /// Most copies of a request's values that exist at once.
 const MAX_COPIES: usize = 4;
-/// Copies of the non-text part that a running message keeps.
+/// Copies of a request's values other than strings that a running message keeps; of strings it keeps one.
 const KEPT_COPIES: usize = 3;
-/// Pools for requests being processed: the largest request of each, and its size in bytes.
+/// Pools for requests being processed: the largest request that a pool takes, and the size of the pool, both
+/// in bytes.
 const WORK_POOLS: [(usize, usize); 3] = [(128 << 10, 64 << 20), (4 << 20, 96 << 20), (usize::MAX, 192 << 20)];
 /// Size of the pool for incoming bodies.
 const BODY_POOL_BYTES: usize = 128 << 20;
@@ -37,39 +39,47 @@ const RUN_POOL_BYTES: usize = 256 << 20;
 
 /// Memory pools of the server.
 pub(crate) struct MemoryBudget {
+    /// Pools of `WORK_POOLS`, for requests being processed.
     work: [MemoryPool; 3],
+    /// Pool for incoming bodies, until they are parsed.
     bodies: MemoryPool,
+    /// Pool for what running messages keep of their requests.
     runs: MemoryPool,
 }
 
 /// Memory pool shared by all owners.
 struct MemoryPool {
+    /// Permits of the whole pool, each for `PERMIT_BYTES`.
     total: Arc<Semaphore>,
-    /// Most units of one owner.
-    owner_units: usize,
+    /// Most permits of one owner.
+    max_owner_permits: usize,
+    /// Permits of each owner; a reservation takes as many from here as from `total`.
     shares: OwnerMap<Semaphore>,
 }
 
 /// Reservation in a pool, released on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryPermit {
-    _all: OwnedSemaphorePermit,
-    _own: OwnedSemaphorePermit,
+    _total_permit: OwnedSemaphorePermit,
+    _owner_permit: OwnedSemaphorePermit,
     /// Keeps the owner's share alive, so that it is not created anew meanwhile.
     _share: Arc<Semaphore>,
 }
 
-/// Reservation of a request while it is processed; any holder may release it.
+/// Reservation of a request while it is processed. Clones share it: the first to release it releases it for
+/// all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryHold {
     permits: Arc<Mutex<Vec<MemoryPermit>>>,
+    /// Bytes that a message keeps of the request while it runs.
     kept_bytes: usize,
 }
 
 impl MemoryHold {
-    /// Creates the reservation of a request of this weight.
+    /// Creates the reservation of a request of this weight, from the permits reserved for it.
     pub(crate) fn new(weight: &JsonWeight, reserved: impl IntoIterator<Item = MemoryPermit>) -> MemoryHold {
-        let kept_bytes = weight.text + KEPT_COPIES * (weight.bytes - weight.text);
+        let bytes_of_other_values = weight.bytes - weight.text;
+        let kept_bytes = weight.text + KEPT_COPIES * bytes_of_other_values;
         MemoryHold { permits: Arc::new(Mutex::new(reserved.into_iter().collect())), kept_bytes }
     }
 
@@ -78,20 +88,22 @@ impl MemoryHold {
         self.kept_bytes
     }
 
-    /// Releases the reservation: the values are dropped, or counted elsewhere.
+    /// Releases the reservation, once the values are dropped or counted elsewhere.
     pub(crate) fn release(&self) {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Returns the bytes that a request of this weight takes while it is processed.
-pub(crate) fn work_bytes(weight: usize) -> usize {
-    MAX_COPIES.saturating_mul(weight)
+/// Returns the bytes of memory that a request takes while it is processed, from those of its values.
+pub(crate) fn work_bytes(value_bytes: usize) -> usize {
+    MAX_COPIES.saturating_mul(value_bytes)
 }
 
-/// Returns the most bytes of memory that the values of a body of `bytes` may take.
-pub(crate) fn max_value_bytes(bytes: usize, max_request: usize) -> usize {
-    (BASE_BYTES + bytes.saturating_mul(BYTES_PER_BODY_BYTE)).min(max_request.saturating_mul(4).max(16 << 20))
+/// Returns the most bytes of memory that the values of a body of `body_bytes` may take. The bound is also
+/// limited by the largest body allowed (`max_body_bytes`): to 4 times that, or 16 MiB if that is more.
+pub(crate) fn max_value_bytes(body_bytes: usize, max_body_bytes: usize) -> usize {
+    let max_of_any_body = max_body_bytes.saturating_mul(4).max(16 << 20);
+    (BASE_BYTES + body_bytes.saturating_mul(BYTES_PER_BODY_BYTE)).min(max_of_any_body)
 }
 
 impl Default for MemoryBudget {
@@ -110,12 +122,12 @@ impl MemoryBudget {
     /// # Errors
     /// No memory became free in time.
     pub(crate) async fn reserve_work(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
-        let room = WORK_POOLS
+        let pool = WORK_POOLS
             .iter()
             .zip(&self.work)
-            .find(|((max_bytes, _), _)| bytes <= *max_bytes)
-            .map(|(_, room)| room);
-        room.ok_or_else(Problem::internal)?.acquire(owner, bytes).await
+            .find(|((max_request_bytes, _), _)| bytes <= *max_request_bytes)
+            .map(|(_, pool)| pool);
+        pool.ok_or_else(Problem::internal)?.acquire(owner, bytes).await
     }
 
     /// Reserves memory for an incoming body.
@@ -144,28 +156,33 @@ impl MemoryBudget {
 
 impl MemoryPool {
     fn new(bytes: usize) -> MemoryPool {
-        let units = bytes / PERMIT_BYTES;
+        let permits = bytes / PERMIT_BYTES;
         MemoryPool {
-            total: Arc::new(Semaphore::new(units)),
-            owner_units: units / 2,
+            total: Arc::new(Semaphore::new(permits)),
+            max_owner_permits: permits / 2,
             shares: OwnerMap::default(),
         }
     }
 
-    /// Converts bytes to units, capped at one owner's share, so that larger requests run alone.
-    fn units(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes.div_ceil(PERMIT_BYTES).clamp(1, self.owner_units)).unwrap_or(u32::MAX)
+    /// Returns the number of permits for so many bytes, at most one owner's share: a larger request runs as
+    /// the only one of its owner.
+    fn permits_for(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(PERMIT_BYTES).clamp(1, self.max_owner_permits)).unwrap_or(u32::MAX)
     }
 
     async fn acquire(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
-        let (units, share) = (self.units(bytes), self.share(owner));
-        let permits = async {
-            let own_permit = share.clone().acquire_many_owned(units).await.ok()?;
-            let all = self.total.clone().acquire_many_owned(units).await.ok()?;
-            Some(MemoryPermit { _all: all, _own: own_permit, _share: share.clone() })
-        };
+        let (permits, share) = (self.permits_for(bytes), self.share(owner));
         // The semaphores are never closed.
-        timeout(MAX_WAIT, permits).await.ok().flatten().ok_or_else(|| {
+        let reservation = async {
+            let owner_permit = share.clone().acquire_many_owned(permits).await.ok()?;
+            let total_permit = self.total.clone().acquire_many_owned(permits).await.ok()?;
+            Some(MemoryPermit {
+                _total_permit: total_permit,
+                _owner_permit: owner_permit,
+                _share: share.clone(),
+            })
+        };
+        timeout(MAX_WAIT, reservation).await.ok().flatten().ok_or_else(|| {
             let detail = format!(
                 "other requests are using the memory that this one needs ({bytes} bytes); send fewer large \
                  ones at a time, and retry this one later"
@@ -175,14 +192,14 @@ impl MemoryPool {
     }
 
     fn try_acquire(&self, owner: &str, bytes: usize) -> Option<MemoryPermit> {
-        let (units, share) = (self.units(bytes), self.share(owner));
-        let own_permit = share.clone().try_acquire_many_owned(units).ok()?;
-        let all = self.total.clone().try_acquire_many_owned(units).ok()?;
-        Some(MemoryPermit { _all: all, _own: own_permit, _share: share })
+        let (permits, share) = (self.permits_for(bytes), self.share(owner));
+        let owner_permit = share.clone().try_acquire_many_owned(permits).ok()?;
+        let total_permit = self.total.clone().try_acquire_many_owned(permits).ok()?;
+        Some(MemoryPermit { _total_permit: total_permit, _owner_permit: owner_permit, _share: share })
     }
 
     fn share(&self, owner: &str) -> Arc<Semaphore> {
-        self.shares.get(owner, || Semaphore::new(self.owner_units))
+        self.shares.get(owner, || Semaphore::new(self.max_owner_permits))
     }
 }
 

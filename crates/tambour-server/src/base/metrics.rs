@@ -1,4 +1,4 @@
-//! Counters of the server, in OpenMetrics text for Prometheus.
+//! Metrics of the server (counters, gauges, histograms), as OpenMetrics text for Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(crate) struct Metrics {
     pub failed_messages: Counter,
     /// Requests refused for lack of a key.
     pub unauthorized: Counter,
-    /// Requests refused since too many were running or open.
+    /// Requests refused because too many messages were running or too many streams open.
     pub limited_requests: Counter,
     /// Event streams opened.
     pub streams: Counter,
@@ -39,14 +39,18 @@ pub(crate) struct Metrics {
     pub template_misses: Counter,
     /// Journal records that could not be read at the start.
     damaged_records: Counter,
-    /// Messages lost or truncated with them, as far as known.
+    /// Messages lost or truncated with those records, as far as known.
     lost_messages: Counter,
     /// Calls to upstreams.
     pub upstreams: UpstreamMetrics,
+    /// Time from a write to its commit, in seconds.
     commits: Family<CommitLabels, Histogram, HistogramBounds>,
+    /// Panics of long-lived tasks, which are then restarted.
     panics: Family<TaskLabels, Counter>,
+    // The gauges are set when the metrics are rendered.
     running_messages: Gauge,
     open_streams: Gauge,
+    /// Gauge of `tool_waits`.
     waiting_messages: Gauge,
     registry: Registry,
 }
@@ -54,8 +58,11 @@ pub(crate) struct Metrics {
 /// Metrics of calls to upstreams. Clones share them.
 #[derive(Clone)]
 pub(crate) struct UpstreamMetrics {
+    /// Failed attempts.
     failures: Family<FailureLabels, Counter>,
+    /// Time from the start of a call to its first text, in seconds.
     first_text: Family<CallLabels, Histogram, HistogramBounds>,
+    /// Time from the start of a call to its end, in seconds.
     duration: Family<CallLabels, Histogram, HistogramBounds>,
 }
 
@@ -73,6 +80,7 @@ struct CallLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CommitLabels {
+    /// Kind of write, such as `message`.
     of: &'static str,
 }
 
@@ -180,8 +188,9 @@ impl Metrics {
         let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
         let failed_help = "Upstream attempts that failed, before or after the first text";
         registry.register("upstream_failures", failed_help, failures.clone());
-        let first = "Time from the call of an upstream to its first text, earlier attempts included";
-        registry.register("upstream_first_text_seconds", first, first_text.clone());
+        let first_text_help =
+            "Time from the call of an upstream to its first text, earlier attempts included";
+        registry.register("upstream_first_text_seconds", first_text_help, first_text.clone());
         registry.register(
             "upstream_seconds",
             "Time from the call of an upstream to its end",
@@ -194,13 +203,13 @@ impl Metrics {
         metrics
     }
 
-    /// Renders all metrics as text.
+    /// Renders all metrics as text. The caller counts the running messages and open streams.
     #[must_use]
-    pub(crate) fn render(&self, running: usize, open: usize) -> String {
+    pub(crate) fn render(&self, running_messages: usize, open_streams: usize) -> String {
         let wait_count = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         for (gauge, value) in [
-            (&self.running_messages, running),
-            (&self.open_streams, open),
+            (&self.running_messages, running_messages),
+            (&self.open_streams, open_streams),
             (&self.waiting_messages, wait_count),
         ] {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
@@ -222,13 +231,13 @@ impl Metrics {
         counter.inc();
     }
 
-    /// Counts a panic of a task.
+    /// Counts a panic of a long-lived task.
     pub(crate) fn count_panic(&self, task: &'static str) {
         self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 
-    /// Records the time from a write to its commit.
-    pub(crate) fn observe_commit(&self, kind: &'static str, took: Duration) {
-        self.commits.get_or_create(&CommitLabels { of: kind }).observe(took.as_secs_f64());
+    /// Records the time from a write of this kind to its commit.
+    pub(crate) fn observe_commit(&self, kind: &'static str, duration: Duration) {
+        self.commits.get_or_create(&CommitLabels { of: kind }).observe(duration.as_secs_f64());
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of the configuration, and the origins of its values, which they name.
+//! Errors of the configuration, and the origins of its values, which the errors name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,9 @@ pub struct ConfigError(pub String);
 /// Origins of configuration values.
 #[derive(Clone, Default)]
 pub(crate) struct ValueOrigins {
+    /// Path and text of the configuration file.
     file: Option<(PathBuf, Arc<str>)>,
-    /// Flags and variables by dotted field.
+    /// Flags and environment variables, by the dotted path of the field they set.
     sources: BTreeMap<String, String>,
 }
 
@@ -26,18 +27,17 @@ impl ValueOrigins {
         ValueOrigins { file: Some((path.to_owned(), text.into())), sources: BTreeMap::new() }
     }
 
+    /// Notes the flag or environment variable that set a field.
     pub(crate) fn note_source(&mut self, field: &str, source: &str) {
         self.sources.insert(field.to_owned(), source.to_owned());
     }
 
-    /// Returns the flag or variable that set a field or its parent; otherwise its place in the file; `None`
-    /// for defaults and values set by code.
+    /// Returns the flag or variable that set a field or its nearest parent; otherwise the place in the file;
+    /// `None` for defaults and values set by code.
     pub(crate) fn origin_of(&self, field: &str) -> Option<String> {
-        let preceding_tables = std::iter::successors(Some(field), |field| {
-            field.rsplit_once('.').map(|(preceding_tables, _)| preceding_tables)
-        });
-        preceding_tables
-            .into_iter()
+        let mut field_and_parents =
+            std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(parent, _)| parent));
+        field_and_parents
             .find_map(|field| self.sources.get(field).cloned())
             .or_else(|| self.place_in_file(field))
     }
@@ -58,7 +58,7 @@ impl ValueOrigins {
     }
 }
 
-/// Returns the byte offset of a field, or of the last part of its path that exists.
+/// Returns the byte offset of a field, or of the last part of its path that exists; `None` if none does.
 fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
     let mut table = Some(table);
     let mut start = None;
@@ -70,13 +70,13 @@ fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
     start
 }
 
-/// Returns the field whose value contains this byte offset.
-pub(crate) fn field_at(text: &str, at: usize) -> Option<String> {
+/// Returns the dotted path of the field whose value contains this byte offset.
+pub(crate) fn field_at(text: &str, offset: usize) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     let mut table = Some(document.get_ref());
     let mut path: Vec<&str> = Vec::new();
     while let Some((key, value)) =
-        table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at)))
+        table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, offset)))
     {
         path.push(key.get_ref());
         table = value.get_ref().as_table();
@@ -84,11 +84,12 @@ pub(crate) fn field_at(text: &str, at: usize) -> Option<String> {
     (!path.is_empty()).then(|| path.join("."))
 }
 
-/// Returns `true` if a value contains this byte offset. The parts of a table need not be contiguous.
-fn contains_offset(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
+/// Returns `true` if a value contains this byte offset. Of a table, the values are searched: they need not be
+/// contiguous in the file.
+fn contains_offset(value: &Spanned<DeValue<'_>>, offset: usize) -> bool {
     match value.get_ref().as_table() {
-        Some(table) => table.values().any(|value| contains_offset(value, at)),
-        None => value.span().contains(&at),
+        Some(table) => table.values().any(|value| contains_offset(value, offset)),
+        None => value.span().contains(&offset),
     }
 }
 
@@ -99,8 +100,8 @@ fn find_entry<'t, 'i>(
     table.iter().find(|(key, _)| key.get_ref() == name)
 }
 
-/// Formats `FILE:LINE:COLUMN`.
-pub(crate) fn format_place(path: &Path, text: &str, at: usize) -> String {
-    let Location { line, column, .. } = Location::from_offset(text, at);
+/// Formats a byte offset in the text of a file as `FILE:LINE:COLUMN`.
+pub(crate) fn format_place(path: &Path, text: &str, offset: usize) -> String {
+    let Location { line, column, .. } = Location::from_offset(text, offset);
     format!("{}:{line}:{column}", path.display())
 }

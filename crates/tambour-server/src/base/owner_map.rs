@@ -1,4 +1,4 @@
-//! //! One shared value per owner: created on first use, dropped with its last holder.
+//! One shared value per owner: created on first use, dropped with its last holder.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,13 +15,13 @@ impl<T> Default for OwnerMap<T> {
 }
 
 impl<T> OwnerMap<T> {
-    /// Returns the value of an owner, or makes it.
+    /// Returns the value of an owner; creates it if nobody holds one.
     pub(crate) fn get(&self, owner: &str, new_value: impl FnOnce() -> T) -> Arc<T> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = values.get(owner).and_then(Weak::upgrade) {
             return value;
         }
-        // Drops dead entries before the map would grow.
+        // Entries whose value was dropped are removed before the map would grow.
         if values.len() == values.capacity() {
             values.retain(|_, value| value.strong_count() > 0);
         }
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!((*values.get("a", || 2), *values.get("b", || 3)), (1, 3));
         drop(first);
         assert_eq!(*values.get("a", || 4), 4);
-        (0..1000).for_each(|at| drop(values.get(&at.to_string(), || at)));
+        (0..1000).for_each(|number| drop(values.get(&number.to_string(), || number)));
         assert!(values.values.lock().unwrap().len() < 100);
     }
 }

@@ -19,9 +19,13 @@ pub(crate) struct Problem(Box<ProblemDocument>);
 #[derive(Debug)]
 struct ProblemDocument {
     status: StatusCode,
+    /// Stable name of the kind of error, for programs.
     code: &'static str,
+    /// Explanation of this error, for people.
     detail: String,
+    /// Further members of the JSON document.
     members: Map<String, Value>,
+    /// Seconds after which the request may be repeated, for the `Retry-After` header.
     retry_after: Option<u64>,
 }
 
@@ -50,15 +54,15 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
-    /// Unknown name; known ones are listed, and `close` has similar ones.
+    /// Unknown name of a thing of this kind. The detail lists known names; member `close` has similar ones.
     pub(crate) fn unknown<'a>(
         code: &'static str,
         (kind, name): (&str, &str),
         known_names: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Problem {
-        let names = list_names(name, known_names.clone());
-        let names = if names.is_empty() { "none is defined".to_owned() } else { format!("known: {names}") };
-        let problem = Problem::invalid(code, format!("there is no {kind} `{name}`; {names}"));
+        let list = list_names(name, known_names.clone());
+        let hint = if list.is_empty() { "none is defined".to_owned() } else { format!("known: {list}") };
+        let problem = Problem::invalid(code, format!("there is no {kind} `{name}`; {hint}"));
         problem.with("close", closest_names(name, known_names))
     }
 
@@ -79,12 +83,13 @@ impl Problem {
         transient_statuses.contains(status) || *code == "internal_error"
     }
 
-    /// Adds a member to the document.
+    /// Adds a member to the JSON document.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
         self.0.members.insert(name.to_owned(), value.into());
         self
     }
 
+    /// Adds a `Retry-After` header.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
         self.0.retry_after = Some(seconds);
         self
@@ -134,7 +139,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// Deserializes an optional object, refusing lists.
+/// Deserializes an optional object. Refuses a list, which serde would read as the fields in order.
 pub(crate) fn deserialize_object<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -145,7 +150,8 @@ where
     fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
-/// Rewrites an error of the JSON parser in JSON terms, without internal fields.
+/// Rewrites an error of the JSON parser in words of JSON instead of Rust types. Leaves out fields of our own
+/// types that clients may not send.
 fn plain_message(message: &str) -> String {
     let internal_fields = [", `named_model`", ", `as_response`", ", `in_place_of`"];
     explain_parse_error(
@@ -153,12 +159,15 @@ fn plain_message(message: &str) -> String {
     )
 }
 
-/// Parses a JSON body. Unknown fields are refused by name.
+/// Parses a JSON body that is an object.
+///
+/// # Errors
+/// The body is not JSON, or not the expected object; the problem names the field.
 pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     in_place_if_long(bytes, || parse_object(bytes))
 }
 
-/// Runs a parser; a long text is parsed without blocking other tasks.
+/// Runs a parser of `bytes`. Above `OFFLOAD_BYTES`, the other tasks of this worker are not blocked meanwhile.
 pub(crate) fn in_place_if_long<T>(bytes: &[u8], parse: impl FnOnce() -> T) -> T {
     if bytes.len() > OFFLOAD_BYTES { run_in_place(parse) } else { parse() }
 }
@@ -185,10 +194,11 @@ fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(problem.with("line", error.line()).with("column", error.column()));
     }
     let detail = plain_message(&error.to_string());
-    let field_name = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
-    let (code, field) = match (field_name("unknown field `"), field_name("missing field `")) {
+    let field_after = |prefix: &str| detail.strip_prefix(prefix)?.split('`').next().map(str::to_owned);
+    let (code, field) = match (field_after("unknown field `"), field_after("missing field `")) {
         (Some(field), _) => ("unknown_field", Some(field)),
         (None, Some(field)) => ("missing_field", Some(field)),
+        // The path is empty or `.` if the error is about the body as a whole.
         (None, None) => ("invalid_field", Some(path).filter(|path| !matches!(path.as_str(), "" | "."))),
     };
     let problem = Problem::invalid(code, detail);

@@ -1,21 +1,22 @@
-//! Smooth weighted round-robin among the aliases that share an alias's load.
+//! Smooth weighted round-robin among the members of an alias, which share its load.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Credit of each member, by alias.
+/// Credits of the members by name, for each alias. At each request, each member earns its weight; the one
+/// with the most credit comes first and pays the sum of all weights.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation(Mutex<HashMap<String, HashMap<String, i64>>>);
 
 impl Rotation {
-    /// Returns the member (name and weight) to try first for this request to `alias`. Each member comes first
-    /// in proportion to its weight, interleaved with the others.
+    /// Returns the name of the member to try first for this request to `alias`; `None` if there are no members
+    /// (name and weight). Each member comes first in proportion to its weight, interleaved with the others.
     pub(crate) fn pick_first<'a>(&self, alias: &str, members: &[(&'a str, u32)]) -> Option<&'a str> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let credits = all.entry(alias.to_owned()).or_default();
+        let mut credits_by_alias = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let credits = credits_by_alias.entry(alias.to_owned()).or_default();
         // A member left out for a while gets no credit for that time.
         credits.retain(|name, _| members.iter().any(|(member, _)| member == name));
-        let total: i64 = members.iter().map(|(_, weight)| i64::from(*weight)).sum();
+        let total_weight: i64 = members.iter().map(|(_, weight)| i64::from(*weight)).sum();
         let mut first: Option<(&str, i64)> = None;
         for (name, weight) in members {
             let credit = credits.entry((*name).to_owned()).or_default();
@@ -25,7 +26,7 @@ impl Rotation {
             }
         }
         let (name, credit) = first?;
-        credits.insert(name.to_owned(), credit - total);
+        credits.insert(name.to_owned(), credit - total_weight);
         Some(name)
     }
 }
@@ -35,16 +36,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_spread_by_weight() {
+    fn requests_are_spread_by_weight() {
         let rotation = Rotation::default();
-        let turns = |members: &[(&'static str, u32)], count: usize| -> String {
+        let picks = |members: &[(&'static str, u32)], count: usize| -> String {
             (0..count).map(|_| rotation.pick_first("x", members).unwrap_or("-")).collect()
         };
-        assert_eq!(turns(&[("a", 5), ("b", 1), ("c", 1)], 14), "aabacaaaabacaa");
-        assert_eq!(turns(&[("a", 1), ("b", 1)], 4).matches('a').count(), 2);
+        assert_eq!(picks(&[("a", 5), ("b", 1), ("c", 1)], 14), "aabacaaaabacaa");
+        assert_eq!(picks(&[("a", 1), ("b", 1)], 4).matches('a').count(), 2);
         // A member that was left out does not catch up.
-        assert_eq!(turns(&[("b", 1)], 3), "bbb");
-        assert_eq!(turns(&[("a", 1), ("b", 1)], 4).matches('a').count(), 2);
-        assert_eq!(turns(&[], 2), "--");
+        assert_eq!(picks(&[("b", 1)], 3), "bbb");
+        assert_eq!(picks(&[("a", 1), ("b", 1)], 4).matches('a').count(), 2);
+        assert_eq!(picks(&[], 2), "--");
     }
 }

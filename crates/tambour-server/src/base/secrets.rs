@@ -1,13 +1,13 @@
-//! Keys from variables and files.
+//! Keys from environment variables and files. An error is the end of a sentence about the variable or file.
 
 use std::path::Path;
 
-/// Reads a key from an environment variable.
+/// Reads a key from an environment variable, and trims and validates it.
 pub(crate) fn key_from_variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| parse_key(&key))
 }
 
-/// Trims and validates a key.
+/// Trims and validates a key: one word of printable ASCII.
 pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     match key.trim() {
         "" => Err("it is empty".to_owned()),
@@ -16,6 +16,7 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     }
 }
 
+/// Reads the text of a key file; the caller passes it to `parse_key`.
 pub(crate) fn read_key_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
 }

@@ -1,5 +1,5 @@
 //! A wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
-//! stream, a future for a rare event would otherwise be polled at every chunk, and several of these take
+//! stream, a future for a rare event would otherwise be polled at every chunk, and some of these futures take
 //! locks that all streams share.
 
 use std::pin::Pin;
@@ -8,14 +8,15 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// A future that polls its inner future only when that one was woken. After it is ready it stays pending.
+/// A future that polls its inner future only at first and after the inner one was woken. Polled again after
+/// it was ready, it is pending.
 pub(crate) struct SelfWoken<F>(FuturesUnordered<F>);
 
 impl<F: Future> SelfWoken<F> {
     pub(crate) fn new(future: F) -> SelfWoken<F> {
-        let alone = FuturesUnordered::new();
-        alone.push(future);
-        SelfWoken(alone)
+        let inner = FuturesUnordered::new();
+        inner.push(future);
+        SelfWoken(inner)
     }
 }
 

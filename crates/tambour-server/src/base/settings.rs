@@ -1,4 +1,4 @@
-//! Settings that can be changed while the server runs. They are stored, unlike the configuration.
+//! Settings that clients can change while the server runs. They are in the store, unlike the configuration.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tambour::options::Texts;
 /// Values of the settings; those without a value have their default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
-    /// Stored values by dotted name.
+    /// Stored values by dotted name; also the number of changes, as `VERSION_NAME`.
     pub values: BTreeMap<String, Value>,
 }
 
@@ -19,7 +19,7 @@ type ValueCheck = fn(&Value) -> bool;
 
 /// Names of the settings with the check of their values.
 pub(crate) const SETTINGS: &[(&str, ValueCheck)] = &[
-    // An unknown protocol is accepted and means the legacy one (J-032).
+    // Any text is accepted: an unknown protocol means the legacy one (J-032).
     ("llm_app_settings.app_output_protocol", Value::is_string),
     ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
     ("thought_display", |value| matches!(value.as_str(), Some("collapsed" | "hidden" | "shown"))),
@@ -30,12 +30,13 @@ pub(crate) const SETTINGS: &[(&str, ValueCheck)] = &[
 /// Name under which the number of changes is stored.
 pub(crate) const VERSION_NAME: &str = "version";
 
+/// Returns `true` for a text that is not blank and has at most 2000 bytes.
 fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty() && text.len() <= 2000)
 }
 
 impl Settings {
-    /// Reads the stored settings, JSON by name.
+    /// Reads the stored settings: names with values in JSON. Values that are not valid JSON are left out.
     pub(crate) fn from_stored(stored: impl IntoIterator<Item = (String, String)>) -> Settings {
         let rows = stored.into_iter();
         let values = rows.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));

@@ -1,15 +1,19 @@
-//! Token counts of a message.
+//! Token counts of a call, as its upstream reports them.
 
 use serde_json::Value;
 
-/// Token counts of one message, as reported by its upstream.
+/// Token counts of a reported usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenCounts {
+    /// Tokens of the prompt.
     pub(crate) input: u64,
+    /// Tokens of the reply.
     pub(crate) output: u64,
 }
 
 impl TokenCounts {
+    /// Reads the `usage` object of an upstream: names of OpenAI first, then those of Anthropic. A missing
+    /// count is 0.
     pub(crate) fn from_usage(usage: &Value) -> TokenCounts {
         let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64()).unwrap_or(0);
         TokenCounts {

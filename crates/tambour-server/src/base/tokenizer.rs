@@ -19,10 +19,10 @@ pub enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// All methods, the default first.
+    /// All tokenizers, the default first.
     pub const ALL: [Tokenizer; 3] = [Tokenizer::O200k, Tokenizer::Cl100k, Tokenizer::Estimate];
 
-    /// Returns its name in requests and options.
+    /// Returns the name in requests and options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,13 +32,13 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the method with that name.
+    /// Returns the tokenizer with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Tokenizer> {
         Tokenizer::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
     }
 
-    /// Returns its description for users.
+    /// Returns the description for users.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -48,8 +48,8 @@ impl Tokenizer {
         }
     }
 
-    /// Counts the tokens of a text. Exact, except that a run of 64 KiB without a space after another character
-    /// may count as one token more.
+    /// Counts the tokens of a text. Up to 64 KiB an encoding counts exactly; a longer text is counted in
+    /// parts, and a token across two parts may count as more than one.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {
@@ -60,40 +60,41 @@ impl Tokenizer {
     }
 }
 
-/// Most bytes that are encoded at once: the encoder backtracks over runs of white space, and panics where one
-/// is longer than its stack.
+/// Most bytes that are encoded at once: the encoder backtracks over runs of white space, and panics on a run
+/// that is too long for its stack.
 const MAX_ENCODED: usize = 64 << 10;
 
 fn count_encoded(encoding: &CoreBPE, mut text: &str) -> usize {
     let mut count = 0;
     while !text.is_empty() {
-        let (first, rest) = text.split_at(encoded_len(text));
-        count += encoding.encode_ordinary(first).len();
-        text = rest;
+        let (first_part, remaining_text) = text.split_at(first_part_len(text));
+        count += encoding.encode_ordinary(first_part).len();
+        text = remaining_text;
     }
     count
 }
 
-/// Length of the first part of a text that can be encoded by itself. No token reaches from another character
-/// into white space, so that a cut between the two changes no token.
-fn encoded_len(text: &str) -> usize {
+/// Returns the length in bytes of the first part to encode: up to the last white space that follows another
+/// character, within `MAX_ENCODED`. Few tokens reach across such a place (punctuation with a line break).
+/// Without one, the part is as long as allowed.
+fn first_part_len(text: &str) -> usize {
     if text.len() <= MAX_ENCODED {
         return text.len();
     }
-    let longest = text.floor_char_boundary(MAX_ENCODED);
-    let mut next_is_space = false;
-    for (at, c) in text[..longest].char_indices().rev() {
-        if next_is_space && !c.is_whitespace() {
-            return at + c.len_utf8();
+    let max_len = text.floor_char_boundary(MAX_ENCODED);
+    let mut is_before_space = false;
+    for (offset, c) in text[..max_len].char_indices().rev() {
+        if is_before_space && !c.is_whitespace() {
+            return offset + c.len_utf8();
         }
-        next_is_space = c.is_whitespace();
+        is_before_space = c.is_whitespace();
     }
-    longest
+    max_len
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ENCODED, Tokenizer, encoded_len};
+    use super::{MAX_ENCODED, Tokenizer, first_part_len};
 
     #[test]
     fn requests_and_options_have_the_same_names() {
@@ -103,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Numbers of OpenAI's own encoder (F-006).
+    /// The expected counts are those of OpenAI's own encoder (F-006).
     #[test]
     fn texts_have_the_tokens_of_their_encoding() {
         for (text, o200k, cl100k) in [
@@ -125,11 +126,12 @@ mod tests {
     #[test]
     fn a_long_text_has_the_tokens_of_its_parts() {
         let (unit, tokenizer) = ("One word,\n\n  and 另一个 word; ", Tokenizer::O200k);
-        let per_unit = tokenizer.count(&unit.repeat(3)) - tokenizer.count(&unit.repeat(2));
+        let tokens_per_unit = tokenizer.count(&unit.repeat(3)) - tokenizer.count(&unit.repeat(2));
         let (few, many) = (10, 3 * MAX_ENCODED / unit.len());
-        let expected_count = tokenizer.count(&unit.repeat(few)) + (many - few) * per_unit;
+        let expected_count = tokenizer.count(&unit.repeat(few)) + (many - few) * tokens_per_unit;
         assert_eq!(tokenizer.count(&unit.repeat(many)), expected_count);
-        assert_eq!(encoded_len(&"ab ".repeat(MAX_ENCODED)) % 3, 2);
+        // The cut is before the space: the part ends with `ab`.
+        assert_eq!(first_part_len(&"ab ".repeat(MAX_ENCODED)) % 3, 2);
     }
 
     /// Texts over which an encoder might backtrack, recurse or panic.

@@ -45,21 +45,21 @@ pub struct AliasConfig {
     /// Registered tools, which the server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Aliases to try in order if this one gives no usable reply. Upstream, model, dialect and contract of
-    /// each apply; prompt and tools are those of the named alias.
+    /// Aliases to try in order if this one gives no usable reply. Each is asked with its own upstream, model,
+    /// dialect and contract, but with the prompt and tools of the alias that the client names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
-    /// Share of requests for which it is tried first, among weighted aliases of `fallback`; without a weight
-    /// the order is fixed.
+    /// Share of requests for which this alias is tried first, relative to the weights of the aliases in
+    /// `fallback`. If the alias that the client names has no weight, the order is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
 
-/// Fields of an alias that select the upstream and its dialect.
+/// Fields of an alias that select the upstream, and how its replies are read.
 pub(crate) const CHOICE_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
-    /// Returns its fields as fields of a message, except those that only the configuration uses.
+    /// Returns the fields of the alias as fields of a message, without those that a message does not have.
     pub(crate) fn message_fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {
@@ -76,18 +76,19 @@ impl AliasConfig {
 impl Config {
     /// Returns an alias and its fallbacks in order, depth first, each once.
     pub(crate) fn alias_chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
-        let (mut chain, mut next) = (Vec::new(), vec![alias]);
-        while let Some(name) = next.pop() {
+        let (mut chain, mut pending) = (Vec::new(), vec![alias]);
+        while let Some(name) = pending.pop() {
             let Some(alias_settings) = self.aliases.get(name).filter(|_| !chain.contains(&name)) else {
                 continue;
             };
             chain.push(name);
-            next.extend(alias_settings.fallback.iter().rev().map(String::as_str));
+            // Reversed: the first fallback is popped first.
+            pending.extend(alias_settings.fallback.iter().rev().map(String::as_str));
         }
         chain
     }
 
-    /// Reads the Skeins of aliases that have one, by alias.
+    /// Reads the Skeins of aliases that have one. Returns their YAML by name of the alias.
     ///
     /// # Errors
     /// A file cannot be read or is no Skein, or the alias has a `system_prompt` too.
@@ -120,18 +121,20 @@ impl Config {
     pub(super) fn check_aliases(&self) -> Result<(), ConfigError> {
         for (name, alias) in &self.aliases {
             let field = |subfield: &str| format!("aliases.{name}.{subfield}");
-            if let Some(upstream) = alias.upstream.as_ref().filter(|name| !self.upstreams.contains_key(*name))
-            {
+            let unknown_upstream =
+                alias.upstream.as_ref().filter(|upstream| !self.upstreams.contains_key(*upstream));
+            if let Some(upstream) = unknown_upstream {
                 let known_names = list_names(upstream, self.upstreams.keys().map(String::as_str));
                 let reason = format!("names an unknown upstream `{upstream}`; known: {known_names}");
                 return Err(self.field_error(&field("upstream"), &reason));
             }
-            for other in &alias.fallback {
-                if other == name || !self.aliases.contains_key(other) {
+            for fallback in &alias.fallback {
+                if fallback == name || !self.aliases.contains_key(fallback) {
                     let known_names =
                         self.aliases.keys().filter(|alias_name| *alias_name != name).map(String::as_str);
-                    let known_names = list_names(other, known_names);
-                    let reason = format!("names `{other}`, which is not another alias; known: {known_names}");
+                    let known_names = list_names(fallback, known_names);
+                    let reason =
+                        format!("names `{fallback}`, which is not another alias; known: {known_names}");
                     return Err(self.field_error(&field("fallback"), &reason));
                 }
             }
@@ -145,14 +148,15 @@ impl Config {
                         &format!("must be an object with `profile` and `options`: {error}"),
                     )
                 })?;
-                let unusable =
+                let contract_error =
                     |error: String| self.field_error(&field("contract"), &format!("cannot be used: {error}"));
                 let options = ReadingDefaults::new(&self.limits, &self.tools, &Settings::default())
                     .options_for(Some(&contract));
-                if let Some(schema) = options.map_err(unusable)?.json_schema() {
+                if let Some(schema) = options.map_err(contract_error)?.json_schema() {
+                    // Compiled like the schema of a request, and dropped: only its errors matter.
                     let limits = SchemaLimits::new(self.tools.max_patterns, self.tools.max_pattern_bytes);
                     Schema::with_limits(schema.value().clone(), &limits)
-                        .map_err(|unfit| unusable(format!("json_value.schema: {unfit}")))?;
+                        .map_err(|error| contract_error(format!("json_value.schema: {error}")))?;
                 }
             }
         }

@@ -6,6 +6,8 @@ use super::{Config, ConfigError};
 
 /// Minimum length of an API key in characters.
 const MIN_KEY_CHARS: usize = 16;
+/// Maximum length of the name of a currency in characters.
+const MAX_CURRENCY_CHARS: usize = 8;
 
 impl Config {
     /// Builds an error about a field, with the origin of its value.
@@ -13,10 +15,10 @@ impl Config {
         self.origins.field_error(field, reason)
     }
 
-    /// Checks everything that is not checked when it is used.
+    /// Checks the values that are not already checked where they are used.
     ///
     /// # Errors
-    /// A weak API key, an unknown default upstream, or an invalid section.
+    /// A weak API key, an unsuitable currency, an unknown default upstream, or an invalid section.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();
@@ -29,7 +31,7 @@ impl Config {
             }
         }
         let currency = &self.currency;
-        if !(1..=8).contains(&currency.chars().count())
+        if !(1..=MAX_CURRENCY_CHARS).contains(&currency.chars().count())
             || currency.chars().any(|c| c.is_whitespace() || c.is_control())
         {
             return Err(self.field_error("currency", "takes a short word such as `USD`"));

@@ -1,4 +1,4 @@
-//! Configuration: defaults, then `tambour.toml`, then `TAMBOUR_*`, then flags.
+//! Configuration: defaults, overridden by `tambour.toml`, then by variables `TAMBOUR_*`, then by flags.
 
 mod alias;
 mod check;
@@ -44,7 +44,7 @@ pub struct Config {
     pub durable: bool,
     /// Upstreams by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// Upstream for requests that name none.
+    /// Upstream for requests that name none; the first one by name when absent.
     pub default_upstream: Option<String>,
     /// Currency of the prices of upstreams, such as `USD`.
     pub currency: String,
@@ -59,13 +59,13 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// Milliseconds that a run continues without a reader.
     pub grace_ms: u64,
-    /// Milliseconds between heartbeats.
+    /// Milliseconds between heartbeats of an event stream.
     pub heartbeat_ms: u64,
     /// Milliseconds that running streams get when the server stops.
     pub drain_ms: u64,
-    /// Most running messages per key.
+    /// Most running messages and dialogue turns of one owner, queued ones included.
     pub max_running: usize,
-    /// Most open event streams per key.
+    /// Most open event streams of one owner.
     pub max_streams: usize,
     /// Most open event streams in all; by default as many as the limit of open files allows.
     pub max_streams_total: usize,
@@ -73,15 +73,15 @@ pub struct Config {
     pub max_request: usize,
     /// Most bytes of a request that imports files.
     pub max_import: usize,
-    /// Approximate bytes of earlier messages included in a prompt.
+    /// Most bytes, approximately, of earlier messages that a prompt includes.
     pub max_history: usize,
     /// Retention of messages.
     pub retention: RetentionConfig,
-    /// Milliseconds that a request body may pause.
+    /// Longest pause within a request body, in milliseconds.
     pub body_idle_ms: u64,
     /// Milliseconds that a request body may take in all.
     pub body_ms: u64,
-    /// Milliseconds after the end of a message that a client may stop reading its stream.
+    /// Longest time, in milliseconds, that a client may read nothing of a stream whose message has ended.
     pub reader_idle_ms: u64,
     /// Allows prompts and replies in the server's own log.
     pub log_content: bool,
@@ -97,13 +97,13 @@ pub struct Config {
     pub tools: ToolLimits,
     /// Tracing to an OpenTelemetry collector.
     pub telemetry: TelemetryConfig,
-    /// Folder with `prompts`, the templates that override the built-in ones.
+    /// Folder whose subfolder `prompts` has templates that override the built-in ones.
     pub config_dir: PathBuf,
-    /// Starts although messages are lost with a part of the journal; for one start, so never read
-    /// from a file.
+    /// Starts even if a part of the journal, and messages with it, are lost. Applies to one start, so it is
+    /// never read from a file.
     #[serde(skip)]
     pub accept_loss: bool,
-    /// Names of variables that begin with `TAMBOUR_` and set nothing; a warning at start.
+    /// Environment variables that begin with `TAMBOUR_` but set nothing; the start warns of each.
     #[serde(skip)]
     pub unknown_variables: Vec<String>,
     /// Origins of the values, for error messages.
@@ -115,7 +115,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Days since the request.
+    /// Days that a message is kept after its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
     /// Most bytes of all messages of an owner; the oldest are deleted first.
@@ -190,7 +190,7 @@ impl Config {
     }
 
     /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`,
-    /// `demo`) and makes it the default. Returns its name, which is that of the kind.
+    /// `demo`) and makes it the default one. Returns its name, which is the name of its kind.
     ///
     /// # Errors
     /// The kind is unknown.
@@ -268,8 +268,8 @@ impl Upstream {
     /// # Errors
     /// There is no default upstream, or it cannot be used.
     pub fn from_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
-        let mut all = config.upstream_section().build_upstreams(&Metrics::new().upstreams)?;
+        let mut upstreams = config.upstream_section().build_upstreams(&Metrics::new().upstreams)?;
         let name = config.default_upstream().unwrap_or_default();
-        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
+        upstreams.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 }

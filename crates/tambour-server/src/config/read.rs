@@ -1,7 +1,7 @@
-//! Loading of file and environment. Errors name the file and line, or the variable.
+//! Loads the configuration from its file and the environment. Errors name the file and line, or the variable.
 //!
-//! An unknown field of the file is an error, an unknown variable a warning: others set variables too, such as
-//! Kubernetes for each service.
+//! An unknown field of the file is an error, an unknown variable a warning: other programs set variables that
+//! begin with `TAMBOUR_` too, such as Kubernetes for a service of this name.
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ impl Config {
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Config, ConfigError> {
-        let standard = Path::new("tambour.toml");
-        let (mut table, mut origins) = match file.or_else(|| standard.exists().then_some(standard)) {
+        let default_file = Path::new("tambour.toml");
+        let (mut table, mut origins) = match file.or_else(|| default_file.exists().then_some(default_file)) {
             Some(path) => read_file(path)?,
             None => Default::default(),
         };
@@ -35,21 +35,21 @@ impl Config {
                 None => {}
                 Some("UPSTREAM") => upstream = Some(value),
                 Some("MODEL") => model = Some(value),
-                // Names the file itself and is no field.
+                // Names the configuration file, and is not a field of it.
                 Some("CONFIG") => {}
                 Some(_) if name == UPSTREAM_KEY => {}
-                // Secrets of tools, named by registered tools.
+                // Secrets that registered tools refer to.
                 Some(_) if name.starts_with(SECRET_ENV_PREFIX) => {}
                 Some(field) if is_kubernetes_variable(field, &value) => {}
                 Some(field) => {
                     let field = field.to_ascii_lowercase();
-                    let Some(set) = set_field(&mut table, &name, &field, &value)? else {
+                    let Some(dotted_name) = set_field(&mut table, &name, &field, &value)? else {
                         unknown_variables.push(name);
                         continue;
                     };
-                    // Parsed after each variable, so that an error belongs to this one.
+                    // Parsed after each variable, so that an error is caused by this one.
                     config = parse_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
-                    origins.note_source(&set, &name);
+                    origins.note_source(&dotted_name, &name);
                 }
             }
         }
@@ -68,14 +68,15 @@ fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError(format!("{}: {error}", path.display())))?;
     let file_error = |error: &toml::de::Error, reason: &str| {
-        let place =
-            error.span().map_or_else(|| path.display().to_string(), |at| format_place(path, &text, at.start));
+        let place = error
+            .span()
+            .map_or_else(|| path.display().to_string(), |span| format_place(path, &text, span.start));
         ConfigError(format!("{place}: {reason}{}", explain_parse_error(error.message().trim())))
     };
     let table: toml::Table = text.parse().map_err(|error| file_error(&error, "not TOML: "))?;
     // Parsed from the text, since only that has positions.
     toml::from_str::<Config>(&text).map_err(|error| {
-        let field = error.span().and_then(|at| field_at(&text, at.start));
+        let field = error.span().and_then(|span| field_at(&text, span.start));
         file_error(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
     })?;
     Ok((table, ValueOrigins::from_file(path, &text)))
@@ -89,23 +90,27 @@ fn parse_table(table: &toml::Table) -> Result<Config, String> {
 /// `TAMBOUR_SERVICE_HOST` and `TAMBOUR_PORT=tcp://10.0.0.1:80`; `field` is the name without `TAMBOUR_`.
 fn is_kubernetes_variable(field: &str, value: &str) -> bool {
     let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
-    let after_name = |part: &str| {
-        let at = field.find(part).filter(|at| *at == 0 || field.as_bytes()[at - 1] == b'_')?;
-        Some(&field[at + part.len()..])
+    // Text after `word`, which begins the field or follows an underscore; `None` without this word.
+    let after_word = |word: &str| {
+        let start = field.find(word).filter(|start| *start == 0 || field.as_bytes()[start - 1] == b'_')?;
+        Some(&field[start + word.len()..])
     };
-    let is_port_detail = |rest: &str| {
-        let parts: Vec<_> = rest.split('_').collect();
+    // `_80_TCP`, or that with `_PROTO`, `_PORT` or `_ADDR` behind it.
+    let is_port_detail = |suffix: &str| {
+        let parts: Vec<_> = suffix.split('_').collect();
         matches!(parts[..], ["", port, "TCP" | "UDP" | "SCTP"] | ["", port, "TCP" | "UDP" | "SCTP", "PROTO" | "PORT" | "ADDR"]
             if port.parse::<u16>().is_ok())
     };
-    after_name("SERVICE_HOST").is_some_and(str::is_empty)
-        || after_name("SERVICE_PORT").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-        || after_name("PORT").is_some_and(|rest| (rest.is_empty() && is_address) || is_port_detail(rest))
+    after_word("SERVICE_HOST").is_some_and(str::is_empty)
+        || after_word("SERVICE_PORT").is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('_'))
+        || after_word("PORT")
+            .is_some_and(|suffix| (suffix.is_empty() && is_address) || is_port_detail(suffix))
 }
 
-/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of the
-/// configuration. The type is that of the default, so that a key made of digits stays text. Returns the
-/// dotted name, or `None` if there is no such field.
+/// Sets the field of `table` that `variable` names; `field` is its name in lower case, without `TAMBOUR_`:
+/// `limits_hold` is `limits.hold`, since `limits` is a table of the configuration. The type is that of the
+/// default, so that an API key made of digits stays text. Returns the dotted name of the field, or `None` if
+/// there is no such field.
 fn set_field(
     table: &mut toml::Table,
     variable: &str,
@@ -126,11 +131,11 @@ fn set_field(
     let Some(default) = default else { return Ok(None) };
     let (table, field) = match group_of_field {
         Some((group, field)) => {
-            let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            let toml::Value::Table(inner) = inner else {
+            let group_table = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            let toml::Value::Table(group_table) = group_table else {
                 return Err(ConfigError(format!("`{group}` is not a table in the configuration file")));
             };
-            (inner, field)
+            (group_table, field)
         }
         None => (table, field),
     };
@@ -158,13 +163,13 @@ fn set_field(
 
 /// Defaults with a value for each field that a variable can set, also for those absent by default.
 fn complete_defaults() -> Config {
-    let text = || Some(String::new());
+    let empty_text = || Some(String::new());
     Config {
-        database: text(),
-        default_upstream: text(),
-        api_key: text(),
+        database: empty_text(),
+        default_upstream: empty_text(),
+        api_key: empty_text(),
         retention: RetentionConfig { days: Some(0), bytes: Some(0) },
-        telemetry: TelemetryConfig { otlp_endpoint: text(), ..TelemetryConfig::default() },
+        telemetry: TelemetryConfig { otlp_endpoint: empty_text(), ..TelemetryConfig::default() },
         ..Config::default()
     }
 }

@@ -29,11 +29,12 @@ pub(crate) struct Contract {
 pub(crate) struct ReadingDefaults {
     /// Limits and texts.
     pub(crate) options: Options,
-    /// Largest part of a tool result that the model is shown, in bytes.
+    /// Most bytes of a tool result that the model is shown.
     pub(crate) max_shown_bytes: usize,
 }
 
 impl ReadingDefaults {
+    /// Builds the defaults from the limits of the configuration and the stored settings.
     pub(crate) fn new(limits: &Limits, tools: &ToolLimits, settings: &Settings) -> ReadingDefaults {
         let mut options = Options::default();
         options.limits = limits.clone();
@@ -49,16 +50,16 @@ impl ReadingDefaults {
         let mut options = self.options.clone();
         let Some(contract) = contract else { return Ok(options) };
         let profile = contract.profile.iter().map(|profile| ("profile", Value::from(profile.as_str())));
-        let set = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        for (name, value) in profile.chain(set) {
+        let contract_options = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        for (name, value) in profile.chain(contract_options) {
             if name.starts_with("limits.") {
                 return Err("limits are set by the server, not by a request".to_owned());
             }
             if name == "tools" {
                 return Err("tools are given in `tools` of the request, not as an option".to_owned());
             }
-            // The operator's texts are in the language of the settings, so a request for that language keeps
-            // them.
+            // Setting the language replaces the texts. The operator's own ones are in this language already,
+            // so they are kept.
             if name == "text_language" && value.as_str() == Some(language_code(self.options.texts.language)) {
                 continue;
             }
@@ -67,8 +68,8 @@ impl ReadingDefaults {
         Ok(options)
     }
 
-    /// Returns dialect and options of a stored request. Options that are no longer valid fall back to the
-    /// defaults.
+    /// Returns the dialect and options of a stored request, which is JSON. If an option is no longer valid,
+    /// all are the defaults.
     pub(crate) fn stored_options(&self, request: &str) -> (String, Options) {
         let request: Value = serde_json::from_str(request).unwrap_or_default();
         let contract: Option<Contract> =
@@ -78,6 +79,7 @@ impl ReadingDefaults {
         let skein = request.get("skein").filter(|skein| !skein.is_null());
         // Its structure was valid when the request was accepted; errors are ignored here.
         let _ = skeins::apply_structure(skein, views.as_deref(), contract.as_ref(), &mut options);
+        // As when the request was made: the server runs its tools, and built-in instructions had examples.
         options.tool_loop = request["tools"].is_array();
         options.has_own_examples |= request["instructions"] == true;
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)

@@ -1,4 +1,4 @@
-//! Skeins of requests and aliases, as far as they say how a reply is read.
+//! Skeins of requests and aliases: parsing, and the structure that they require of a reply.
 
 use serde_json::{Value, json};
 use tambour::Options;
@@ -7,7 +7,7 @@ use tambour_prompt::skein::Skein;
 
 use super::reading_defaults::Contract;
 
-/// Reads a Skein of a request or a file.
+/// Reads a Skein of a request or a file: YAML if `value` is a string, otherwise an object.
 ///
 /// # Errors
 /// The value is not a valid Skein.
@@ -18,8 +18,8 @@ pub(crate) fn parse_skein(value: &Value) -> tambour::Result<Skein> {
     }
 }
 
-/// Applies the structure of the Skein's protocols and the client's `views` to the options of the reply. The
-/// contract takes precedence. An unreadable Skein changes nothing here.
+/// Sets the options of the reply to the structure that the Skein's protocols require, and to the client's
+/// `views`. Options that the contract sets are kept. An unreadable Skein changes nothing here.
 ///
 /// # Errors
 /// `views` are invalid.
@@ -29,11 +29,13 @@ pub(crate) fn apply_structure(
     contract: Option<&Contract>,
     options: &mut Options,
 ) -> tambour::Result<()> {
-    let is_set = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
-    if let Some(views) = views.filter(|_| !is_set("filament.views")) {
+    let contract_sets = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
+    if let Some(views) = views.filter(|_| !contract_sets("filament.views")) {
         options.set("filament.views", json!(views))?;
     }
-    let Some(skein) = skein.filter(|_| !is_set("filament.structure") && !is_set("filament.protocols")) else {
+    let Some(skein) =
+        skein.filter(|_| !contract_sets("filament.structure") && !contract_sets("filament.protocols"))
+    else {
         return Ok(());
     };
     if let Ok((Some(expected), _)) =

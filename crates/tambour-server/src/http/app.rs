@@ -4,34 +4,34 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::RunningThreads;
-use super::idempotency::SecretResponses;
+use super::idempotency::MemoryResponses;
 use super::streams::StreamRegistry;
 use super::turn_claims::TurnClaims;
 use crate::run::engine::RunEngine;
 
-/// The state as handlers receive it.
+/// State as handlers receive it.
 pub(crate) type AppState = Arc<App>;
 
-/// State that requests share: the engine of the runs, to which it dereferences, and claims, threads and streams of
-/// clients.
+/// State that requests share: the engine of the runs, to which it dereferences, and what only the HTTP
+/// interface needs.
 pub(crate) struct App {
     engine: Arc<RunEngine>,
-    /// Idempotency keys of requests in progress.
-    pub claims: Arc<SecretResponses>,
-    /// Turns of dialogues in progress that a client may repeat.
+    /// Responses to requests with an idempotency key that are kept in memory only.
+    pub memory_responses: Arc<MemoryResponses>,
+    /// Dialogue turns in progress whose request a client may repeat.
     pub turn_claims: Arc<TurnClaims>,
-    /// Running messages in conversations named by clients.
+    /// Running messages of conversations that clients named themselves.
     pub threads: RunningThreads,
     /// Open event streams.
     pub streams: Arc<StreamRegistry>,
 }
 
 impl App {
-    /// Creates the state of an interface to `engine`.
+    /// Creates the state of the HTTP interface to `engine`.
     pub(crate) fn new(engine: RunEngine) -> App {
         App {
             engine: Arc::new(engine),
-            claims: Arc::default(),
+            memory_responses: Arc::default(),
             turn_claims: Arc::default(),
             threads: RunningThreads::default(),
             streams: Arc::default(),

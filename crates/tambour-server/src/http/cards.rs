@@ -1,4 +1,4 @@
-//! Imported cards and lorebooks.
+//! Imported cards and lorebooks: listing, content and deletion. `imports` adds them.
 
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(super) struct CardQuery {
     format: CardFormat,
 }
 
+/// Form in which a card or lorebook is returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum CardFormat {
@@ -38,7 +39,7 @@ enum CardFormat {
     Original,
 }
 
-/// Returns the name of the id field of a kind.
+/// Returns the name of the field with the id of a card or lorebook.
 pub(super) fn id_field(kind: ImportKind) -> &'static str {
     match kind {
         ImportKind::Card => "card_id",
@@ -46,7 +47,7 @@ pub(super) fn id_field(kind: ImportKind) -> &'static str {
     }
 }
 
-/// Returns a file without its content.
+/// Describes an imported file, without its content.
 fn import_json(kind: ImportKind, row: &ImportRow) -> Value {
     let mut json = json!({ id_field(kind): row.id });
     json["name"] = row.name.as_str().into();
@@ -77,7 +78,7 @@ async fn show(
     format: CardFormat,
 ) -> Result<Response, Problem> {
     let not_found = || missing_import(kind, &id);
-    let found = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
+    let row = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
     let bytes = app.store.import_bytes(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
     if format == CardFormat::Original {
         let headers = [
@@ -90,11 +91,11 @@ async fn show(
     }
     app.cpu_pool
         .run(&caller.owner, move || {
-            let imported_file = reparse_import(&found.file, &bytes)?;
+            let imported_file = reparse_import(&row.file, &bytes)?;
             if format == CardFormat::V3 {
                 return Ok(Json(imported_file.export()).into_response());
             }
-            let mut json = import_json(kind, &found);
+            let mut json = import_json(kind, &row);
             if let Some(card) = &imported_file.card {
                 json["card"] = json!(card);
             }
@@ -110,13 +111,13 @@ async fn show(
 }
 
 async fn remove(app: &Arc<App>, caller: Caller, kind: ImportKind, id: String) -> Result<StatusCode, Problem> {
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        if !work.store.delete_import(&caller.owner, kind, &id).await? {
+        if !task_app.store.delete_import(&caller.owner, kind, &id).await? {
             return Err(missing_import(kind, &id));
         }
-        work.claims.drop_expired(Some(&id));
-        work.deletion_notify.notify_one();
+        task_app.memory_responses.drop_stale(Some(&id));
+        task_app.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -145,9 +146,9 @@ pub(super) async fn show_card(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(shape): QueryParams<CardQuery>,
+    QueryParams(query): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
-    show(&app, &caller, (ImportKind::Card, id), shape.format).await
+    show(&app, &caller, (ImportKind::Card, id), query.format).await
 }
 
 /// `GET /api/v1/lorebooks/{id}`
@@ -155,12 +156,12 @@ pub(super) async fn show_book(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(shape): QueryParams<CardQuery>,
+    QueryParams(query): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
-    show(&app, &caller, (ImportKind::Lorebook, id), shape.format).await
+    show(&app, &caller, (ImportKind::Lorebook, id), query.format).await
 }
 
-/// `DELETE /api/v1/cards/{id}`: deletes it with its file. Messages keep the prompts made from it.
+/// `DELETE /api/v1/cards/{id}`: deletes a card with its file. Messages keep the prompts made from it.
 pub(super) async fn remove_card(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -169,7 +170,7 @@ pub(super) async fn remove_card(
     remove(&app, caller, ImportKind::Card, id).await
 }
 
-/// `DELETE /api/v1/lorebooks/{id}`: deletes it with its file.
+/// `DELETE /api/v1/lorebooks/{id}`: deletes a lorebook with its file.
 pub(super) async fn remove_book(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

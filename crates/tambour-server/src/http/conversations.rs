@@ -1,4 +1,4 @@
-//! Conversations and their messages.
+//! Conversations: listing, creation, changes, deletion, and export with their messages.
 
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ use crate::store::{ConversationRow, MessageRow, StoreError};
 
 /// Approximate bytes of a page of messages.
 const PAGE_BYTES: usize = 4 << 20;
-/// Most characters of a title, and most bytes of metadata.
+/// Most characters of a title.
 const MAX_TITLE_CHARS: usize = 500;
+/// Most bytes of metadata.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
 /// Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`.
@@ -40,7 +41,7 @@ pub(crate) struct NewConversation {
     metadata: Option<Option<Map<String, Value>>>,
 }
 
-/// Deserializes a field that may be absent, `null` or a value.
+/// Deserializes a field with a `serde` default that may be absent (`None`), `null` (`Some(None)`) or a value.
 pub(super) mod serde_with_null {
     use serde::{Deserialize, Deserializer};
 
@@ -52,7 +53,7 @@ pub(super) mod serde_with_null {
 }
 
 impl NewConversation {
-    /// Applies the given fields.
+    /// Applies the fields that the request has; absent ones are kept.
     fn apply(self, row: &mut ConversationRow) -> Result<(), Problem> {
         let too_long = |field: &'static str, max: &str| {
             Problem::invalid("invalid_field", format!("`{field}` has at most {max}")).with("field", field)
@@ -94,7 +95,8 @@ pub(super) struct ConversationQuery {
     q: Option<String>,
 }
 
-/// `GET /api/v1/conversations`: the caller's, newest first; with `q` those that contain a text.
+/// `GET /api/v1/conversations`: conversations of the caller, newest first; with `q` those that contain a
+/// text.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -129,7 +131,8 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(conversation_json(&row))))
 }
 
-/// `GET /api/v1/conversations/{id}`: a page of its messages, oldest first, without their events.
+/// `GET /api/v1/conversations/{id}`: a conversation with a page of its messages, oldest first, without their
+/// events.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -170,23 +173,24 @@ pub(super) async fn change(
     Ok(Json(conversation_json(&row)))
 }
 
-/// `DELETE /api/v1/conversations/{id}`: deletes it with all its messages; running ones are cancelled first.
+/// `DELETE /api/v1/conversations/{id}`: deletes a conversation with all its messages; running ones are
+/// cancelled first.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     find_owned(&app, &caller, &id).await?;
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        // No message begins in it from here on.
-        work.store.close_conversation(&id);
+        // No message begins in the conversation from here on.
+        task_app.store.close_conversation(&id);
         // Independent of the database: running messages end even if the deletion fails and the conversation
         // is reopened.
-        work.cancel_runs(work.running.conversation_messages(&id)).await;
-        work.store.delete_conversation(&id).await?;
-        work.claims.drop_expired(Some(&id));
-        work.deletion_notify.notify_one();
+        task_app.cancel_runs(task_app.running.conversation_messages(&id)).await;
+        task_app.store.delete_conversation(&id).await?;
+        task_app.memory_responses.drop_stale(Some(&id));
+        task_app.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -200,9 +204,9 @@ pub(super) async fn export(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let row = find_owned(&app, &caller, &id).await?;
-    let first = format!("{}\n", conversation_json(&row));
+    let first_line = format!("{}\n", conversation_json(&row));
     let lines = futures_util::stream::unfold(
-        ConversationExport { app, id, first: Some(first), last_number: 0 },
+        ConversationExport { app, id, first_line: Some(first_line), last_number: 0 },
         ConversationExport::next,
     );
     let headers = [
@@ -219,15 +223,17 @@ pub(super) async fn export(
 struct ConversationExport {
     app: Arc<App>,
     id: String,
-    first: Option<String>,
-    /// Number of the last written message. A message deleted meanwhile keeps its number.
+    /// Line of the conversation itself; taken when it is written.
+    first_line: Option<String>,
+    /// Number of the last written message. It stays valid if that message is deleted meanwhile.
     last_number: i64,
 }
 
 impl ConversationExport {
+    /// Returns the next line with the export itself, as `unfold` expects; `None` at the end.
     async fn next(mut self) -> Option<(Result<String, StoreError>, ConversationExport)> {
-        if let Some(first) = self.first.take() {
-            return Some((Ok(first), self));
+        if let Some(first_line) = self.first_line.take() {
+            return Some((Ok(first_line), self));
         }
         match self.next_line().await {
             Ok(None) => None,
@@ -236,10 +242,13 @@ impl ConversationExport {
         }
     }
 
+    /// Returns the line of the next message; `None` after the last one.
     async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
+        // One row; its content is loaded below.
         let page = self.app.store.conversation_messages(&self.id, self.last_number, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
         self.last_number = row.number.unwrap_or(i64::MAX);
+        // Deleted between the two reads: nothing is written for it.
         let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };
         let record = record::full_record(&self.app, &row).await?;
         Ok(Some(format!("{record}\n")))

@@ -1,4 +1,4 @@
-//! Cross-origin requests (CORS): the configured origins, with allowed methods and headers.
+//! Cross-origin requests (CORS): pages of configured origins may call the interface.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Response};
 use crate::http::app::AppState;
 
 const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
-/// Allowed request headers; more if a browser asks for them, since a configured origin is trusted.
+/// Request headers allowed if a browser names none. Those that it names are all allowed, since a configured
+/// origin is trusted.
 const ALLOWED_HEADERS: &str =
     "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
 /// Response headers that pages may read.
@@ -20,35 +21,35 @@ const MAX_AGE_SECONDS: &str = "600";
 pub(super) async fn handle_cors(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let loaded_config = app.loaded_config();
-    let allowed_origin_header = origin.filter(|origin| {
+    let allowed_origin = origin.filter(|origin| {
         loaded_config
             .config
             .cors_origins
             .iter()
-            .any(|allowed_origin| allowed_origin == "*" || allowed_origin.as_bytes() == origin.as_bytes())
+            .any(|configured| configured == "*" || configured.as_bytes() == origin.as_bytes())
     });
     let is_preflight = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    if is_preflight && let Some(origin) = allowed_origin_header {
+    if is_preflight && let Some(origin) = allowed_origin {
         let requested_headers = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS));
-        let requested_headers = requested_headers.unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS));
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested_headers);
+        let allowed_headers = requested_headers.unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_SECONDS));
         let vary_headers = [header::ACCESS_CONTROL_REQUEST_METHOD, header::ACCESS_CONTROL_REQUEST_HEADERS];
         vary_headers.into_iter().for_each(|name| add_vary(headers, name));
         add_allow_headers(headers, origin);
         return response;
     }
-    let has_origins = !loaded_config.config.cors_origins.is_empty();
+    let is_cors_configured = !loaded_config.config.cors_origins.is_empty();
     drop(loaded_config);
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    if let Some(origin) = allowed_origin_header {
+    if let Some(origin) = allowed_origin {
         add_allow_headers(headers, origin);
-    } else if has_origins {
+    } else if is_cors_configured {
         // A cache must not reuse this response for an allowed origin.
         add_vary(headers, header::ORIGIN);
     }

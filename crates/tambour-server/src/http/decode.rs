@@ -1,4 +1,4 @@
-//! `POST /decode` and `POST /check`: the CLI commands of the same names, for one reply.
+//! `POST /decode` and `POST /check`: decode or check one reply, as the CLI commands of these names do.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::event::{Event, FinishReason, JoinedEvents};
-use tambour::verdict::Contract as Held;
+use tambour::verdict::Contract as VerdictContract;
 use tambour::{InputEnd, Options, Pipeline, Profile};
 
 use super::keys::Caller;
@@ -44,20 +44,21 @@ pub(crate) struct Decode {
     repaired: bool,
 }
 
-/// Runs the work of a request: here, or on the CPU pool if the request is long or has a schema.
+/// Runs the work of a request and serializes its result, on the CPU pool if the request is long or has a
+/// schema.
 async fn run_work(
     app: &App,
     caller: &Caller,
-    (bytes, options): (usize, &Options),
+    (byte_count, options): (usize, &Options),
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let is_long = bytes > OFFLOAD_BYTES || options.json_schema().is_some();
-    let finished = move || {
+    let is_offloaded = byte_count > OFFLOAD_BYTES || options.json_schema().is_some();
+    let respond = move || {
         fail::point("decode");
         // Serializing the response takes time too.
         work().map(|answer| Json(answer).into_response())
     };
-    if is_long { app.cpu_pool.run(&caller.owner, finished).await? } else { finished() }
+    if is_offloaded { app.cpu_pool.run(&caller.owner, respond).await? } else { respond() }
 }
 
 /// `POST /api/v1/decode`: `events` with adjacent deltas merged, and `findings`.
@@ -75,7 +76,7 @@ fn decode_reply(request: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = request.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
-    // There may be as many deltas as bytes.
+    // Adjacent deltas are joined: there may be as many as bytes.
     let mut sink = JoinedEvents::default();
     let mut pipeline = pipeline.with_extensions(request.extensions);
     pipeline.push_str(&request.reply, &mut sink);
@@ -88,8 +89,8 @@ fn decode_reply(request: &Decode, options: &Options) -> Result<Value, Problem> {
     Ok(answer)
 }
 
-/// Returns the reply in its correct form, read leniently with its own dialect's contract. `None` if nothing
-/// of it is usable, or its dialect cannot be written.
+/// Reads the reply leniently and rewrites it in its correct form. `None` if nothing of it is usable, or its
+/// dialect cannot be written.
 fn repair_reply(request: &Decode, dialect: &str, options: &Options) -> Option<String> {
     let mut options = options.clone();
     options.profile = Profile::Lenient;
@@ -134,15 +135,15 @@ pub(super) async fn check(
         options: request.options,
     };
     let options = request_options(&app, &caller.owner, Some(&contract)).await?;
-    let (name, reply) = (request.contract, request.reply);
+    let (contract_name, reply) = (request.contract, request.reply);
     run_work(&app, &caller, (bytes.len(), &options.clone()), move || {
-        check_reply(name.as_deref(), &reply, &options)
+        check_reply(contract_name.as_deref(), &reply, &options)
     })
     .await
 }
 
-fn check_reply(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
-    let contract = Held::from_name(name.unwrap_or("auto"))
+fn check_reply(contract_name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
+    let contract = VerdictContract::from_name(contract_name.unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;
     let verdict = contract.check(reply.as_bytes(), options);
     let verdict_word = if verdict.passed() { "pass" } else { "fail" };

@@ -1,4 +1,4 @@
-//! Turns of a dialogue: listing, forks, coverage, and script tests made from them.
+//! Turns of a dialogue: listing, forks, coverage, and script tests, which are made from them and replayed.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tambour_prompt::script::load;
 use super::dialogues::{dialogue_json, find_owned};
 use super::keys::Caller;
 use super::page::{self, QueryParams};
-use super::versions::{check_length, find_owned as document, load_version};
+use super::versions::{check_length, find_owned as find_document, load_version};
 use crate::base::ids;
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
@@ -26,8 +26,10 @@ use crate::run::skeins;
 use crate::store::DocumentKind::Script;
 use crate::store::{DialogueRow, RowPage};
 
-/// Most turns of a test that runs here: each renders a prompt.
+/// Most turns of a test that the server runs: each renders a prompt.
 const MAX_TEST_TURNS: usize = 500;
+/// Most bytes of the name of a script that are used in a file name.
+const MAX_FILE_NAME_BYTES: usize = 200;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -57,17 +59,18 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, Problem> {
     find_owned(&app, &caller, &id).await?;
     let (limit, after) = (query.limit()?, query.after());
-    let (mut has_begun, mut rows) = (after.is_none(), Vec::new());
+    let (mut is_after_cursor, mut rows) = (after.is_none(), Vec::new());
     let collect = |_, turn: TurnRecord| {
-        if has_begun {
+        if is_after_cursor {
             rows.push(turn.to_client_json());
         } else {
-            has_begun = after == Some(turn.turn.as_str());
+            is_after_cursor = after == Some(turn.turn.as_str());
         }
+        // One row more than the page shows that there are more.
         if rows.len() > limit as usize { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     dialogues::for_each_turn(&app, &id, collect).await?;
-    if let Some(after) = after.filter(|_| !has_begun) {
+    if let Some(after) = after.filter(|_| !is_after_cursor) {
         return Err(page::unknown_cursor(after));
     }
     Ok(Json(page::page_json(RowPage::from_rows(rows, limit), |row| row)))
@@ -82,16 +85,16 @@ pub(super) async fn fork(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewFork = parse_body(&bytes)?;
     let row = find_owned(&app, &caller, &id).await?;
-    let mut found = None;
-    let collect = |number, turn: TurnRecord| {
+    let mut found_turn = None;
+    let find_turn = |number, turn: TurnRecord| {
         if turn.turn != new.turn {
             return ControlFlow::Continue(());
         }
-        found = Some((number, turn.before));
+        found_turn = Some((number, turn.before));
         ControlFlow::Break(())
     };
-    dialogues::for_each_turn(&app, &id, collect).await?;
-    let (number, before) = found.ok_or_else(|| {
+    dialogues::for_each_turn(&app, &id, find_turn).await?;
+    let (number, before) = found_turn.ok_or_else(|| {
         Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
     })?;
     let state = before.restore(&row.state);
@@ -115,7 +118,7 @@ pub(super) async fn fork(
     Ok((StatusCode::CREATED, Json(response)))
 }
 
-/// `GET /api/v1/dialogues/{id}/coverage`: actions, branches, exits and rounds that it has reached.
+/// `GET /api/v1/dialogues/{id}/coverage`: actions, branches, exits and rounds that the dialogue has reached.
 pub(super) async fn coverage(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -125,7 +128,7 @@ pub(super) async fn coverage(
     coverage_of(&app, &row).await.map(Json)
 }
 
-/// Returns the coverage of a dialogue's session.
+/// Returns which actions of its session a dialogue has reached.
 pub(super) async fn coverage_of(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
     let (script, _) = dialogues::load_machine(app, row)?;
     let mut coverage = Coverage::new(&script, &row.session).ok_or_else(Problem::internal)?;
@@ -148,15 +151,15 @@ pub(super) async fn test(
     let script = app.store.document((&row.owner, Script), &row.script_id).await?;
     test.script = Some(file_name(script.as_ref().map_or("", |script| script.name.as_str())));
     test.language = Some(app.settings().texts().language);
-    let kind = [(header::CONTENT_TYPE, "application/yaml")];
-    Ok((kind, test.print()).into_response())
+    let headers = [(header::CONTENT_TYPE, "application/yaml")];
+    Ok((headers, test.print()).into_response())
 }
 
-/// Returns a file name for a script of that name.
+/// Returns a file name for a script called `name`: one that every file system takes.
 fn file_name(name: &str) -> String {
-    let is_apart = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
-    let name = name.trim().replace(is_apart, "-");
-    let name = &name[..name.floor_char_boundary(200)];
+    let is_forbidden = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
+    let name = name.trim().replace(is_forbidden, "-");
+    let name = &name[..name.floor_char_boundary(MAX_FILE_NAME_BYTES)];
     match name.trim_matches('.') {
         "" => "script.yaml".to_owned(),
         _ if name.ends_with(".yaml") || name.ends_with(".yml") => name.to_owned(),
@@ -172,7 +175,7 @@ pub(super) async fn replay(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let new: NewReplay = parse_body(&bytes)?;
-    let script = document(&app, &caller.owner, Script, &id).await?;
+    let script = find_document(&app, &caller.owner, Script, &id).await?;
     let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
     check_length(&new.test, "test")?;
     let test = ScriptTest::parse("the test", &new.test)
@@ -182,19 +185,21 @@ pub(super) async fn replay(
             format!("a test has at most {MAX_TEST_TURNS} turns here; `tambour run --test` takes more");
         return Err(Problem::invalid("invalid_test", detail).with("field", "test"));
     }
-    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
+    let templates = OwnerTemplates::load(&app, &caller.owner).await?;
     let (limits, language) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
-    let (turns, number) = (test.turns.len(), version.version);
-    let run = move || {
+    let (turn_count, version_number) = (test.turns.len(), version.version);
+    let run_test = move || {
         let script = load(&version.text, &limits).script?;
-        Some(test.run(&script, TestEnv { templates: &prompts, language }))
+        Some(test.run(&script, TestEnv { templates: &templates, language }))
     };
-    let differences = app.cpu_pool.run(&caller.owner, run).await?;
+    let differences = app.cpu_pool.run(&caller.owner, run_test).await?;
     let differences = differences.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script can no longer run").with("field", "version")
     })?;
     let differences = differences
         .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;
     let is_passed = differences.is_empty();
-    Ok(Json(json!({ "version": number, "turns": turns, "passed": is_passed, "differences": differences })))
+    Ok(Json(json!({
+        "version": version_number, "turns": turn_count, "passed": is_passed, "differences": differences,
+    })))
 }

@@ -1,4 +1,4 @@
-//! Dialogues: runs of scripts.
+//! Dialogues, which run scripts: creation, listing, inputs, cancelling, deletion and model calls.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::page::QueryParams;
 use super::repeated_inputs::{EarlierResponse, find_response, idempotency_key};
 use super::request::RequestId;
 use super::turn_claims::{TurnClaim, TurnRun};
-use super::versions::{find_owned as document, load_version};
+use super::versions::{find_owned as find_document, load_version};
 use crate::base::fail;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
@@ -40,7 +40,7 @@ use crate::store::{
     StoreError, WriteOutcome,
 };
 
-/// Most bytes of a user's text, of the variables and of an answer.
+/// Most bytes of each of these: a user's text, the variables of a dialogue, an answer.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Body of `POST /api/v1/dialogues`.
@@ -111,7 +111,7 @@ pub(super) async fn find_owned(app: &App, caller: &Caller, id: &str) -> Result<D
         .ok_or_else(|| Problem::not_found(format!("there is no dialogue `{id}`")))
 }
 
-/// `POST /api/v1/dialogues`
+/// `POST /api/v1/dialogues`: starts a version of a script, without a turn yet.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -121,22 +121,23 @@ pub(super) async fn create(
     if json!(new.variables).to_string().len() > MAX_INPUT_BYTES {
         return Err(too_long_problem("variables"));
     }
-    let script = document(&app, &caller.owner, Script, &new.script_id).await?;
+    let script = find_document(&app, &caller.owner, Script, &new.script_id).await?;
     if new.version.is_none() && script.published.is_none() {
         let detail = format!("no version of `{}` is published; name one with `version`", script.id);
         return Err(Problem::conflict("not_published", detail));
     }
     let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
-    let found = load(&version.text, &app.loaded_config().config.limits).script;
-    let parsed_script = found.ok_or_else(|| {
+    let parsed_script = load(&version.text, &app.loaded_config().config.limits).script;
+    let parsed_script = parsed_script.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script can no longer run").with("field", "script_id")
     })?;
-    let new_session = new.session;
+    let session_name = new.session;
     let origin = DialogueOrigin { start: new.start, variables: new.variables.clone(), forked_from: None };
-    let mut dialogue = Dialogue::start(&parsed_script, new_session.as_deref(), new.variables.clone())
+    // First started at the beginning, so that an unknown session gets a problem of its own.
+    let mut dialogue = Dialogue::start(&parsed_script, session_name.as_deref(), new.variables.clone())
         .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
-    if let Some(place) = &origin.start {
-        dialogue = Dialogue::start_at(&parsed_script, new_session.as_deref(), place, new.variables)
+    if let Some(start) = &origin.start {
+        dialogue = Dialogue::start_at(&parsed_script, session_name.as_deref(), start, new.variables)
             .map_err(|error| Problem::invalid("unknown_start", error.to_string()).with("field", "start"))?;
     }
     let position = dialogue.position(&parsed_script);
@@ -150,10 +151,10 @@ pub(super) async fn create(
         version: version.version,
         session: match &position {
             Some(position) => position.session.clone(),
-            // A session without anything to do has no position.
+            // A session without any action has no position.
             None => parsed_script
-                .find_session(new_session.as_deref())
-                .map(|(_, found)| found.session.clone())
+                .find_session(session_name.as_deref())
+                .map(|(_, session)| session.session.clone())
                 .unwrap_or_default(),
         },
         script: version.text,
@@ -186,6 +187,7 @@ pub(super) struct DialogueQuery {
     status: Option<DialogueStatus>,
 }
 
+/// Describes a dialogue without its state.
 pub(super) fn dialogue_json(row: &DialogueRow) -> Value {
     let origin: DialogueOrigin = serde_json::from_str(&row.origin).unwrap_or_default();
     json!({
@@ -201,7 +203,7 @@ pub(super) fn dialogue_json(row: &DialogueRow) -> Value {
     })
 }
 
-/// `GET /api/v1/dialogues`
+/// `GET /api/v1/dialogues`: dialogues of the caller, newest first, filtered.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -221,7 +223,7 @@ pub(super) async fn list(
     Ok(Json(page::page_json(page, |row| dialogue_json(&row))))
 }
 
-/// `GET /api/v1/dialogues/{id}`
+/// `GET /api/v1/dialogues/{id}`: a dialogue with its position, variables and history.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -238,28 +240,28 @@ pub(super) async fn show(
     Ok(Json(response))
 }
 
-/// `DELETE /api/v1/dialogues/{id}`
+/// `DELETE /api/v1/dialogues/{id}`: deletes a dialogue with its turns; running ones are cancelled first.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     find_owned(&app, &caller, &id).await?;
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
         // No turn begins from here on; running and waiting ones are cancelled.
-        work.store.close_conversation(&id);
-        work.cancel_runs(work.running.dialogue_turns(&id)).await;
-        work.store.delete_dialogue(&id).await?;
-        work.claims.drop_expired(Some(&id));
-        work.deletion_notify.notify_one();
+        task_app.store.close_conversation(&id);
+        task_app.cancel_runs(task_app.running.dialogue_turns(&id)).await;
+        task_app.store.delete_dialogue(&id).await?;
+        task_app.memory_responses.drop_stale(Some(&id));
+        task_app.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
 
-/// `POST /api/v1/dialogues/{id}/cancel`: cancels the running turn with its model call. Without one nothing
-/// changes.
+/// `POST /api/v1/dialogues/{id}/cancel`: cancels the running turn with its model call. Without a running turn
+/// nothing changes.
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -295,23 +297,25 @@ pub(super) async fn trace(
     };
     let limit = query.limit()?;
     let page = RowPage::from_rows(app.store.rounds(&row.id, after, limit + 1).await?, limit);
-    let runs = !app.running.active_turns(&row.id).is_empty();
-    let last = page.rows.last().map(|(number, _)| *number).filter(|_| !page.has_more);
-    let round_json = |(number, record): (i64, String)| {
+    let is_turn_running = !app.running.active_turns(&row.id).is_empty();
+    // Number of the dialogue's last call, if this page has it.
+    let last_number = page.rows.last().map(|(number, _)| *number).filter(|_| !page.has_more);
+    let call_json = |(number, record): (i64, String)| {
         let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
         record["number"] = number.into();
         // Only the last call of a running turn can be in progress; the server did not see the end of any
         // other.
-        if record["status"] == "running" && !(runs && last == Some(number)) {
+        if record["status"] == "running" && !(is_turn_running && last_number == Some(number)) {
             record["status"] = "interrupted".into();
             record["error"] = json!(dialogues::interrupted_call());
         }
         record
     };
-    Ok(Json(page::page_json(page, round_json)))
+    Ok(Json(page::page_json(page, call_json)))
 }
 
-/// `POST /api/v1/dialogues/{id}/input`
+/// `POST /api/v1/dialogues/{id}/input`: runs a turn with the input of the user or the answer of the client.
+/// Responds with its result, or with its events. A repeated input gets the response of its first turn.
 pub(super) async fn input(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -327,13 +331,13 @@ pub(super) async fn input(
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
     let input = parse_input(&new)?;
-    let repeat = idempotency_key(&headers, new.request_id.as_deref())?;
-    // The form of the response is not part of the request.
+    let idempotency_key = idempotency_key(&headers, new.request_id.as_deref())?;
+    // Identifies repetitions of the input; the form of the response (`stream` and so on) does not matter.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let events = TurnEvents { extensions: new.extensions, findings: new.findings };
-    let claim = match &repeat {
-        Some(repeat) => match register_input(&app, &caller, repeat, &request, new.stream).await? {
-            InputStart::First(guard) => Some(guard),
+    let claim = match &idempotency_key {
+        Some(key) => match register_input(&app, &caller, key, &request, new.stream).await? {
+            InputStart::First(claim) => Some(claim),
             InputStart::Joined((row, live_run)) => {
                 let event_stream = events::open_stream(&app, &caller)?;
                 let reader = EventReader::of_turn(&row, events, Some(live_run.add_reader()), 0);
@@ -342,18 +346,18 @@ pub(super) async fn input(
         },
         None => None,
     };
-    if let Some(repeat) = &repeat
+    if let Some(idempotency_key) = &idempotency_key
         && let Some(stored_response) =
-            respond_repeated(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
+            respond_repeated(&app, &caller, (idempotency_key, &request), new.stream.then_some(events)).await?
     {
         return Ok(stored_response);
     }
     let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
-    let admission = TurnQuota::reserve(&app, &caller)?;
+    let quota = TurnQuota::reserve(&app, &caller)?;
     let running_turn = register_turn(&app, &caller, &id)?;
-    let (owner, created_at, turn) = (caller.owner.clone(), ids::now(), running_turn.live_run().id.clone());
+    let (owner, created_at, turn_id) = (caller.owner.clone(), ids::now(), running_turn.live_run().id.clone());
     let row = MessageRow {
-        id: turn.clone(),
+        id: turn_id.clone(),
         conversation_id: id,
         request_id,
         owner: owner.clone(),
@@ -363,21 +367,22 @@ pub(super) async fn input(
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
-    let input_claim = repeat.map(|repeat| InputClaim {
+    let input_claim = idempotency_key.map(|idempotency_key| InputClaim {
         owner,
-        repeat,
+        repeat: idempotency_key,
         request,
         created: created_at,
         since: repeat_since(),
-        turn,
+        turn: turn_id,
     });
     let (start_sender, start_receiver) = oneshot::channel();
-    let work = app.clone();
-    // Clients may disconnect: a turn that has begun runs to its end.
-    let run = app.run_tasks.spawn(async move {
-        drive_turn(&work, (caller, claim, running_turn), row, (input, admission), input_claim, start_sender)
-            .await
+    let task_app = app.clone();
+    // A turn that has begun runs to its end, even if the client disconnects.
+    let turn_task = app.run_tasks.spawn(async move {
+        let turn = (caller, claim, running_turn);
+        drive_turn(&task_app, turn, row, (input, quota), input_claim, start_sender).await
     });
+    // A turn that fails before it has a log is answered with the problem instead of a stream.
     if let Some(event_stream) = event_stream
         && let Ok((row, reader_guard)) = start_receiver.await
     {
@@ -387,11 +392,11 @@ pub(super) async fn input(
             event_stream,
         ));
     }
-    let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
+    let turn = turn_task.await.unwrap_or_else(|_| Err(Problem::internal()))?;
     Ok(Json(turn).into_response())
 }
 
-/// Runs one turn to its end and returns the result. It continues if the client disconnects.
+/// Runs one turn to its end and returns the result. The turn continues if the client disconnects.
 pub(super) async fn run_turn(
     app: &Arc<App>,
     caller: &Caller,
@@ -399,7 +404,7 @@ pub(super) async fn run_turn(
     input: TurnInput,
     request_id: &str,
 ) -> Result<DialogueTurn, Problem> {
-    let admission = TurnQuota::reserve(app, caller)?;
+    let quota = TurnQuota::reserve(app, caller)?;
     let running_turn = register_turn(app, caller, id)?;
     let row = MessageRow {
         id: running_turn.live_run().id.clone(),
@@ -413,32 +418,32 @@ pub(super) async fn run_turn(
         ..MessageRow::default()
     };
     let (start_sender, _) = oneshot::channel();
-    // The values of an input are small; its memory is free for others while it waits for its model.
+    // An input is small. The memory reserved for its request is released before it waits for its model.
     caller.memory.release();
-    let (work, caller) = (app.clone(), caller.clone());
-    let run = app.run_tasks.spawn(async move {
-        drive_turn(&work, (caller, None, running_turn), row, (input, admission), None, start_sender).await
+    let (task_app, caller) = (app.clone(), caller.clone());
+    let turn_task = app.run_tasks.spawn(async move {
+        drive_turn(&task_app, (caller, None, running_turn), row, (input, quota), None, start_sender).await
     });
-    run.await.unwrap_or_else(|_| Err(Problem::internal()))
+    turn_task.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
-/// Returns the response to an earlier input whose turn is over and not retryable: as stored, or as the stream
-/// of that turn.
+/// Returns the response to the same input sent before: as stored, or as the stream of its turn. `None` if
+/// there is none, if its turn is not over, or if repeating the input asks the model again.
 async fn respond_repeated(
     app: &Arc<App>,
     caller: &Caller,
-    (repeat, request): (&str, &str),
-    stream: Option<TurnEvents>,
+    (idempotency_key, request): (&str, &str),
+    stream_events: Option<TurnEvents>,
 ) -> Result<Option<Response>, Problem> {
-    let Some(EarlierResponse { response: Some(answer), turn }) =
-        find_response(app, caller, repeat, request).await?
+    let Some(EarlierResponse { response: Some(answer), turn: turn_id }) =
+        find_response(app, caller, idempotency_key, request).await?
     else {
         return Ok(None);
     };
-    let is_transient = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
-    let (Some(turn), Ok(false)) = (turn, is_transient) else { return Ok(None) };
-    let Some(events) = stream else { return Ok(Some(Json(answer).into_response())) };
-    let Some(row) = app.store.message(&turn).await? else { return Ok(None) };
+    let can_retry = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
+    let (Some(turn_id), Ok(false)) = (turn_id, can_retry) else { return Ok(None) };
+    let Some(events) = stream_events else { return Ok(Some(Json(answer).into_response())) };
+    let Some(row) = app.store.message(&turn_id).await? else { return Ok(None) };
     let event_stream = events::open_stream(app, caller)?;
     Ok(Some(events::stream_response(app.clone(), EventReader::of_turn(&row, events, None, 0), event_stream)))
 }
@@ -448,7 +453,8 @@ fn is_retryable(turn: &DialogueTurn) -> bool {
     turn.error.as_ref().is_some_and(|failure| failure.retryable)
 }
 
-/// Runs a turn to its end; its log always ends with one `completed` or `error`.
+/// Runs a turn to its end. `start_sender` gets its row and a reader as soon as its log exists. The log always
+/// ends with one `completed` or `error`.
 async fn drive_turn(
     app: &Arc<App>,
     (caller, claim, running_turn): (Caller, Option<TurnClaim>, RunningTurn),
@@ -463,7 +469,7 @@ async fn drive_turn(
     if let Some(claim) = &claim {
         claim.publish_run((row.clone(), live_run.clone()));
     }
-    // The client may be gone.
+    // The receiver is gone if the client disconnected, or wants no stream.
     let _ = start_sender.send((row, live_run.add_reader()));
     let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
     let turn =
@@ -476,7 +482,7 @@ async fn drive_turn(
     let Err(problem) = result else { return result };
     turn_log.refuse(&problem);
     match AssertUnwindSafe(turn_log.finish("failed", None)).catch_unwind().await {
-        // The turn was deleted, or has its end.
+        // The end of the turn is on its log, or the turn was deleted.
         Ok(Ok(()) | Err(WriteOutcome::Stored | WriteOutcome::Fenced)) => {}
         unfinished => {
             tracing::error!(
@@ -484,7 +490,7 @@ async fn drive_turn(
                 ?unfinished,
                 "the end of a turn could not be written; trying again"
             );
-            // No caller waits for it, so later turns may continue.
+            // The registration of the turn is given up first, so that later turns may begin.
             drop((turn_log, claim, running_turn));
             Box::pin(retry_close(app, &live_run.id)).await;
         }
@@ -492,7 +498,7 @@ async fn drive_turn(
     Err(problem)
 }
 
-/// Begins the run of a turn.
+/// Creates the log of a turn; returns the right to append to it.
 async fn acquire_lease(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
     let id = row.conversation_id.clone();
     match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
@@ -509,36 +515,37 @@ fn closing_problem() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping").retry_after(5)
 }
 
-/// Result of registering an input that may be a repetition.
+/// Result of registering an input with an idempotency key.
 enum InputStart {
-    /// No other one is in progress.
+    /// The input is not in progress yet.
     First(TurnClaim),
-    /// The same one is in progress, and its stream is joined from the beginning.
+    /// The same input is in progress, and its stream is joined from the beginning.
     Joined(TurnRun),
 }
 
-/// Registers an input under a key. Waits for the same one in progress, unless its stream can be joined.
+/// Registers an input under its idempotency key. If the same input is in progress, joins its stream or waits
+/// for its end. Another input with the same key is refused.
 async fn register_input(
     app: &App,
     caller: &Caller,
-    repeat: &str,
+    idempotency_key: &str,
     request: &str,
-    stream: bool,
+    wants_stream: bool,
 ) -> Result<InputStart, Problem> {
     loop {
-        match app.turn_claims.claim(&caller.owner, repeat, request) {
-            Ok(guard) => return Ok(InputStart::First(guard)),
-            Err(other) if other.request != request => return Err(reused_key_problem()),
-            Err(other) if stream => match other.wait_run().await {
+        match app.turn_claims.claim(&caller.owner, idempotency_key, request) {
+            Ok(claim) => return Ok(InputStart::First(claim)),
+            Err(earlier) if earlier.request != request => return Err(reused_key_problem()),
+            Err(earlier) if wants_stream => match earlier.wait_run().await {
                 Some(run) => return Ok(InputStart::Joined(run)),
-                None => other.wait_over().await,
+                None => earlier.wait_over().await,
             },
-            Err(other) => other.wait_over().await,
+            Err(earlier) => earlier.wait_over().await,
         }
     }
 }
 
-/// Returns the content of an input.
+/// Returns the text or answer of an input.
 fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
     match (&new.text, &new.answer) {
         (Some(_), Some(_)) => {
@@ -556,7 +563,11 @@ fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
     }
 }
 
-/// Registers a turn among the caller's running ones, including turns that wait in their dialogue.
+/// Counts a turn among the running messages and turns of the caller's owner, even if it still waits for
+/// earlier turns of its dialogue.
+///
+/// # Errors
+/// The owner has reached `max_running`.
 pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::increment(&app.metrics.limited_requests);
@@ -565,26 +576,26 @@ pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> 
     })
 }
 
-/// Runs one turn of a dialogue after those before it. A repeated input is not taken again: its response is
-/// returned, or the turn that it began is continued.
+/// Runs one turn of a dialogue after the turns before it. A repeated input is not applied again: its response
+/// is returned, or the turn that it began is continued.
 async fn run_queued_turn(
     app: &App,
     (caller, running_turn): (&Caller, &RunningTurn),
     id: &str,
-    (input, admission): (TurnInput, TurnQuota),
+    (input, quota): (TurnInput, TurnQuota),
     input_claim: Option<&InputClaim>,
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let live_run = running_turn.live_run();
     let client = TurnClient { caller, live_run };
-    let mut before = turn_log.wait_earlier_turns();
-    let place = async {
-        if before.as_mut().now_or_never().is_none() {
+    let mut earlier_turns = turn_log.wait_earlier_turns();
+    let wait_turn = async {
+        if earlier_turns.as_mut().now_or_never().is_none() {
             fail::point("turn.behind");
-            before.await;
+            earlier_turns.await;
         }
-        // A dialogue whose time is over is deleted between two turns.
-        app.turns.enqueue(id).wait().await
+        // The retention sweep enqueues too: it deletes an expired dialogue only between two turns.
+        app.conversation_queues.enqueue(id).wait().await
     };
     let _turn = tokio::select! {
         biased;
@@ -593,43 +604,36 @@ async fn run_queued_turn(
         () = live_run.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A stopping server starts no waiting turn.
         () = app.shutdown.cancelled() => return Err(closing_problem()),
-        turn = place => turn,
+        turn = wait_turn => turn,
     };
     running_turn.mark_active();
     let row = find_owned(app, caller, id).await?;
-    let found = match input_claim {
+    let earlier_response = match input_claim {
         Some(input_claim) => find_response(app, caller, &input_claim.repeat, &input_claim.request).await?,
         None => None,
     };
-    match found {
+    match earlier_response {
         Some(EarlierResponse { response: Some(answer), .. }) => {
             let turn: DialogueTurn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
             if is_retryable(&turn) {
-                // The turn failed, and repeating the input asks the model again (S-065). An answer was taken
-                // already.
+                // The turn failed, and repeating the input asks the model again (S-065). An answer that the
+                // dialogue has applied already is not applied twice: the dialogue only continues.
                 let retry = match input {
                     TurnInput::Answer { .. } if dialogues::load_machine(app, &row)?.1.needs_retry() => {
                         TurnInput::Text(None)
                     }
                     input => input,
                 };
-                return dialogues::run_turn(
-                    app,
-                    row,
-                    client,
-                    (Some(retry), admission),
-                    input_claim,
-                    turn_log,
-                )
-                .await;
+                return dialogues::run_turn(app, row, client, (Some(retry), quota), input_claim, turn_log)
+                    .await;
             }
-            // The stored text is written again at once.
+            // The log of this turn gets the stored text in one piece.
             let requests = turn.request.clone().map(Into::into);
             turn_log.close(&turn, requests.as_slice(), &app.reading_defaults().options);
             turn_log.finish("completed", None).await.map_err(dialogues::log_problem)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run_turn(app, row, client, (None, admission), input_claim, turn_log).await,
-        None => dialogues::run_turn(app, row, client, (Some(input), admission), input_claim, turn_log).await,
+        Some(_) => dialogues::run_turn(app, row, client, (None, quota), input_claim, turn_log).await,
+        None => dialogues::run_turn(app, row, client, (Some(input), quota), input_claim, turn_log).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Event streams: each reader follows the log of a message at its own pace.
+//! Event streams: each reader follows the log of a message or dialogue turn at its own pace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +37,9 @@ use crate::upstream::new_failure;
 /// Approximate bytes of frames built at once; more only when the client has read these.
 const FRAME_BYTES: usize = 16 << 10;
 
-/// Reader of one message's log.
+/// Reader of the log of one message or turn, for one client.
 pub(super) struct EventReader {
+    /// Id of the message or turn.
     message: String,
     encoder: Box<dyn Encoder>,
     /// Number of the last entry that was encoded or skipped.
@@ -53,33 +54,36 @@ pub(super) struct EventReader {
     batch: Option<Arc<Batch>>,
     /// Position within the batch.
     position: Option<BatchPosition>,
-    /// True while thinking, or the answer, is open at this reader's position.
+    /// True between `thinking_start` and `thinking_end`, at this reader's position.
     in_thinking: bool,
+    /// True between `final_delta` and `final_end`, at this reader's position.
     in_answer: bool,
     /// Set when nothing of the log is sent any more.
     is_cut: bool,
-    /// Frames not sent yet. Kept here so that waiting can be cancelled at any point.
-    out: Vec<u8>,
+    /// Bytes of frames not sent yet. Kept here so that waiting can be cancelled at any point.
+    frames: Vec<u8>,
 }
 
-/// Optional events in the stream of a turn.
+/// Selection of optional events in the stream of a turn.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TurnEvents {
     pub(super) extensions: bool,
     pub(super) findings: bool,
 }
 
+/// Query of an event stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CursorQuery {
+    /// Number of the last event that the client has seen.
     #[serde(default)]
     after: Option<String>,
-    /// Checked earlier; see `by_token`.
+    /// Stream token; `keys::authenticate` has checked it.
     #[serde(default, rename = "token")]
     _token: Option<String>,
 }
 
-/// `GET /api/v1/messages/{id}/events`
+/// `GET /api/v1/messages/{id}/events`: the events of a message, live or later, after a cursor.
 pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -94,16 +98,16 @@ pub(super) async fn follow(
     let request: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let resume =
+    let stream_request =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
-    resume
+    stream_request
         .respond(app, &id, |reader_guard, resume_from| {
             EventReader::of_request(&row, &request, reader_guard, resume_from)
         })
         .await
 }
 
-/// `GET /api/v1/dialogues/{id}/turns/{turn}/events`
+/// `GET /api/v1/dialogues/{id}/turns/{turn}/events`: the events of a turn, live or later, after a cursor.
 pub(super) async fn follow_turn(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -119,30 +123,33 @@ pub(super) async fn follow_turn(
         });
     let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
     let request = serde_json::from_str(&row.request).unwrap_or_default();
-    let resume =
+    let stream_request =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
-    resume
+    stream_request
         .respond(app, &turn, |reader_guard, resume_from| {
             EventReader::of_turn(&row, request, reader_guard, resume_from)
         })
         .await
 }
 
-/// Request for the events after a number.
+/// Request for the events of a message or turn after a number.
 struct StreamRequest {
     caller: Caller,
     /// Present while the run continues.
     live_run: Option<Arc<LiveRun>>,
     method: Method,
+    /// Number of the last event that the client has seen; 0 if none.
     after: u64,
 }
 
 impl StreamRequest {
+    /// Responds with the stream of the reader that `create_reader` builds from a reader guard and the number
+    /// of the last event seen; with 204 if nothing follows that number.
     async fn respond(
         self,
         app: Arc<App>,
         id: &str,
-        reader: impl FnOnce(Option<ReaderGuard>, u64) -> EventReader,
+        create_reader: impl FnOnce(Option<ReaderGuard>, u64) -> EventReader,
     ) -> Result<Response, Problem> {
         let StreamRequest { caller, live_run, method, after } = self;
         let resume_from = match &live_run {
@@ -157,19 +164,20 @@ impl StreamRequest {
         }
         // The client counts as a reader only from here on.
         let reader_guard = live_run.map(|run| run.add_reader());
-        Ok(stream_response(app, reader(reader_guard, resume_from), event_stream))
+        Ok(stream_response(app, create_reader(reader_guard, resume_from), event_stream))
     }
 }
 
-/// Returns the number after which a client that has seen events up to `after` continues an ended message;
-/// `None` if it has seen the end. A log without an end is followed. If the client has seen more than exists,
-/// the rest was lost with a part of the store: it is sent the end of the log, if that is an `error`, which it
-/// has not seen.
+/// Returns the number after which a client that has seen events up to `after` continues a message that no
+/// longer runs; `None` if nothing follows. If the client has seen more events than exist, a part of the store
+/// was lost: it is sent the end of the log, if that is an `error`, since it cannot have seen this one.
 async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
+    // A log that is still open gets an end later.
     let (later_batches, state) = app.store.read(id, after, 1).await?;
     if !later_batches.is_empty() || state == LogState::Open {
         return Ok(Some(after));
     }
+    // The client has seen the whole log.
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
@@ -185,7 +193,7 @@ fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem>
     if cursor.is_empty() {
         return Ok(0);
     }
-    // A number too large for an event id is past the end.
+    // A number that does not fit into 64 bits is past the end.
     if cursor.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(cursor.parse().unwrap_or(u64::MAX));
     }
@@ -193,13 +201,13 @@ fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem>
     Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
 }
 
-/// Registers a stream of the caller, or refuses it.
+/// Registers a stream of the caller, or refuses it at a limit.
 pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Problem> {
     let loaded_config = app.loaded_config();
     let (max_streams, total) = (loaded_config.config.max_streams, loaded_config.config.max_streams_total);
-    app.streams.open(caller, max_streams, total).map_err(|full| {
+    app.streams.open(caller, max_streams, total).map_err(|limit| {
         Metrics::increment(&app.metrics.limited_requests);
-        let problem = match full {
+        let problem = match limit {
             StreamLimit::Owner => {
                 let detail =
                     format!("{max_streams} event streams of this key are open; wait until one has ended");
@@ -223,14 +231,14 @@ pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: O
     Metrics::increment(&app.metrics.streams);
     open_stream.watch(reader.reader_guard.as_ref().map(|reader_guard| reader_guard.live_run().clone()));
     let heartbeat = Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10));
-    let rare_events = rare_event(open_stream.removal.clone(), heartbeat);
+    let next_rare_event = wait_rare_event(open_stream.removal.clone(), heartbeat);
     // Boxed, so that the state is not moved at each step.
     let sending_stream = Box::new(SendingStream {
         app,
         reader,
         open_stream,
         heartbeat,
-        rare_events,
+        next_rare_event,
         progress: StreamProgress::New,
     });
     let stream = futures_util::stream::unfold(sending_stream, |mut sending_stream| async move {
@@ -246,26 +254,34 @@ struct SendingStream {
     reader: EventReader,
     open_stream: OpenStream,
     heartbeat: Duration,
-    rare_events: SelfWoken<BoxFuture<'static, RareEvent>>,
+    next_rare_event: SelfWoken<BoxFuture<'static, RareEvent>>,
     progress: StreamProgress,
 }
 
 /// Progress of a stream.
 #[derive(PartialEq, Eq)]
 enum StreamProgress {
+    /// Nothing was sent yet.
     New,
+    /// The opening frames were sent.
     Opened,
+    /// Broken off after an error of the store.
     Broken,
 }
 
-/// Rare events beside a stream.
+/// Event other than an entry of the log; rare in comparison.
 enum RareEvent {
+    /// A heartbeat is due.
     Heartbeat,
+    /// The key that opened the stream was removed.
     KeyRemoved,
 }
 
 /// Returns a future for the next rare event.
-fn rare_event(removal: CancellationToken, heartbeat: Duration) -> SelfWoken<BoxFuture<'static, RareEvent>> {
+fn wait_rare_event(
+    removal: CancellationToken,
+    heartbeat: Duration,
+) -> SelfWoken<BoxFuture<'static, RareEvent>> {
     let wait = async move {
         let wait_result = tokio::time::timeout(heartbeat, removal.cancelled()).await;
         wait_result.map_or(RareEvent::Heartbeat, |()| RareEvent::KeyRemoved)
@@ -274,9 +290,9 @@ fn rare_event(removal: CancellationToken, heartbeat: Duration) -> SelfWoken<BoxF
 }
 
 impl SendingStream {
-    /// Waits for frames; `None` at the end.
+    /// Waits for the next frames; `None` at the end.
     async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
-        let SendingStream { app, reader, open_stream, heartbeat, rare_events, progress } = self;
+        let SendingStream { app, reader, open_stream, heartbeat, next_rare_event, progress } = self;
         if *progress == StreamProgress::New {
             // The first bytes are sent at once, so that clients and proxies see the headers.
             *progress = StreamProgress::Opened;
@@ -286,26 +302,26 @@ impl SendingStream {
         } else {
             tokio::select! {
                 biased;
-                rare_result = &mut *rare_events => match rare_result {
-                    // A client whose key was removed is told that and nothing else.
+                rare_result = &mut *next_rare_event => match rare_result {
+                    // A client whose key was removed gets this error, and nothing more of the log.
                     RareEvent::KeyRemoved => reader.end_with_error(&new_failure("unauthorized", "the key was removed", false)),
                     RareEvent::Heartbeat => {
-                        *rare_events = self::rare_event(open_stream.removal.clone(), *heartbeat);
-                        reader.encoder.write_heartbeat(&ids::now(), &mut reader.out);
+                        *next_rare_event = wait_rare_event(open_stream.removal.clone(), *heartbeat);
+                        reader.encoder.write_heartbeat(&ids::now(), &mut reader.frames);
                     }
                 },
                 fill_result = reader.fill_frames(app) => if let Err(error) = fill_result {
-                    // The connection is broken off, so that the client does not take this for the end; it
+                    // The connection is broken off, so that the client does not take this for the end and
                     // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.message, "an event stream was broken off");
-                    // Sent data is flushed first: breaking off drops unflushed data.
+                    // Lets the connection flush what was sent: breaking it off drops the rest.
                     tokio::task::yield_now().await;
                     *progress = StreamProgress::Broken;
                     return Some(Err(error));
                 },
             }
         }
-        Some(Ok(Bytes::from(std::mem::take(&mut reader.out))))
+        Some(Ok(Bytes::from(std::mem::take(&mut reader.frames))))
     }
 }
 
@@ -320,7 +336,7 @@ fn stream_headers(body: Body) -> Response {
 }
 
 impl EventReader {
-    /// Creates a reader for a client that has seen the entries up to number `seen`.
+    /// Creates a reader for a client that has seen the entries up to number `seen_number`.
     pub(super) fn new(
         message: &str,
         encoder: Box<dyn Encoder>,
@@ -339,7 +355,7 @@ impl EventReader {
             in_thinking: false,
             in_answer: false,
             is_cut: false,
-            out: Vec::new(),
+            frames: Vec::new(),
         }
     }
 
@@ -373,9 +389,10 @@ impl EventReader {
     /// Ends the stream for this client, after closing open parts (J-035), whatever follows in the log.
     fn end_with_error(&mut self, failure: &Failure) {
         self.is_cut = true;
-        let open = [("thinking_end", self.in_thinking), ("final_end", self.in_answer)];
-        let open_events = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
-        for (name, json) in open_events.chain([("error", json!(failure).to_string())]) {
+        let parts = [("thinking_end", self.in_thinking), ("final_end", self.in_answer)];
+        let closing_events =
+            parts.into_iter().filter(|(_, is_open)| *is_open).map(|(name, _)| (name, "{}".to_owned()));
+        for (name, json) in closing_events.chain([("error", json!(failure).to_string())]) {
             self.last_number += 1;
             let entry = EncoderEntry {
                 number: self.last_number,
@@ -383,22 +400,23 @@ impl EventReader {
                 json: &json,
                 reply: None,
             };
-            self.encoder.write_entry(&entry, &mut self.out);
+            self.encoder.write_entry(&entry, &mut self.frames);
         }
     }
 
     /// Writes the opening frames.
     fn write_opening(&mut self) {
-        self.encoder.write_start(self.reader_guard.is_some(), &ids::now(), &mut self.out);
+        let is_running = self.reader_guard.is_some();
+        self.encoder.write_start(is_running, &ids::now(), &mut self.frames);
     }
 
     /// Waits for entries and builds their frames, about `FRAME_BYTES` bytes at most.
     async fn fill_frames(&mut self, app: &App) -> Result<(), StoreError> {
-        while self.out.is_empty() && !self.encoder.is_over() {
+        while self.frames.is_empty() && !self.encoder.is_over() {
             if self.batch.is_none() {
                 self.fetch_batch(app).await?;
             }
-            while self.out.len() < FRAME_BYTES
+            while self.frames.len() < FRAME_BYTES
                 && !self.encoder.is_over()
                 && let Some(batch) = self.batch.clone()
             {
@@ -421,11 +439,11 @@ impl EventReader {
 
     /// Appends frames of the batch that this client sees, until there are enough.
     async fn append_frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
-        let mut place = self.position.unwrap_or_else(|| batch.first_position());
-        while self.out.len() < FRAME_BYTES && !self.encoder.is_over() {
-            // The position is stored per finished entry, since waiting may be cancelled before.
-            self.position = Some(place);
-            let Some(entry) = batch.next_entry(&mut place) else {
+        let mut position = self.position.unwrap_or_else(|| batch.first_position());
+        while self.frames.len() < FRAME_BYTES && !self.encoder.is_over() {
+            // Stored only when the entry before is finished: waiting below may be cancelled.
+            self.position = Some(position);
+            let Some(entry) = batch.next_entry(&mut position) else {
                 self.batch = None;
                 self.position = None;
                 self.last_number = self.last_number.max(batch.last());
@@ -446,11 +464,12 @@ impl EventReader {
                 true => Some(record::fold_log(&*app.store, &self.message).await?.reply),
                 false => None,
             };
-            let (before, reply) = (self.out.len(), reply.as_deref());
+            let (length_before, reply) = (self.frames.len(), reply.as_deref());
             let encoder_entry = EncoderEntry { number: entry.number, kind, json: entry.json, reply };
-            self.encoder.write_entry(&encoder_entry, &mut self.out);
+            self.encoder.write_entry(&encoder_entry, &mut self.frames);
             if entry.number <= self.seen_number {
-                self.out.truncate(before);
+                // Encoded only for the state of the encoder.
+                self.frames.truncate(length_before);
             }
             self.last_number = entry.number;
         }

@@ -16,22 +16,26 @@ use super::page::QueryParams;
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::run::quotas::day;
-use crate::store::{FigureStep, FirstTexts, ReplyCounts, RuleCount, StepFigures, StepRepairs};
+use crate::store::{FigureStep, FirstTextTimes, ReplyCounts, RuleCount, StepFigures, StepRepairs};
 
-/// Default number of days, the last one being today.
+/// Number of days when `from` is absent.
 const DEFAULT_DAYS: i64 = 7;
-/// Most days by the hour, and by the day.
-const HOURLY_DAYS: i32 = 31;
-const DAILY_DAYS: i32 = 366;
+/// Most days with steps of one hour.
+const MAX_DAYS_BY_HOUR: i32 = 31;
+/// Most days with steps of one day.
+const MAX_DAYS_BY_DAY: i32 = 366;
 /// Most rules in the list.
 const MAX_RULES: u32 = 100;
 
-/// Days of the figures, and length of their steps.
+/// Query of the days and of the length of the steps.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FiguresQuery {
+    /// First day.
     from: Option<String>,
+    /// Last day; today when absent.
     to: Option<String>,
+    /// Length of a step: `day` (default) or `hour`.
     by: Option<String>,
 }
 
@@ -39,16 +43,16 @@ pub(super) struct FiguresQuery {
 #[derive(Default)]
 struct FigureSum {
     counts: ReplyCounts,
-    first_texts: FirstTexts,
+    first_text_times: FirstTextTimes,
 }
 
 impl FigureSum {
     fn add(&mut self, row: &StepFigures) {
         self.counts.add(&row.counts);
-        self.first_texts.merge(&row.first_texts);
+        self.first_text_times.merge(&row.first_text_times);
     }
 
-    /// Returns its fields after those in `id_fields`, which identify it.
+    /// Returns `id_fields`, which say what was summed, followed by the figures.
     fn to_json(&self, id_fields: &[(&str, Value)]) -> Value {
         let mut fields: Map<String, Value> =
             id_fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -58,22 +62,22 @@ impl FigureSum {
         // Stored in millionths.
         #[expect(clippy::cast_precision_loss)]
         fields.insert("cost".to_owned(), (self.counts.cost as f64 / 1e6).into());
-        for (name, part) in [("first_text_ms", 0.5), ("first_text_p95_ms", 0.95)] {
-            fields.insert(name.to_owned(), json!(self.first_texts.quantile(part)));
+        for (name, quantile) in [("first_text_ms", 0.5), ("first_text_p95_ms", 0.95)] {
+            fields.insert(name.to_owned(), json!(self.first_text_times.quantile(quantile)));
         }
         fields.into()
     }
 }
 
-/// `GET /api/v1/figures`: of all owners for an admin, otherwise of the caller's owner.
+/// `GET /api/v1/figures`: figures of all owners for an admin, otherwise of the caller's owner.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     QueryParams(range): QueryParams<FiguresQuery>,
 ) -> Result<Json<Value>, Problem> {
     let (step, max_days) = match range.by.as_deref() {
-        None | Some("day") => (FigureStep::Day, DAILY_DAYS),
-        Some("hour") => (FigureStep::Hour, HOURLY_DAYS),
+        None | Some("day") => (FigureStep::Day, MAX_DAYS_BY_DAY),
+        Some("hour") => (FigureStep::Hour, MAX_DAYS_BY_HOUR),
         Some(_) => {
             return Err(Problem::invalid("invalid_field", "`by` must be `hour` or `day`").with("field", "by"));
         }
@@ -96,44 +100,48 @@ pub(super) async fn show(
     let (from, to) = (from.to_string(), to.to_string());
     let rows = app.store.figures(owner, (&from, &to), step).await?;
     let repairs = app.store.repairs(owner, (&from, &to), step, MAX_RULES).await?;
-    let (mut all, mut times, mut upstreams) = (FigureSum::default(), BTreeMap::new(), BTreeMap::new());
+    let (mut total, mut sums_by_time, mut sums_by_upstream) =
+        (FigureSum::default(), BTreeMap::new(), BTreeMap::new());
     let mut data = Vec::with_capacity(rows.len());
     for row in &rows {
-        all.add(row);
-        times.entry(&*row.time).or_insert_with(FigureSum::default).add(row);
-        upstreams.entry(&row.upstream).or_insert_with(FigureSum::default).add(row);
+        total.add(row);
+        sums_by_time.entry(&*row.time).or_insert_with(FigureSum::default).add(row);
+        sums_by_upstream.entry(&row.upstream).or_insert_with(FigureSum::default).add(row);
         let mut sum = FigureSum::default();
         sum.add(row);
         data.push(sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]));
     }
-    let mut by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
+    let mut rules_by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
     for StepRepairs { time, rule } in &repairs {
-        times.entry(time).or_default();
-        by_time.entry(time).or_default().push(rule);
+        // A step with repairs is listed even if no reply ended in it.
+        sums_by_time.entry(time).or_default();
+        rules_by_time.entry(time).or_default().push(rule);
     }
-    let times = times.iter().map(|(at, sum)| {
-        let mut rules = by_time.remove(at).unwrap_or_default();
+    let times = sums_by_time.iter().map(|(time, sum)| {
+        let mut rules = rules_by_time.remove(time).unwrap_or_default();
         rules.sort_by_key(|rule| Reverse(rule.count));
-        sum.to_json(&[("time", step_time(at)), ("repairs", json!(rules))])
+        sum.to_json(&[("time", step_time(time)), ("repairs", json!(rules))])
     });
     let times: Vec<Value> = times.collect();
-    let upstreams: Vec<Value> =
-        upstreams.iter().map(|(name, sum)| sum.to_json(&[("upstream", upstream_name(name))])).collect();
+    let upstreams: Vec<Value> = sums_by_upstream
+        .iter()
+        .map(|(name, sum)| sum.to_json(&[("upstream", upstream_name(name))]))
+        .collect();
     Ok(Json(json!({
         "from": from,
         "to": to,
         "by": if step == FigureStep::Day { "day" } else { "hour" },
         "currency": app.loaded_config().config.currency,
-        "total": all.to_json(&[]),
+        "total": total.to_json(&[]),
         "times": times,
         "upstreams": upstreams,
         "data": data,
-        "repairs": by_rule(&repairs),
+        "repairs": sum_by_rule(&repairs),
     })))
 }
 
-/// Repairs of all steps by rule, the most frequent first.
-fn by_rule(repairs: &[StepRepairs]) -> Vec<RuleCount> {
+/// Adds up the repairs of all steps by rule. Returns the most frequent rules first.
+fn sum_by_rule(repairs: &[StepRepairs]) -> Vec<RuleCount> {
     let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for StepRepairs { rule: RuleCount { rule, code, count }, .. } in repairs {
         let sum = sums.entry((rule, code)).or_default();
@@ -147,9 +155,11 @@ fn by_rule(repairs: &[StepRepairs]) -> Vec<RuleCount> {
     sums
 }
 
+/// Parses the day `YYYY-MM-DD` in the field `name`.
 fn parse_day(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
     let Some(day) = day else { return Ok(None) };
     match day.parse() {
+        // Ten characters: `jiff` reads other notations too.
         Ok(date) if day.len() == 10 => Ok(Some(date)),
         _ => {
             let detail = format!("`{name}` must be a day such as 2026-01-31");
@@ -158,7 +168,7 @@ fn parse_day(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
     }
 }
 
-/// Returns a day as it is, an hour as an RFC 3339 time.
+/// Returns a day (`2026-01-31`) as it is, an hour (`2026-01-31T09`) as an RFC 3339 time.
 fn step_time(step: &str) -> Value {
     if step.len() > 10 { format!("{step}:00:00Z").into() } else { step.into() }
 }

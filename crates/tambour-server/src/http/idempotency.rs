@@ -1,7 +1,8 @@
 //! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day.
 //!
-//! Messages are found by their own row ([`read_key`]). For other operations that create something, [`process_once`] wraps
-//! the handler; the table of operations says which, and whether their responses may be stored on disk.
+//! Handlers of messages and dialogue inputs read the key themselves ([`read_key`]). Other operations that
+//! create something are wrapped by [`process_once`]; the table of operations says which, and whether their
+//! responses may be stored on disk.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use crate::http::app::{App, AppState};
 use crate::run::request_repeats::{RETENTION_HOURS, in_progress_problem, repeat_since};
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
-/// Most bytes of a key.
+/// Most bytes of an idempotency key.
 pub(super) const MAX_KEY_BYTES: usize = 255;
 /// Most responses of one owner in memory; the oldest are dropped first.
 const MAX_IN_MEMORY: usize = 1000;
@@ -44,23 +45,25 @@ pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN
 
 /// Responses kept in memory only.
 #[derive(Default)]
-pub(crate) struct SecretResponses {
-    memory: Mutex<HashMap<String, VecDeque<MemoryResponse>>>,
+pub(crate) struct MemoryResponses {
+    /// Responses by owner, the newest first.
+    by_owner: Mutex<HashMap<String, VecDeque<MemoryResponse>>>,
 }
 
+/// Response to one request, kept in memory.
 struct MemoryResponse {
     key: RequestKey,
     response: StoredResponse,
     expires_at: Instant,
 }
 
-/// Claim of a request, released on drop.
+/// Claim of a request that is being processed, released on drop.
 pub(super) struct RequestHold {
     app: AppState,
     key: RequestKey,
 }
 
-/// Returns the key of a request, if it has one.
+/// Returns the idempotency key of a request, if it has one.
 pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
     match header.to_str() {
@@ -73,7 +76,11 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Claims a request for processing; returns the response if it was processed before.
+/// Claims a request for processing. Returns the claim, or the stored response if the request was processed
+/// before.
+///
+/// # Errors
+/// The same request is in progress.
 pub(super) async fn claim(
     app: &AppState,
     key: RequestKey,
@@ -84,7 +91,7 @@ pub(super) async fn claim(
         RequestClaim::InProgress => return Err(in_progress_problem()),
     }
     let hold = RequestHold { app: app.clone(), key };
-    Ok(app.claims.find(&hold.key).map_or(Ok(hold), Err))
+    Ok(app.memory_responses.find(&hold.key).map_or(Ok(hold), Err))
 }
 
 /// Problem: the key was used for another request.
@@ -111,12 +118,12 @@ pub(super) async fn process_once(
     let request_key = RequestKey { owner: caller.owner, route, idempotency_key };
     let hold = match claim(&app, request_key.clone()).await? {
         Ok(hold) => hold,
-        Err(response) if response.digest == digest => return Ok(stored_response(response)),
+        Err(response) if response.digest == digest => return Ok(to_response(response)),
         Err(_) => return Err(reused_key_problem()),
     };
     let request = Request::from_parts(parts, Body::from(body));
-    let work = app.clone();
-    // The client may disconnect in between and repeat the request.
+    let task_app = app.clone();
+    // Even if the client disconnects: it will repeat the request and needs this response.
     app.run_to_completion(async move {
         let answer = next.run(request).await;
         let answer = if answer.status().is_success() {
@@ -126,7 +133,7 @@ pub(super) async fn process_once(
             let (status, location) = (parts.status.as_u16(), location.map(str::to_owned));
             let response =
                 StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
-            store_response(&work, storage, request_key, response).await;
+            store_response(&task_app, storage, request_key, response).await;
             Response::from_parts(parts, Body::from(body))
         } else {
             answer
@@ -137,6 +144,7 @@ pub(super) async fn process_once(
     .await
 }
 
+/// Stores the response to a request for its repetitions.
 async fn store_response(
     app: &App,
     storage: ResponseStorage,
@@ -155,10 +163,11 @@ async fn store_response(
             }
         },
     };
-    app.claims.insert(request_key, response, lifetime);
+    app.memory_responses.insert(request_key, response, lifetime);
 }
 
-fn stored_response(stored: StoredResponse) -> Response {
+/// Builds the response to a repeated request.
+fn to_response(stored: StoredResponse) -> Response {
     let status = StatusCode::from_u16(stored.status).unwrap_or(StatusCode::OK);
     let mut response = (status, stored.body).into_response();
     let headers = response.headers_mut();
@@ -169,45 +178,45 @@ fn stored_response(stored: StoredResponse) -> Response {
     response
 }
 
-/// Returns the ids in a response: texts of fields named `id` or `..._id`, also in the elements of `data`.
+/// Returns the ids in a response: its fields `id` and `..._id`, and those of the elements of `data`.
 fn named_ids(body: &Bytes) -> Vec<String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let all = answer["data"].as_array().into_iter().flatten().chain([&answer]);
-    let fields = all.filter_map(Value::as_object).flatten();
+    let objects = answer["data"].as_array().into_iter().flatten().chain([&answer]);
+    let fields = objects.filter_map(Value::as_object).flatten();
     let ids = fields.filter(|(name, _)| *name == "id" || name.ends_with("_id"));
     ids.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
 }
 
-impl SecretResponses {
-    fn memory(&self) -> MutexGuard<'_, HashMap<String, VecDeque<MemoryResponse>>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+impl MemoryResponses {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<MemoryResponse>>> {
+        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, request_key: &RequestKey) -> Option<StoredResponse> {
-        let memory = self.memory();
+        let by_owner = self.lock();
         let now = Instant::now();
-        let mut own_entries = memory.get(&request_key.owner)?.iter();
-        let found = own_entries.find(|entry| entry.expires_at > now && entry.key == *request_key)?;
+        let mut responses = by_owner.get(&request_key.owner)?.iter();
+        let found = responses.find(|entry| entry.expires_at > now && entry.key == *request_key)?;
         Some(found.response.clone())
     }
 
     fn insert(&self, key: RequestKey, response: StoredResponse, lifetime: Duration) {
-        let mut memory = self.memory();
-        let own_entries = memory.entry(key.owner.clone()).or_default();
-        own_entries.retain(|entry| entry.key != key);
-        own_entries.truncate(MAX_IN_MEMORY - 1);
-        own_entries.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lifetime });
+        let mut by_owner = self.lock();
+        let responses = by_owner.entry(key.owner.clone()).or_default();
+        responses.retain(|entry| entry.key != key);
+        responses.truncate(MAX_IN_MEMORY - 1);
+        responses.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lifetime });
     }
 
-    /// Drops expired responses, and those that name a deleted id.
-    pub(crate) fn drop_expired(&self, deleted_thing: Option<&str>) {
+    /// Drops expired responses, and responses that name the id of something deleted.
+    pub(crate) fn drop_stale(&self, deleted_id: Option<&str>) {
         let now = Instant::now();
-        let names_thing = |entry: &MemoryResponse| {
-            deleted_thing.is_some_and(|id| entry.response.named_ids.iter().any(|name| name == id))
+        let names_deleted = |entry: &MemoryResponse| {
+            deleted_id.is_some_and(|id| entry.response.named_ids.iter().any(|named_id| named_id == id))
         };
-        self.memory().retain(|_, own_entries| {
-            own_entries.retain(|entry| entry.expires_at > now && !names_thing(entry));
-            !own_entries.is_empty()
+        self.lock().retain(|_, responses| {
+            responses.retain(|entry| entry.expires_at > now && !names_deleted(entry));
+            !responses.is_empty()
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Conditional writes: entity tags of resources that several people may change, and `If-Match`.
+//! Conditional writes (`ETag` and `If-Match`) of resources that several people may change.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::AppendHeaders;
@@ -9,7 +9,7 @@ use crate::base::problem::Problem;
 /// `ETag` header of the stored version.
 pub(super) type ETagHeader = AppendHeaders<[(HeaderName, HeaderValue); 1]>;
 
-/// Builds the entity tag of a version, which consists of letters and digits.
+/// Builds the `ETag` header of a version, which must consist of letters and digits.
 pub(super) fn etag(version: impl std::fmt::Display) -> ETagHeader {
     let value = HeaderValue::from_str(&format!("\"{version}\"")).expect("letters and digits are a header");
     AppendHeaders([(header::ETAG, value)])
@@ -27,7 +27,7 @@ pub(super) fn base_version(headers: &HeaderMap) -> Result<Option<&str>, Problem>
         .ok_or_else(malformed_tag)
 }
 
-/// Returns the version in `If-Match` as a number.
+/// Returns the version in `If-Match` as a number; `None` for `*` or no header, which match any.
 pub(super) fn base_number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     base_version(headers)?.map(|tag| tag.parse().map_err(|_| malformed_tag())).transpose()
 }
@@ -37,8 +37,9 @@ fn malformed_tag() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
 }
 
-/// Problem of a write based on another version, with the stored and the sent content.
-pub(super) fn outdated_problem(detail: impl Into<String>, present: Value, body: Value) -> Problem {
+/// Problem: the write is based on another version than the stored one. Includes the stored content
+/// (`present`) and the content that was `sent`.
+pub(super) fn outdated_problem(detail: impl Into<String>, present: Value, sent: Value) -> Problem {
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
-    problem.with("present", present).with("sent", body)
+    problem.with("present", present).with("sent", sent)
 }

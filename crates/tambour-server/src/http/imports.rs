@@ -1,4 +1,4 @@
-//! `POST /imports`: cards and lorebooks of other programs, all of a request or none.
+//! `POST /imports`: imports cards and lorebooks of other programs; all files of a request, or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -58,13 +58,13 @@ pub(crate) struct NewFile {
     base64: Option<String>,
 }
 
-/// Received file.
+/// File as received.
 struct ReceivedFile {
     name: String,
     bytes: Vec<u8>,
 }
 
-/// Parsed file.
+/// File with its parsed content.
 struct ParsedFile {
     file: ReceivedFile,
     imported: ImportedFile,
@@ -77,10 +77,12 @@ pub(super) async fn create(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let files = match multer::parse_boundary(kind) {
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let files = match multer::parse_boundary(content_type) {
         Ok(boundary) => multipart_files(bytes, boundary).await?,
         Err(multer::Error::NoBoundary) => return Err(malformed_body("the multipart body has no `boundary`")),
+        // Not multipart.
         Err(_) => app.cpu_pool.run(&caller.owner, move || json_files(&bytes)).await??,
     };
     if !(1..=MAX_FILES).contains(&files.len()) {
@@ -93,14 +95,15 @@ pub(super) async fn create(
             format!("the name of a file must have 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
+    // Set when this handler is dropped, because the client disconnected.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
     // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
     let (rows, reports) =
         app.cpu_pool.run(&caller.owner, move || parse_files(files, &is_abandoned).map(to_rows)).await??;
-    let (work, owner) = (app.clone(), caller.owner);
+    let (task_app, owner) = (app.clone(), caller.owner);
     app.run_to_completion(async move {
-        if !work.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {
+        if !task_app.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {
             let detail = format!(
                 "a key has at most {} cards and books of {} bytes in all; remove some first",
                 IMPORT_QUOTA.files, IMPORT_QUOTA.bytes
@@ -112,11 +115,12 @@ pub(super) async fn create(
     .await
 }
 
+/// Problem: the body cannot be read.
 fn malformed_body(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
 }
 
-/// Returns the files of a multipart body; each part is one, whatever its field is called.
+/// Returns the files of a multipart body. Each part is a file, whatever the name of its field.
 async fn multipart_files(bytes: Bytes, boundary: String) -> Result<Vec<ReceivedFile>, Problem> {
     let body = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
     let mut parts = Multipart::new(body, boundary);
@@ -156,12 +160,12 @@ fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
     Ok(ReceivedFile { name, bytes })
 }
 
-/// Parses all files, or reports each that is broken.
+/// Parses all files. The problem reports each one that is broken.
 fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
     let mut limits = ImportLimits::default();
-    // The files share one budget.
+    // All files of a request share the limits: patterns evenly, memory as they use it.
     limits.patterns /= files.len().max(1);
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    let (mut parsed_files, mut errors) = (Vec::new(), Vec::new());
     for file in files {
         if is_abandoned.load(Ordering::Relaxed) {
             // The client is gone and sees no error.
@@ -170,7 +174,7 @@ fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Ve
         match import_file(&file.name, &file.bytes, &limits) {
             Ok(imported) => {
                 limits.memory = limits.memory.saturating_sub(imported.memory);
-                found.push(ParsedFile { file, imported });
+                parsed_files.push(ParsedFile { file, imported });
             }
             Err(error) => {
                 let mut report = json!({ "file": file.name, "message": error.to_string() });
@@ -184,20 +188,20 @@ fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Ve
         }
     }
     if errors.is_empty() {
-        return Ok(found);
+        return Ok(parsed_files);
     }
-    let first = errors[0]["message"].as_str().unwrap_or_default().to_owned();
-    let problem = Problem::invalid("broken_file", format!("nothing was imported: {first}"));
+    let first_error = errors[0]["message"].as_str().unwrap_or_default().to_owned();
+    let problem = Problem::invalid("broken_file", format!("nothing was imported: {first_error}"));
     Err(problem.with("field", "files").with("errors", errors))
 }
 
-/// File for the store.
+/// Imported file for the store: its kind, its row and its bytes.
 type StoredFile = (ImportKind, ImportRow, Vec<u8>);
 
 /// Converts parsed files to rows for the store and their descriptions for the client.
-fn to_rows(found: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
+fn to_rows(parsed_files: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
     let (mut rows, mut reports) = (Vec::new(), Vec::new());
-    for ParsedFile { file: ReceivedFile { name, bytes }, imported: imported_file } in found {
+    for ParsedFile { file: ReceivedFile { name, bytes }, imported: imported_file } in parsed_files {
         let mut report = json!({
             "kind": imported_file.kind,
             "name": imported_file.name,
@@ -210,7 +214,7 @@ fn to_rows(found: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
             ImportedFileKind::Card => ImportKind::Card,
             ImportedFileKind::Lorebook => ImportKind::Lorebook,
             ImportedFileKind::Preset => {
-                // A preset is only an order of blocks: its Skein is returned and not stored.
+                // A preset is only an order of blocks: its Skein is returned, and nothing is stored.
                 report["skein"] = from_import(&imported_file).to_value();
                 reports.push(report);
                 continue;

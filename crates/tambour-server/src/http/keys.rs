@@ -1,4 +1,4 @@
-//! API keys over HTTP: authentication, creation, changes and removal.
+//! API keys over HTTP: authentication, listing, creation, changes, removal, and tokens of event streams.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::run::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
 use crate::run::quotas::Limits;
 use crate::store::KeyRow;
 
-/// Admits requests with a key, and local ones while no key exists.
+/// Admits requests with a valid key or stream token, and requests of the local user while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -47,6 +47,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         return response;
     };
+    // The local user has no key: `LOCAL_OWNER` takes the place of its id.
     if caller.key == LOCAL_OWNER
         && let Err(problem) = check_local(&request, &app.loaded_config().config.cors_origins)
     {
@@ -70,15 +71,15 @@ fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
 const PROXY_HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
-/// Admits only the local user if there is no key: not a page of another site in the user's browser, nor one
-/// whose name resolves to this machine, nor a request through a local proxy.
-fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
+/// Checks that a request without a key comes from the local user: not from a page of another site in the
+/// user's browser, even if the name of that site resolves to this machine, and not through a local proxy.
+fn check_local(request: &Request, cors_origins: &[String]) -> Result<(), Problem> {
     let (version, headers) = (request.version(), request.headers());
     let refusal = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     let proxy_header = PROXY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
     // HTTP/1.0 is the default of some proxies, and hardly used otherwise.
-    let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
-    if let Some(sign) = proxy_header.or(old) {
+    let old_version = (version == Version::HTTP_10).then_some("HTTP/1.0");
+    if let Some(sign) = proxy_header.or(old_version) {
         let detail = format!(
             "without a key only direct requests from this machine are answered, and this one came through a \
              proxy (`{sign}`): set TAMBOUR_API_KEY, or make an admin key on the machine itself"
@@ -92,8 +93,9 @@ fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
         return refusal("foreign_origin", detail);
     };
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let is_own = origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
-    if is_own || allowed.iter().any(|allowed_origin| allowed_origin.as_bytes() == origin.as_bytes()) {
+    let is_same_origin = origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
+    let is_allowed = cors_origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes());
+    if is_same_origin || is_allowed {
         return Ok(());
     }
     let detail = "without a key requests from pages of other sites are refused, and another port is another \
@@ -114,9 +116,9 @@ fn is_local(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
-            let Some((address, rest)) = rest.split_once(']') else { return false };
+            let Some((address, port)) = rest.split_once(']') else { return false };
             let is_loopback = address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
-            return is_loopback && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+            return is_loopback && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
         }
         None => match host.split_once(':') {
             Some((name, port)) => (name, Some(port)),
@@ -135,8 +137,9 @@ pub(super) fn require_admin(caller: &Caller) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "this needs a key with the `admin` right"))
 }
 
+/// Describes a key with its limits, without its secret.
 fn key_json(key: &KeyRow) -> Value {
-    let rights = if key.admin { "admin" } else { "plain" };
+    let rights = if key.is_admin { "admin" } else { "plain" };
     let mut json =
         json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created});
     let limits =
@@ -147,7 +150,7 @@ fn key_json(key: &KeyRow) -> Value {
     json
 }
 
-/// `GET /api/v1/keys`
+/// `GET /api/v1/keys`: all keys, without their secrets.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
@@ -211,14 +214,14 @@ pub(super) async fn change(
 ) -> Result<Json<Value>, Problem> {
     require_admin(&caller)?;
     let change: KeyChange = parse_body(&bytes)?;
-    let work = app.clone();
+    let task_app = app.clone();
     let change_result = app.run_to_completion(async move {
-        let _change_guard = work.keys.change_lock.lock().await;
-        check_can_change(&work, &caller)?;
+        let _change_guard = task_app.keys.change_lock.lock().await;
+        check_can_change(&task_app, &caller)?;
         if id == CONFIGURED_KEY {
             return Err(Problem::not_found("the key `configured` is changed in the configuration"));
         }
-        let stored_key = work.store.keys().await?.into_iter().find(|key| key.id == id);
+        let stored_key = task_app.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored_key.ok_or_else(|| Problem::not_found("there is no such key"))?;
         // Unreadable limits block a key, and a change of its name must not lift that.
         let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
@@ -229,17 +232,17 @@ pub(super) async fn change(
         if let Some(max_requests) = change.requests_per_minute {
             limits.requests_per_minute = max_requests;
         }
-        if let Some(max_requests) = change.tokens_per_day {
-            limits.tokens_per_day = max_requests;
+        if let Some(max_tokens) = change.tokens_per_day {
+            limits.tokens_per_day = max_tokens;
         }
         if let Some(aliases) = change.aliases {
             limits.aliases = aliases;
-            check_aliases(&work, &limits)?;
+            check_aliases(&task_app, &limits)?;
         }
         key.limits = (limits != Limits::default()).then(|| json!(limits).to_string());
-        work.store.change_key(&key).await?;
+        task_app.store.change_key(&key).await?;
         let answer = key_json(&key);
-        work.keys.change(key);
+        task_app.keys.change(key);
         Ok(answer)
     });
     Ok(Json(change_result.await?))
@@ -253,7 +256,7 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     require_admin(&caller)?;
     let new: NewKey = parse_body(&bytes)?;
-    let admin = match new.rights.as_deref() {
+    let is_admin = match new.rights.as_deref() {
         None | Some("plain") => false,
         Some("admin") => true,
         Some(other) => {
@@ -263,12 +266,12 @@ pub(super) async fn create(
             ));
         }
     };
-    let is_of_owner = |owner: &String| {
+    let is_valid_owner = |owner: &String| {
         (1..=64).contains(&owner.len())
             && owner.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
             && owner != LOCAL_OWNER
     };
-    if new.owner.as_ref().is_some_and(|owner| !is_of_owner(owner)) {
+    if new.owner.as_ref().is_some_and(|owner| !is_valid_owner(owner)) {
         let detail = "an `owner` must have 1 to 64 letters, digits, `-`, `_` or `.`, and must not be `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
@@ -278,15 +281,15 @@ pub(super) async fn create(
         aliases: new.aliases,
     };
     check_aliases(&app, &limits)?;
-    let work = app.clone();
+    let task_app = app.clone();
     let answer = app.run_to_completion(async move {
-        let _change_guard = work.keys.change_lock.lock().await;
-        check_can_change(&work, &caller)?;
+        let _change_guard = task_app.keys.change_lock.lock().await;
+        check_can_change(&task_app, &caller)?;
         // The first key locks the server: without the admin right no one could create further keys.
-        if work.keys.is_empty() && !admin {
+        if task_app.keys.is_empty() && !is_admin {
             return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
         }
-        let first = work.keys.is_empty();
+        let is_first_key = task_app.keys.is_empty();
         let secret = ids::new_secret();
         let owner = new.owner.unwrap_or_else(|| ids::new_id("owner"));
         let key = KeyRow {
@@ -294,17 +297,17 @@ pub(super) async fn create(
             owner: owner.clone(),
             name: new.name,
             hash: hash(&secret),
-            admin,
+            is_admin,
             created: ids::now(),
             limits: (limits != Limits::default()).then(|| json!(limits).to_string()),
         };
-        work.store.insert_key(&key).await?;
+        task_app.store.insert_key(&key).await?;
         let mut answer = key_json(&key);
         answer["key"] = json!(secret);
-        work.keys.add(key);
-        if first {
-            // Nobody else is the local user from here on.
-            work.store.hand_over(LOCAL_OWNER, &owner).await?;
+        task_app.keys.add(key);
+        if is_first_key {
+            // From now on no request is the local user's; the first key takes over its data.
+            task_app.store.hand_over(LOCAL_OWNER, &owner).await?;
         }
         Ok(answer)
     });
@@ -317,7 +320,7 @@ fn damaged_key() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
 }
 
-/// Refuses aliases that are not configured.
+/// Refuses limits with aliases that are not configured.
 fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
     let alias_names = limits.aliases.iter().flatten();
     if let Some(alias) = alias_names.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
@@ -333,21 +336,25 @@ fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
     })
 }
 
-/// Refuses a caller whose key was removed, or who came before the first key, while this change waited.
+/// Refuses a caller that ceased to be valid while this change waited: its key was removed, or it is the local
+/// user and the first key was created.
 fn check_can_change(app: &App, caller: &Caller) -> Result<(), Problem> {
     if app.keys.can_change(caller) { Ok(()) } else { Err(invalid_key()) }
 }
 
-/// Refuses a caller whose key was removed, or who came before the first key, while its body was received.
+/// Refuses a caller that ceased to be valid while its body was received: its key was removed, or it is the
+/// local user and the first key was created.
 pub(super) fn check_admitted(app: &App, caller: &Caller) -> Result<(), Problem> {
     if app.keys.is_admitted(caller) { Ok(()) } else { Err(invalid_key()) }
 }
 
+/// Problem: the caller's key is no longer valid.
 pub(super) fn invalid_key() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is no longer valid")
 }
 
-/// `DELETE /api/v1/keys/{id}`: its streams and runs end; everything created with it remains its owner's.
+/// `DELETE /api/v1/keys/{id}`: removes a key and ends its streams and runs. Everything created with it
+/// remains its owner's.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
@@ -357,22 +364,23 @@ pub(super) async fn remove(
     if caller.key == id {
         return Err(Problem::new(StatusCode::CONFLICT, "own_key", "a key cannot remove itself"));
     }
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        let _change_guard = work.keys.change_lock.lock().await;
-        check_can_change(&work, &caller)?;
-        if !work.store.delete_key(&id).await? {
+        let _change_guard = task_app.keys.change_lock.lock().await;
+        check_can_change(&task_app, &caller)?;
+        if !task_app.store.delete_key(&id).await? {
             return Err(Problem::not_found("there is no such key"));
         }
-        work.keys.remove(&id);
-        work.quotas.forget(&id);
-        work.claims.drop_expired(Some(&id));
+        task_app.keys.remove(&id);
+        task_app.quotas.forget(&id);
+        task_app.memory_responses.drop_stale(Some(&id));
         Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
 
-/// `POST /api/v1/messages/{id}/stream_tokens`
+/// `POST /api/v1/messages/{id}/stream_tokens`: creates a token for the event stream of a message, for clients
+/// that cannot send headers. `expires_in` is in seconds.
 pub(super) async fn create_token(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,

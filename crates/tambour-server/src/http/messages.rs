@@ -1,4 +1,5 @@
-//! `POST /messages`, `POST /messages/{id}/regenerate` and `POST /messages/{id}/cancel`.
+//! Messages: creating, regenerating and cancelling them. Their records are in `record`, their events in
+//! `events`.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tambour::lex::weight::weigh;
 
 use super::events::{self, EventReader};
-use super::idempotency::{read_key as idempotency, reused_key_problem};
+use super::idempotency::{read_key, reused_key_problem};
 use super::keys::Caller;
 use super::new_message::NewMessage;
 use super::record;
@@ -27,7 +28,8 @@ use crate::run::request_repeats::repeat_since;
 use crate::run::states;
 use crate::store::{MessageRow, RunKind};
 
-/// `POST /api/v1/messages`
+/// `POST /api/v1/messages`: starts a message; responds with its id, its events (`stream`) or its record
+/// (`wait`).
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -37,33 +39,36 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let mut new: NewMessage = parse_body(&bytes)?;
     new.check(&app)?;
-    let repeat = idempotency(&headers)?;
-    if let Some(repeat) = &repeat
-        && let Some(row) = app.store.message_by_key(&caller.owner, repeat, &repeat_since()).await?
+    let idempotency_key = read_key(&headers)?;
+    if let Some(idempotency_key) = &idempotency_key
+        && let Some(row) = app.store.message_by_key(&caller.owner, idempotency_key, &repeat_since()).await?
     {
         return respond_repeated(app, &caller, row, &new).await;
     }
     let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
-    let start_request = new.to_start_request(&app, &caller, request_id, repeat).await?;
+    let start_request = new.to_start_request(&app, &caller, request_id, idempotency_key).await?;
     let StartedMessage { row, reader, is_repeated } =
         message_start::start_message(&app, start_request).await?;
     let row = MessageRow::clone(&row);
     if is_repeated {
+        // `respond_repeated` opens its own, which must not count twice.
         drop(event_stream);
         return respond_repeated(app, &caller, row, &new).await;
     }
     respond(app, row, &new, reader, event_stream).await
 }
 
-/// Responds to a repeated request of the last day; another request with the same key is refused.
+/// Responds to a repeated request as to the first one, whose message is `row`. Another request with the same
+/// idempotency key is refused.
 async fn respond_repeated(
     app: Arc<App>,
     caller: &Caller,
     row: MessageRow,
     new: &NewMessage,
 ) -> Result<Response, Problem> {
-    let (before, now): (Value, Value) = (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
-    if before != now {
+    let (first_request, this_request): (Value, Value) =
+        (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
+    if first_request != this_request {
         return Err(reused_key_problem());
     }
     let event_stream = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
@@ -99,12 +104,12 @@ async fn respond(
         "conversation_id": row.conversation_id,
         "request_id": row.request_id,
     });
-    let place = format!("/api/v1/messages/{}/events", row.id);
-    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
+    let location = format!("/api/v1/messages/{}/events", row.id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(answer)).into_response())
 }
 
-/// `POST /api/v1/messages/{id}/regenerate`: creates another message in its place, with the same request. That
-/// one and all later ones are superseded, and their state updates are undone first (F-116).
+/// `POST /api/v1/messages/{id}/regenerate`: creates a message with the same request in place of an old one.
+/// The old message and all later ones are superseded, and their state updates are undone first (F-116).
 pub(super) async fn regenerate(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -114,20 +119,20 @@ pub(super) async fn regenerate(
     let old = find_owned(&app, &caller, &id).await?;
     // Parsing the stored request takes memory too.
     let weight = run_in_place(|| weigh(old.request.as_bytes()));
-    let work = app.memory.reserve_work(&caller.owner, memory::work_bytes(weight.bytes)).await?;
-    let caller = Caller { memory: MemoryHold::new(&weight, [work]), ..caller };
+    let permit = app.memory.reserve_work(&caller.owner, memory::work_bytes(weight.bytes)).await?;
+    let caller = Caller { memory: MemoryHold::new(&weight, [permit]), ..caller };
     let mut new = NewMessage::from_stored(&old)?;
     new.check(&app)?;
     new.in_place_of = Some(old.id.clone());
     let mut start_request = new.to_start_request(&app, &caller, request_id, None).await?;
-    // Messages running from that one on are cancelled.
-    let work = app.clone();
+    // The old message and later ones are cancelled if they are running.
+    let task_app = app.clone();
     let (conversation, number) = (old.conversation_id.clone(), old.number);
     app.run_to_completion(async move {
-        work.cancel_messages(|row| row.conversation_id == conversation && row.number >= number).await
+        task_app.cancel_messages(|row| row.conversation_id == conversation && row.number >= number).await
     })
     .await?;
-    let turn = states::wait_change_turn(&app, &old.conversation_id).await?;
+    let turn = states::lock_conversation(&app, &old.conversation_id).await?;
     start_request.replaces = Some((old.id, turn));
     let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
     respond(app, MessageRow::clone(&row), &new, reader, None).await
@@ -142,7 +147,7 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = find_owned(&app, &caller, &id).await?;
     let Some(live_run) = app.running.get(&id).filter(|_| row.status == "running") else {
-        // It may have ended in between.
+        // It may have ended between the two reads.
         let status =
             if row.status == "running" { find_owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));

@@ -56,29 +56,33 @@ use request_body::BodyLimits;
 
 /// Builds the router of all operations.
 pub(crate) fn build_router(app: AppState) -> Router {
-    let (mut api, mut open) = (Router::new(), Router::new());
+    let (mut keyed_routes, mut public_routes) = (Router::new(), Router::new());
     let (max_request, max_import) = {
         let loaded_config = app.loaded_config();
         (loaded_config.config.max_request, loaded_config.config.max_import)
     };
     for operation in routes::OPERATIONS {
-        let routes = if operation.needs_key() { &mut api } else { &mut open };
-        let mut serve = (operation.handler)();
+        let routes = if operation.needs_key() { &mut keyed_routes } else { &mut public_routes };
+        let mut method_router = (operation.handler)();
         if let Some(storage) = operation.stored_response {
-            serve = serve
+            method_router = method_router
                 .layer(middleware::from_fn_with_state((app.clone(), storage), idempotency::process_once));
         }
         if operation.path == imports::PATH {
-            serve = serve.layer(DefaultBodyLimit::max(max_import));
+            method_router = method_router.layer(DefaultBodyLimit::max(max_import));
         }
-        *routes = std::mem::take(routes).route(operation.path, serve);
+        *routes = std::mem::take(routes).route(operation.path, method_router);
     }
     let body_reading = middleware::from_fn_with_state(
         (app.clone(), BodyLimits { max_request, max_import }),
         request_body::read_whole,
     );
-    // The body is read only after the caller is authenticated.
-    open.merge(api.layer(body_reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
+    // A layer added later runs earlier, so the body is read only after the caller is authenticated.
+    let keyed_routes = keyed_routes
+        .layer(body_reading)
+        .layer(middleware::from_fn_with_state(app.clone(), keys::authenticate));
+    public_routes
+        .merge(keyed_routes)
         .fallback(studio::serve_file)
         .method_not_allowed_fallback(|| async {
             let detail = "the route does not support this method";
@@ -91,10 +95,12 @@ pub(crate) fn build_router(app: AppState) -> Router {
         .with_state(app)
 }
 
+/// `GET /healthz`
 async fn show_health() -> &'static str {
     "ok\n"
 }
 
+/// `GET /readyz`: 503 while the server stops, or if the store cannot write.
 async fn show_ready(State(app): State<AppState>) -> Response {
     if app.shutdown.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "closing\n").into_response();
@@ -105,6 +111,7 @@ async fn show_ready(State(app): State<AppState>) -> Response {
     }
 }
 
+/// `GET /metrics`
 async fn show_metrics(State(app): State<AppState>) -> Response {
     let text = app.metrics.render(app.running.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)

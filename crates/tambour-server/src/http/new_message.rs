@@ -1,4 +1,4 @@
-//! Requests for new messages: fields, checks, and conversion to what a run needs.
+//! Requests for new messages: fields, checks, and conversion to the start request of a run.
 
 mod prompt;
 
@@ -154,17 +154,17 @@ pub(crate) struct NewMessage {
     pub(super) foreign: Option<ForeignSettings>,
     /// Fallbacks: the same request to other upstreams, tried in order.
     #[serde(skip)]
-    pub(super) others: Vec<NewMessage>,
+    pub(super) fallbacks: Vec<NewMessage>,
 }
 
 /// Fields of an OpenAI Responses request about the response itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResponseFields {
-    /// True if the client does not wait for it.
+    /// True if the client does not wait for the response.
     pub(super) background: bool,
-    /// True if it is stored; otherwise it is deleted once it was read.
+    /// True if the message stays stored; otherwise it is deleted once it was read.
     pub(super) store: bool,
-    /// Id of the response that it continues.
+    /// Id of the response that this one continues.
     pub(super) previous: Option<String>,
 }
 
@@ -199,10 +199,11 @@ impl NewMessage {
     }
 }
 
-/// Dialects whose replies call tools; with the others tools are offered in the form of the service.
+/// Dialects with their own notation for calls of tools; with other dialects, tools are offered in the form of
+/// the service.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
-/// Dialect of dialogue rounds, which have defaults of their own (S-050, S-054).
+/// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
 const ROUND_DIALECT: &str = "ai_say";
 
 /// Most re-asks of one message.
@@ -212,7 +213,7 @@ fn default_dialect() -> String {
     "auto".to_owned()
 }
 
-/// Settings of a request by the route of another protocol.
+/// Settings of a request by the route of another protocol that are no fields of a message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForeignSettings {
     /// Tools that the client runs itself: the message ends with their calls.
@@ -221,16 +222,16 @@ pub(super) struct ForeignSettings {
     pub(super) tool_choice: Option<Value>,
     /// True if the message is cancelled when the client disconnects.
     pub(super) ends_with_client: bool,
-    /// True if it continues without a reader indefinitely.
+    /// True if the message continues indefinitely without a reader.
     pub(super) is_background: bool,
-    /// True if it selects the upstream itself instead of by its model.
+    /// True if the object `tambour` selects the upstream or model, instead of the protocol's `model`.
     pub(super) selects_upstream: bool,
-    /// Fields fixed by the alias that the object `tambour` overrides.
+    /// Names of fields that the alias sets and the object `tambour` overrides.
     pub(super) overrides: Vec<String>,
 }
 
-/// Returns the options of a request: defaults, overridden by the contract. A schema among them is untrusted:
-/// it is compiled within limits on the CPU pool.
+/// Returns the options of a request: the defaults, overridden by the contract. A JSON Schema among them is
+/// untrusted: it is compiled within limits, on the CPU pool.
 pub(super) async fn request_options(
     app: &App,
     owner: &str,
@@ -255,24 +256,24 @@ pub(super) async fn request_options(
 }
 
 impl NewMessage {
-    /// Returns `true` if the server runs tools for it.
+    /// Returns `true` if the message has tools whose results the server sends to the model.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// Returns `true` if its prompt is a Skein.
+    /// Returns `true` if the prompt is a Skein, given or made from a card or lorebook.
     fn has_skein(&self) -> bool {
         self.skein.is_some() || self.card_id.is_some() || !self.lorebook_ids.is_empty()
     }
 
-    /// Applies the reply structure of its prompt, where the contract does not set one.
+    /// Sets the structure that the Skein requires of a reply in `options`, unless the contract sets one.
     fn apply_structure(&self, options: &mut Options) -> Result<(), Problem> {
         let contract = self.contract.as_ref();
         apply_structure(self.skein.as_ref(), self.views.as_deref(), contract, options)
             .map_err(|error| Problem::invalid("invalid_field", error.to_string()).with("field", "views"))
     }
 
-    /// Restores the request of a stored message, to send it again.
+    /// Restores the request of a stored message, to send it again in the same conversation.
     pub(super) fn from_stored(row: &MessageRow) -> Result<NewMessage, Problem> {
         let parsed = serde_json::from_str::<NewMessage>(&row.request);
         let mut new = parsed.map_err(|_| {
@@ -285,12 +286,13 @@ impl NewMessage {
         Ok(new)
     }
 
-    /// Checks the fields, and fills in those that the server decides.
+    /// Checks the fields, also of the fallbacks, and fills in defaults.
     pub(super) fn check(&mut self, app: &App) -> Result<(), Problem> {
         if app.shutdown.is_cancelled() {
             let stopping = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
             return Err(stopping.retry_after(5));
         }
+        // Set by the server for requests of other protocols; no client may send them.
         let internal_fields =
             [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
         if let Some((name, _)) =
@@ -320,10 +322,10 @@ impl NewMessage {
             self.max_tokens.get_or_insert(1000);
             self.max_reasks.get_or_insert(1);
         }
-        self.others.iter_mut().try_for_each(|other| other.check(app))
+        self.fallbacks.iter_mut().try_for_each(|fallback| fallback.check(app))
     }
 
-    /// Converts the settled request to the start of a message.
+    /// Converts the request, after `check`, to the start request of its run.
     pub(super) async fn to_start_request(
         &self,
         app: &Arc<App>,
@@ -331,13 +333,13 @@ impl NewMessage {
         request_id: String,
         idempotency_key: Option<String>,
     ) -> Result<StartRequest, Problem> {
-        let alias = self.foreign.as_ref().filter(|foreign| !foreign.selects_upstream);
-        caller.limits.check_alias(alias.and(self.named_model.as_deref()))?;
+        let is_by_model = self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
+        caller.limits.check_alias(self.named_model.as_deref().filter(|_| is_by_model))?;
         let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
         caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
         let offer = tool_offer(app, caller, self).await?;
-        let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
-        let client_tools = match foreign {
+        let with_tools = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
+        let client_tools = match with_tools {
             Some(_) if offer.is_some() => {
                 let detail = "the tools of this model run on the server: leave out `tools`";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
@@ -345,8 +347,8 @@ impl NewMessage {
             Some(foreign) => Some(select_tools(app, caller, &foreign.tools).await?),
             None => None,
         };
-        let mut candidates = Vec::with_capacity(1 + self.others.len());
-        for new in [self].into_iter().chain(&self.others) {
+        let mut candidates = Vec::with_capacity(1 + self.fallbacks.len());
+        for new in [self].into_iter().chain(&self.fallbacks) {
             candidates.push(
                 new.upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref()).await?,
             );
@@ -362,9 +364,9 @@ impl NewMessage {
             ForeignSettings { ends_with_client: true, .. } => Some(Duration::ZERO),
             _ => None,
         });
-        let says_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
+        let sets_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
         if self.wait
-            && !says_hold
+            && !sets_hold
             && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
             // The client sees nothing before the end, so the whole reply can be re-asked.
@@ -391,7 +393,8 @@ impl NewMessage {
 }
 
 impl NewMessage {
-    /// Returns the upstream, the request and the reply options of one choice.
+    /// Returns the upstream of this request or fallback, with its model request and reply options. At most
+    /// one of `offer` (the field `tools`) and `client_tools` (of a client of another protocol) is present.
     async fn upstream_choice(
         &self,
         app: &App,
@@ -402,7 +405,7 @@ impl NewMessage {
         let mut options = request_options(app, owner, self.contract.as_ref()).await?;
         self.apply_structure(&mut options)?;
         if self.dialect == JSON_DIALECT && self.max_reasks.is_some_and(|reasks| reasks > 0) {
-            // Nothing is shown before the value is valid, since a shown one cannot be re-asked.
+            // Nothing is shown before the value is valid: a reply that was shown cannot be re-asked.
             options.hold = HoldMode::All;
         }
         options.caller.clone_from(&self.caller);
@@ -431,10 +434,11 @@ impl NewMessage {
     }
 }
 
-/// Returns the tools that replies of the message may call.
+/// Returns the tools in the field `tools`, whose results the server sends to the model; `None` without the
+/// field.
 async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<ToolOffer>, Problem> {
-    let name = new.caller.as_deref();
-    if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
+    let caller_name = new.caller.as_deref();
+    if caller_name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
         let detail = "`caller` must be a name of at most 200 bytes";
         return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
     }
@@ -443,7 +447,8 @@ async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Opti
     Ok(Some(ToolOffer { tools, caller: new.caller.clone() }))
 }
 
-/// Returns the output protocol of a new message, fixed here (J-033).
+/// Returns the output protocol of a new message: the requested one, otherwise that of the settings. It is
+/// fixed for the message, whatever becomes of the setting (J-033).
 fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     OutputProtocol::from_name(name).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! OpenAPI description of the interface, and a page to browse it. The page loads nothing from other hosts.
+//! OpenAPI description of the HTTP interface, and a page to browse it, which loads nothing from other hosts.
 
 use axum::Json;
 use axum::http::header;
@@ -31,6 +31,7 @@ use crate::config::reading_defaults::{self, Contract};
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 
+/// Schemas of request bodies and their parts.
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     NewMessage,
@@ -73,7 +74,7 @@ use crate::upstream::Message;
 )))]
 struct ComponentSchemas;
 
-/// `GET /openapi.json`
+/// `GET /openapi.json`: the description.
 pub(super) async fn document() -> Json<Value> {
     Json(description())
 }
@@ -83,6 +84,7 @@ pub(super) async fn document() -> Json<Value> {
 pub fn description() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
+        // `{*name}` matches several segments; OpenAPI knows only `{name}`.
         let entry = paths.entry(operation.path.replace("{*", "{")).or_insert_with(|| json!({}));
         entry[operation.method] = operation_json(operation);
     }
@@ -110,10 +112,12 @@ pub fn description() -> Value {
     })
 }
 
+/// Returns a reference to the named schema.
 fn schema_ref(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
+/// Describes an operation.
 fn operation_json(operation: &ApiOperation) -> Value {
     let example = |part| operation_docs::example(operation, part).cloned();
     let mut content = match operation.response {
@@ -148,6 +152,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
     }
     if let Some(schema) = operation.request {
         operation_object["requestBody"] = json!({
+            // A conversation may be created without a body.
             "required": schema != "NewConversation",
             "content": {"application/json": {"schema": schema_ref(schema)}},
         });
@@ -334,26 +339,27 @@ fn operation_json(operation: &ApiOperation) -> Value {
         operation_object["parameters"] = parameters.into();
     }
     if operation.needs_key() {
+        // A key, or none while the server has no keys.
         operation_object["security"] = json!([{"key": []}, {}]);
     }
     operation_object
 }
 
-/// Returns the header that names the version on which a change is based.
+/// Describes the request header that names the version on which a change is based.
 fn if_match_parameter() -> Value {
     let description = "the `ETag` that the change is based on: the change is refused unless it names the \
                        last version";
     json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": description})
 }
 
-/// Returns the header that names the stored version.
+/// Describes the response header that names the stored version.
 fn etag_header() -> Value {
     let description = "the stored version, for `If-Match`; for a script or template its last version, `\"0\"` if there is none";
     json!({"schema": {"type": "string"}, "description": description})
 }
 
-/// Returns the problems of one status with their codes. Routes of other protocols use that protocol's error
-/// form.
+/// Describes the problems of one status with their codes and meanings. Routes of other protocols have the
+/// error form of their protocol.
 fn problem_response(operation: &ApiOperation, status: u16, codes: &[(&str, &str)]) -> Value {
     let lines: Vec<String> = codes.iter().map(|(code, meaning)| format!("`{code}`: {meaning}")).collect();
     let description = lines.join("\n");
@@ -361,15 +367,15 @@ fn problem_response(operation: &ApiOperation, status: u16, codes: &[(&str, &str)
         let content = json!({"application/json": {"schema": schema_ref("Object")}});
         return json!({"description": description, "content": content});
     }
-    let list: Vec<&str> = codes.iter().map(|(code, _)| *code).collect();
+    let code_names: Vec<&str> = codes.iter().map(|(code, _)| *code).collect();
     let schema = json!({"allOf": [
         schema_ref("Problem"),
-        {"properties": {"status": {"const": status}, "code": {"enum": list}}},
+        {"properties": {"status": {"const": status}, "code": {"enum": code_names}}},
     ]});
     json!({"description": description, "content": {"application/problem+json": {"schema": schema}}})
 }
 
-/// `GET /docs`
+/// `GET /docs`: the page.
 pub(super) async fn page() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -378,7 +384,7 @@ pub(super) async fn page() -> Response {
     (headers, include_str!("docs.html")).into_response()
 }
 
-/// `GET /docs.js`
+/// `GET /docs.js`: the script of the page.
 pub(super) async fn script() -> Response {
     ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("docs.js")).into_response()
 }

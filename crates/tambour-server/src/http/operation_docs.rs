@@ -1,4 +1,4 @@
-//! Documentation of operations besides their table: tags, problems, examples.
+//! Documentation of operations that is not in their table (`routes`): tags, problems, examples.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub(super) const TAGS: [(&str, &str); 13] = [
     ("server", "The server itself"),
 ];
 
-/// Problem codes with status and meaning.
+/// Problem codes with status and meaning, in ascending order of status, on which `problems` relies.
 pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
     ("malformed_json", 400, "the body is not JSON"),
@@ -138,13 +138,17 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ),
 ];
 
-/// Codes that go together.
+/// Group of problem codes that operations have together.
 pub(super) type Codes = &'static [&'static str];
 
+/// For operations that need a key.
 const KEY_CODES: Codes =
     &["unauthorized", "behind_proxy", "foreign_origin", "internal_error", "store_unavailable"];
+/// For operations that may have a body.
 const BODY_CODES: Codes = &["malformed_request", "slow_body", "too_large", "too_many_values", "overloaded"];
+/// For operations with a JSON body.
 const JSON_CODES: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
+/// For operations that accept `Idempotency-Key`.
 pub(super) const IDEMPOTENCY_CODES: Codes =
     &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
 /// For operations that read a query.
@@ -156,6 +160,7 @@ pub(super) const STREAM_CODES: Codes = &["too_many_streams", "server_full", "dam
 pub(super) const SCHEMA_CODES: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
 /// For work that may take long and waits for the CPU pool.
 pub(super) const POOL_CODES: Codes = &["too_many_running"];
+/// For operations that start a message.
 pub(super) const MESSAGE_CODES: Codes = &[
     "closing",
     "conversation_busy",
@@ -176,7 +181,7 @@ pub(super) const MESSAGE_CODES: Codes = &[
     "unknown_tool",
     "unknown_upstream",
 ];
-/// For paths next to fixed ones, such as `/scripts/validate`.
+/// For paths with a parameter where a fixed path such as `/scripts/validate` has other methods.
 pub(super) const FIXED_PATH_CODES: Codes = &["method_not_allowed"];
 /// For writes that accept `If-Match`.
 pub(super) const IF_MATCH_CODES: Codes = &["changed_meanwhile", "malformed_request"];
@@ -192,12 +197,12 @@ pub(super) const ANSWER_CODES: Codes = &["already_answered", "message_ended", "n
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
-/// Returns the example of a request or response (`request`, `answer`) of an operation, if there is one.
+/// Returns the example of an operation's request (`part` is `request`) or response (`answer`).
 pub(super) fn example(operation: &ApiOperation, part: &str) -> Option<&'static Value> {
     EXAMPLES.get(operation.id)?.get(part)
 }
 
-/// Returns the problems of an operation by status: code and meaning.
+/// Returns the problems of an operation by status, each with code and meaning.
 pub(super) fn problems(operation: &ApiOperation) -> Vec<(u16, Vec<(&'static str, &'static str)>)> {
     let mut codes: Vec<&str> = operation.own_codes.concat();
     if operation.needs_key() {

@@ -1,4 +1,4 @@
-//! Listings: `limit` and `after`, answered with `data` and `has_more`, from all rows or from a page of the store.
+//! Listings (`limit` and `after` in the query, `data` and `has_more` in the response), and query parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -19,12 +19,14 @@ const MAX_LIMIT: u32 = 200;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
+    /// Most rows of the page.
     limit: Option<u32>,
+    /// Id of the last row of the previous page.
     after: Option<String>,
 }
 
 impl PageQuery {
-    /// Returns the number of rows to list.
+    /// Returns the most rows of the page.
     pub(super) fn limit(&self) -> Result<u32, Problem> {
         check_limit(self.limit)
     }
@@ -34,7 +36,7 @@ impl PageQuery {
         self.after.as_deref()
     }
 
-    /// Returns a page of `rows`, each with its id.
+    /// Returns the page of all `rows`, each with its id, that the query asks for.
     pub(super) fn page_of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
         let from = match self.after() {
             Some(after) => {
@@ -56,7 +58,7 @@ pub(super) fn unknown_cursor(after: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "unknown_cursor", detail).with("field", "after")
 }
 
-/// Query of a request. Unknown fields are refused by name, like those of a body.
+/// Extractor of a request's query. Unknown fields are refused by name, like unknown fields of a body.
 pub(super) struct QueryParams<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T> {
@@ -75,7 +77,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
     }
 }
 
-/// Converts a query error to a problem, which names the field where the value is wrong.
+/// Converts the text of a query error to a problem, which names the field if the text does.
 fn query_problem(error_text: &str) -> Problem {
     if let Some((_, rest)) = error_text.split_once("unknown field `") {
         let field = rest.split('`').next().unwrap_or_default().to_owned();
@@ -83,15 +85,17 @@ fn query_problem(error_text: &str) -> Problem {
     }
     match error_text.split_once(": ") {
         Some((field, reason)) if !field.contains(' ') => {
-            let number = ["digit", "too large", "too small"].iter().any(|marker| reason.contains(marker));
-            let reason = if number { "must be a whole number from 0 to 4294967295" } else { reason };
+            // Texts of the standard library about numbers.
+            let is_number_error =
+                ["digit", "too large", "too small"].iter().any(|marker| reason.contains(marker));
+            let reason = if is_number_error { "must be a whole number from 0 to 4294967295" } else { reason };
             Problem::invalid("invalid_field", format!("`{field}`: {reason}")).with("field", field)
         }
         _ => Problem::invalid("invalid_field", error_text),
     }
 }
 
-/// Checks the number of rows to list.
+/// Returns the most rows of a page: `limit`, which is checked, or the default.
 pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
@@ -102,7 +106,7 @@ pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
     }
 }
 
-/// Returns the body of a page.
+/// Returns a page as JSON.
 pub(super) fn page_json<T>(page: RowPage<T>, row_json: impl FnMut(T) -> Value) -> Value {
     let data: Vec<Value> = page.rows.into_iter().map(row_json).collect();
     json!({"data": data, "has_more": page.has_more})
@@ -113,18 +117,18 @@ mod tests {
     use super::{DEFAULT_LIMIT, MAX_LIMIT};
 
     #[test]
-    fn the_description_has_the_limits_of_pages() {
+    fn the_openapi_description_states_the_limits_of_pages() {
         let description = crate::http::openapi::description();
         let limits = format!(", 1 to {MAX_LIMIT}; {DEFAULT_LIMIT} if absent");
         let paths = description["paths"].as_object().expect("paths").iter();
         let own_paths = paths.filter(|(path, _)| path.starts_with("/api/v1/"));
         let parameters = own_paths.flat_map(|(_, methods)| methods["get"]["parameters"].as_array());
-        let mut described = 0;
+        let mut described_count = 0;
         for parameter in parameters.flatten().filter(|parameter| parameter["name"] == "limit") {
             let text = parameter["description"].as_str().unwrap_or_default();
             assert!(text.ends_with(&limits), "{text}");
-            described += 1;
+            described_count += 1;
         }
-        assert!(described > 5, "{described}");
+        assert!(described_count > 5, "{described_count}");
     }
 }

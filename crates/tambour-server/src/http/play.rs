@@ -1,4 +1,5 @@
-//! Dry runs: dialogues played automatically, with given answers or a model in the role of the user.
+//! Dry runs: dialogues that play by themselves, with answers from the request or from a model in the role of
+//! the user.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use tambour::event::{Event, EventCollector, Failure};
 use tambour::options::Language;
 use tambour::{InputEnd, Pipeline};
-use tambour_prompt::dialogue::{DialogueStatus, DialogueTurn, Line};
+use tambour_prompt::dialogue::{DialogueStatus, DialogueTurn, HistoryMessage};
 
 use super::dialogue_turns::coverage_of;
 use super::dialogues::{find_owned, run_turn};
@@ -23,12 +24,13 @@ use crate::record::spending::UpstreamSpending;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
-/// Default and highest number of turns.
+/// Most turns when the request does not say.
 const DEFAULT_TURNS: u32 = 30;
+/// Highest `max_turns`.
 const MAX_TURNS: u32 = 100;
-/// Most bytes of a role, and of all answers together.
+/// Most bytes of the role, and of all answers together.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Most tokens of an invented answer.
+/// Most tokens of an answer that a model invents.
 const ANSWER_TOKENS: u32 = 400;
 
 /// Body of `POST /api/v1/dialogues/{id}/play`.
@@ -48,13 +50,18 @@ pub(crate) struct NewPlay {
 
 /// Reason for the end of a dry run.
 enum PlayEnd {
+    /// The dialogue is completed or has failed.
     Ended,
+    /// No answer is left, and no model plays the user.
     AnswersUsedUp,
+    /// `max_turns` turns were played.
     MaxTurns,
+    /// A turn, or the model that plays the user, failed.
     Failed,
 }
 
 impl PlayEnd {
+    /// Returns the public name.
     fn name(&self) -> &'static str {
         match self {
             PlayEnd::Ended => "ended",
@@ -65,7 +72,8 @@ impl PlayEnd {
     }
 }
 
-/// `POST /api/v1/dialogues/{id}/play`. If the client disconnects, the current turn ends and none follows.
+/// `POST /api/v1/dialogues/{id}/play`. If the client disconnects, the current turn runs to its end and none
+/// follows.
 pub(super) async fn play(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -74,18 +82,18 @@ pub(super) async fn play(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let new: NewPlay = parse_body(&bytes)?;
-    let invalid = |field: &'static str, detail: String| {
+    let refuse = |field: &'static str, detail: String| {
         Err(Problem::invalid("invalid_field", detail).with("field", field))
     };
     let max_turns = new.max_turns.unwrap_or(DEFAULT_TURNS);
     if !(1..=MAX_TURNS).contains(&max_turns) {
-        return invalid("max_turns", format!("`max_turns` must be from 1 to {MAX_TURNS}"));
+        return refuse("max_turns", format!("`max_turns` must be from 1 to {MAX_TURNS}"));
     }
     if json!(new.answers).to_string().len() > MAX_TEXT_BYTES {
-        return invalid("answers", format!("`answers` must have at most {MAX_TEXT_BYTES} bytes"));
+        return refuse("answers", format!("`answers` must have at most {MAX_TEXT_BYTES} bytes"));
     }
     if new.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
-        return invalid("role", format!("`role` must have at most {MAX_TEXT_BYTES} bytes"));
+        return refuse("role", format!("`role` must have at most {MAX_TEXT_BYTES} bytes"));
     }
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
@@ -94,20 +102,20 @@ pub(super) async fn play(
     let stop_reason = loop {
         let row = find_owned(&app, &caller, &id).await?;
         let (script, dialogue) = dialogues::load_machine(&app, &row)?;
-        let before = dialogue.turn(&script);
-        if matches!(before.status, DialogueStatus::Completed | DialogueStatus::Failed) {
+        let pending_turn = dialogue.turn(&script);
+        if matches!(pending_turn.status, DialogueStatus::Completed | DialogueStatus::Failed) {
             break PlayEnd::Ended;
         }
         if turns == max_turns {
             break PlayEnd::MaxTurns;
         }
-        let input = if before.continues {
+        let input = if pending_turn.continues {
             TurnInput::Text(None)
         } else {
-            let user_text = match (answers.next(), &new.role) {
+            let answer = match (answers.next(), &new.role) {
                 (Some(answer), _) => answer,
                 (None, Some(role)) => {
-                    match invent_answer(&app, &caller, role, dialogue.history(), &before).await? {
+                    match invent_answer(&app, &caller, role, dialogue.history(), &pending_turn).await? {
                         Ok(text) => text.into(),
                         Err(failure) => {
                             error = Some(failure);
@@ -117,7 +125,7 @@ pub(super) async fn play(
                 }
                 (None, None) => break PlayEnd::AnswersUsedUp,
             };
-            input_of_answer(user_text, &before)
+            input_of_answer(answer, &pending_turn)
         };
         let turn = run_turn(&app, &caller, &id, input, &request_id).await?;
         turns += 1;
@@ -138,9 +146,9 @@ pub(super) async fn play(
     })))
 }
 
-/// Converts an answer to the input that the dialogue expects.
-fn input_of_answer(user_text: Value, before: &DialogueTurn) -> TurnInput {
-    match (&before.request, user_text) {
+/// Converts an answer to the input that the pending turn expects.
+fn input_of_answer(answer: Value, pending_turn: &DialogueTurn) -> TurnInput {
+    match (&pending_turn.request, answer) {
         (Some(request), value) => TurnInput::Answer { call_id: request.data.call_id.clone(), value },
         (None, Value::String(text)) => TurnInput::Text(Some(text)),
         (None, Value::Null) => TurnInput::Text(None),
@@ -148,33 +156,33 @@ fn input_of_answer(user_text: Value, before: &DialogueTurn) -> TurnInput {
     }
 }
 
-/// Asks a model for an answer in the role of the user.
+/// Asks a model for an answer in the role of the user. The inner error is a failure of the model.
 async fn invent_answer(
     app: &Arc<App>,
     caller: &Caller,
     role: &str,
-    history: &[Line],
-    before: &DialogueTurn,
+    history: &[HistoryMessage],
+    pending_turn: &DialogueTurn,
 ) -> Result<Result<String, Failure>, Problem> {
-    let admission = TurnQuota::reserve(app, caller)?;
+    let quota = TurnQuota::reserve(app, caller)?;
     let loaded_config = app.loaded_config();
     let upstream = loaded_config
         .upstream(None)
         .ok_or_else(|| Problem::invalid("unknown_upstream", "no upstream is configured"))?;
     let request = ModelRequest {
-        messages: role_messages(role, history, before, app.settings().texts().language),
+        messages: role_messages(role, history, pending_turn, app.settings().texts().language),
         dialect: "plain".to_owned(),
         temperature: Some(0.9),
         max_tokens: Some(ANSWER_TOKENS),
         ..ModelRequest::default()
     };
-    admission.spend().await;
+    quota.spend().await;
     let mut reply = match upstream.open(&request).await {
         Ok(reply) => reply,
         Err(failure) => return Ok(Err(failure)),
     };
     let options = app.reading_defaults().options.clone();
-    let mut reader = Pipeline::new("plain", &options).map_err(|_| Problem::internal())?;
+    let mut pipeline = Pipeline::new("plain", &options).map_err(|_| Problem::internal())?;
     let (mut events, mut items, mut usage) = (EventCollector::default(), Vec::new(), Value::Null);
     let end = 'reply: loop {
         tokio::select! {
@@ -185,15 +193,16 @@ async fn invent_answer(
         }
         for item in items.drain(..) {
             match item {
-                ReplyItem::Text(text) => reader.push_str(&text, &mut events),
-                ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut events),
+                ReplyItem::Text(text) => pipeline.push_str(&text, &mut events),
+                ReplyItem::Reasoning(text) => pipeline.push_reasoning(&text, &mut events),
                 ReplyItem::Usage(call_usage) => usage = call_usage,
                 ReplyItem::Call(_) => {}
                 ReplyItem::End(end) => break 'reply end,
             }
         }
     };
-    reader.finish(&end, &mut events);
+    pipeline.finish(&end, &mut events);
+    // The request was counted by `spend`; these are its tokens.
     app.charge_key(&caller.key, &caller.owner, 0, &usage).await;
     let spending = UpstreamSpending::from_call(&upstream, &request, &usage);
     let reply_end = ReplyEnd {
@@ -225,8 +234,14 @@ async fn invent_answer(
     Ok(Ok(text.to_owned()))
 }
 
-/// Builds the messages for the model in the user's role; the assistant of the dialogue is its user.
-fn role_messages(role: &str, history: &[Line], before: &DialogueTurn, language: Language) -> Vec<Message> {
+/// Builds the messages for the model that plays the user. Roles are exchanged: the assistant of the dialogue
+/// is the user of this model.
+fn role_messages(
+    role: &str,
+    history: &[HistoryMessage],
+    pending_turn: &DialogueTurn,
+    language: Language,
+) -> Vec<Message> {
     let task = match language {
         Language::Zh => {
             "你在一段对话里扮演下面这个人，对方是一位助手。只说这个人接下来会说的话：不要旁白，不要引号，不要解释，一到三句。"
@@ -241,7 +256,7 @@ fn role_messages(role: &str, history: &[Line], before: &DialogueTurn, language: 
         let role = if message.role == "user" { "assistant" } else { "user" };
         messages.push(Message::new(role, message.content.clone()));
     }
-    if let Some(request) = &before.request {
+    if let Some(request) = &pending_turn.request {
         let question = json!(request.data).to_string();
         let text = match language {
             Language::Zh => format!("请填写（只给出值）：{question}"),

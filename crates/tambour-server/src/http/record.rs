@@ -1,4 +1,4 @@
-//! `GET` and `DELETE /messages/{id}`: the record of a message.
+//! Records of messages: `GET` and `DELETE /messages/{id}`, and what other resources show of them.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::record::{Timings, fold_log};
 use crate::run::live_run::LiveRun;
 use crate::store::{MessageRow, StoreError};
 
-/// Returns the record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, the
-/// record so far.
+/// `GET /api/v1/messages/{id}`: the record of a message: raw reply, events, findings, prompt, usage, timings.
+/// While the message runs, its record so far.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -27,7 +27,7 @@ pub(super) async fn show(
     Ok(Json(full_record(&app, &row).await?))
 }
 
-/// `DELETE /api/v1/messages/{id}`: deletes it with its log; a running one is cancelled first.
+/// `DELETE /api/v1/messages/{id}`: deletes a message with its log; a running one is cancelled first.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -40,17 +40,17 @@ pub(super) async fn remove(
 
 /// Deletes a message with its log; a running one is cancelled first.
 pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
-    let work = app.clone();
-    app.run_to_completion(async move { cancel_and_delete(&work, id).await }).await
+    let task_app = app.clone();
+    app.run_to_completion(async move { cancel_and_delete(&task_app, id).await }).await
 }
 
-/// Deletes a message that is not to be stored, once it has ended and has no reader.
+/// Spawns the deletion of a message that is not to be stored, for when it has ended and has no reader.
 pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_tasks.spawn(async move {
         live_run.wait_over().await;
         live_run.wait_unread().await;
-        if let Err(problem) = cancel_and_delete(&work, live_run.id.clone()).await {
+        if let Err(problem) = cancel_and_delete(&task_app, live_run.id.clone()).await {
             tracing::error!(
                 message_id = live_run.id,
                 ?problem,
@@ -62,13 +62,14 @@ pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
 
 async fn cancel_and_delete(app: &App, id: String) -> Result<(), Problem> {
     app.cancel_messages(|row| row.id == id).await?;
-    app.claims.drop_expired(Some(&id));
+    app.memory_responses.drop_stale(Some(&id));
     app.store.delete_messages(&[id]).await?;
     app.deletion_notify.notify_one();
     Ok(())
 }
 
-/// Returns the status and the stored record of a message; its prompt references earlier messages by id.
+/// Returns the status of a message, and its record as it is stored: the prompt refers to earlier messages by
+/// their ids.
 pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String, Value), StoreError> {
     Ok(match &row.outcome {
         Some(outcome) => {
@@ -79,7 +80,7 @@ pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String
             }
             (row.status.clone(), record)
         }
-        // The end may be in the log already: a client that has seen it gets the same here.
+        // Folded from the log, which may have the end already: a client that has seen it gets its result.
         None => {
             let fold = fold_log(&*app.store, &row.id).await?;
             let (status, record) =
@@ -89,7 +90,7 @@ pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String
     })
 }
 
-/// Returns the record of a message.
+/// Returns the record of a message, with the messages of its prompt loaded.
 pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
     let (status, mut record) = stored_record(app, row).await?;
     if let Some(prompt) = record.get_mut("prompt") {
@@ -112,8 +113,8 @@ pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Valu
         "current": status != "superseded",
         "request": request,
     });
-    if let Some(old) = replaced_id {
-        json["in_place_of"] = old;
+    if let Some(replaced_id) = replaced_id {
+        json["in_place_of"] = replaced_id;
     }
     if let (Value::Object(json), Value::Object(record)) = (&mut json, record) {
         json.extend(record);

@@ -1,5 +1,5 @@
-//! Repeated dialogue inputs, identified by `request_id` in the body or `Idempotency-Key`: a turn is not taken
-//! twice.
+//! Repeated dialogue inputs, identified by `Idempotency-Key` or by `request_id` in the body: an input has one
+//! turn, however often it is sent.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
@@ -11,11 +11,11 @@ use crate::http::app::App;
 use crate::run::request_repeats::repeat_since;
 use crate::store::InputResponse;
 
-/// Response to an earlier request.
+/// Response to an earlier input.
 pub(super) struct EarlierResponse {
-    /// Absent if the server stopped after taking the request.
+    /// Result of the turn; absent if the server stopped before the turn ended.
     pub(super) response: Option<Value>,
-    /// Turn that took it, if known.
+    /// Id of the turn of the input, if known.
     pub(super) turn: Option<String>,
 }
 
@@ -38,10 +38,10 @@ pub(super) fn idempotency_key(
 pub(super) async fn find_response(
     app: &App,
     caller: &Caller,
-    repeat: &str,
+    idempotency_key: &str,
     request: &str,
 ) -> Result<Option<EarlierResponse>, Problem> {
-    let Some(found) = app.store.input_response(&caller.owner, repeat, &repeat_since()).await? else {
+    let Some(found) = app.store.input_response(&caller.owner, idempotency_key, &repeat_since()).await? else {
         return Ok(None);
     };
     if found.request != request {

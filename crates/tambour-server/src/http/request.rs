@@ -1,4 +1,4 @@
-//! Middleware of every request: an id, a log line, and framework errors as problems.
+//! Middleware for all requests: assigns an id, writes a log line, and converts framework errors to problems.
 
 use std::time::Instant;
 use tambour::texts::format_count;
@@ -12,9 +12,12 @@ use axum::response::{IntoResponse, Response};
 use crate::base::ids;
 use crate::base::problem::Problem;
 
-/// Id of a request; the client's if it sent a valid one.
+/// Id of a request: that of the header `x-request-id` if it is valid, otherwise a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
+
+/// Most bytes of an error text of the framework; a longer one is replaced by an empty text.
+const MAX_ERROR_BYTES: usize = 2000;
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -41,11 +44,11 @@ pub(super) async fn identify(State(max_request): State<usize>, mut request: Requ
 /// Converts plain-text errors of the framework to problem documents.
 async fn to_problem_document(response: Response, max_request: usize) -> Response {
     let status = response.status();
-    let plain = response
+    let is_plain_text = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain; charset=utf-8"));
-    if !(status.is_client_error() || status.is_server_error()) || !plain {
+    if !(status.is_client_error() || status.is_server_error()) || !is_plain_text {
         return response;
     }
     let code = match status {
@@ -53,14 +56,15 @@ async fn to_problem_document(response: Response, max_request: usize) -> Response
             return too_large_problem("max_request", max_request).into_response();
         }
         StatusCode::BAD_REQUEST => "malformed_request",
+        // The response of `/readyz`.
         StatusCode::SERVICE_UNAVAILABLE => return response,
         _ => "refused",
     };
-    let body = to_bytes(response.into_body(), 2000).await.unwrap_or_default();
+    let body = to_bytes(response.into_body(), MAX_ERROR_BYTES).await.unwrap_or_default();
     Problem::new(status, code, String::from_utf8_lossy(&body).trim()).into_response()
 }
 
-/// Problem of a request that is too long.
+/// Problem: the request is longer than `max` bytes, the value of `setting`.
 pub(super) fn too_large_problem(setting: &str, max: usize) -> Problem {
     let detail = format!("the request is longer than `{setting}`, {}", format_count(max, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)

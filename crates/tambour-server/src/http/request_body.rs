@@ -1,4 +1,5 @@
-//! Request bodies are read completely before any handler runs: a slow client occupies only its connection.
+//! Reads request bodies completely before any handler runs, so that a slow client occupies only its
+//! connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use http_body_util::BodyExt;
 use tambour::lex::weight::{JsonWeight, weigh};
 use tokio::time::{Instant, timeout_at};
 
-use super::imports::PATH;
+use super::imports;
 use super::keys::{Caller, check_admitted};
 use super::request::too_large_problem;
 use super::states::OPERATIONS_SUFFIX;
@@ -23,7 +24,7 @@ use crate::base::memory::{self, MemoryHold, MemoryPermit};
 use crate::base::problem::Problem;
 use crate::http::app::App;
 
-/// Size limits of bodies.
+/// Size limits of bodies, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct BodyLimits {
     pub(super) max_request: usize,
@@ -31,23 +32,30 @@ pub(super) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// Returns the name and value of the limit for a path.
+    /// Returns the name and value of the limit of requests to a path.
     fn limit_for(self, path: &str) -> (&'static str, usize) {
-        if path == PATH { ("max_import", self.max_import) } else { ("max_request", self.max_request) }
+        if path == imports::PATH {
+            ("max_import", self.max_import)
+        } else {
+            ("max_request", self.max_request)
+        }
     }
 }
 
-/// Time and size limits of a body.
+/// Time and size limits of one body.
 #[derive(Clone, Copy)]
-struct BodyTimeouts {
+struct BodyBounds {
+    /// Longest pause.
     idle_ms: u64,
+    /// Longest time in all.
     total_ms: u64,
+    /// Name and value of the limit of bytes.
     limit: (&'static str, usize),
 }
 
 /// Passes the complete body on to the handlers.
 pub(super) async fn read_whole(
-    State((app, max)): State<(Arc<App>, BodyLimits)>,
+    State((app, body_limits)): State<(Arc<App>, BodyLimits)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -62,20 +70,21 @@ pub(super) async fn read_whole(
     let Some(mut caller) = parts.extensions.remove::<Caller>() else {
         return Problem::internal().into_response();
     };
-    let patience = BodyTimeouts { idle_ms, total_ms, limit: max.limit_for(parts.uri.path()) };
-    let result = match read_body((&app, &caller.owner), body, patience).await {
-        // The body may have taken longer than its key was valid.
-        Ok(result) => check_admitted(&app, &caller).map(|()| result),
+    let bounds = BodyBounds { idle_ms, total_ms, limit: body_limits.limit_for(parts.uri.path()) };
+    let result = match read_body((&app, &caller.owner), body, bounds).await {
+        // The key may have been removed while the body was received.
+        Ok(received) => check_admitted(&app, &caller).map(|()| received),
         Err(problem) => Err(problem),
     };
     match result {
-        Ok((bytes, memory)) => {
+        Ok((bytes, body_permit)) => {
             let path = parts.uri.path();
-            match reserve_memory((&app, &caller.owner), (path, max.max_request), &bytes, memory).await {
+            let max_request = body_limits.max_request;
+            match reserve_memory((&app, &caller.owner), (path, max_request), &bytes, body_permit).await {
                 Ok(hold) => caller.memory = hold,
                 Err(problem) => return problem.into_response(),
             }
-            // Held until the response is complete, whatever happens to the caller.
+            // Held until the handler has returned its response, whatever it does with the caller.
             let _hold = caller.memory.clone();
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, Body::from(bytes))).await
@@ -99,9 +108,9 @@ async fn reserve_memory(
     (app, owner): (&App, &str),
     (path, max_request): (&str, usize),
     bytes: &Bytes,
-    body: Option<MemoryPermit>,
+    body_permit: Option<MemoryPermit>,
 ) -> Result<MemoryHold, Problem> {
-    let weight = if path == PATH {
+    let weight = if path == imports::PATH {
         // Imported files stay text; their content is weighed when it is parsed.
         JsonWeight { bytes: bytes.len(), text: bytes.len(), ..JsonWeight::default() }
     } else if bytes.len() > OFFLOAD_BYTES {
@@ -110,19 +119,19 @@ async fn reserve_memory(
         weigh(bytes)
     };
     let max_bytes = memory::max_value_bytes(bytes.len(), max_request);
-    // Operations are parsed and weighed one by one.
+    // State operations are parsed and weighed one by one, so their sum does not matter.
     if weight.bytes > max_bytes && !path.ends_with(OPERATIONS_SUFFIX) {
-        return Err(too_heavy(&weight, bytes, max_bytes));
+        return Err(too_heavy_problem(&weight, bytes, max_bytes));
     }
-    let work = app.memory.reserve_work(owner, memory::work_bytes(weight.bytes.min(max_bytes))).await?;
-    Ok(MemoryHold::new(&weight, body.into_iter().chain([work])))
+    let work_permit = app.memory.reserve_work(owner, memory::work_bytes(weight.bytes.min(max_bytes))).await?;
+    Ok(MemoryHold::new(&weight, body_permit.into_iter().chain([work_permit])))
 }
 
-/// Problem of a body whose values would take too much memory.
-fn too_heavy(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
-    let before = &bytes[..weight.largest.min(bytes.len())];
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+/// Problem: the values of a body would take more than `max` bytes of memory.
+fn too_heavy_problem(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
+    let text_before = &bytes[..weight.largest.min(bytes.len())];
+    let line = text_before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = text_before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     let detail = format!(
         "the request has {} values, which would take {} bytes of memory, more than the {} allowed; most of \
          them are in the list or object at line {line}, column {column}: send fewer at a time",
@@ -132,29 +141,29 @@ fn too_heavy(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
     problem.with("line", line).with("column", column)
 }
 
-/// Reads a body; returns the memory reserved for it too, if it is long.
+/// Reads a body. Returns also the memory reserved for it, if it is long.
 async fn read_body(
     (app, owner): (&App, &str),
     mut body: Body,
-    patience: BodyTimeouts,
+    bounds: BodyBounds,
 ) -> Result<(Bytes, Option<MemoryPermit>), Problem> {
-    let BodyTimeouts { idle_ms, total_ms, limit: (setting, max_bytes) } = patience;
+    let BodyBounds { idle_ms, total_ms, limit: (setting, max_bytes) } = bounds;
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     if body.size_hint().lower() > limit {
         return Err(too_large_problem(setting, max_bytes));
     }
-    let announced = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(max_bytes);
-    let mut memory = None;
-    if body.size_hint().exact().is_some() && announced > OFFLOAD_BYTES {
-        memory = Some(app.memory.reserve_body(owner, announced).await?);
+    let announced_bytes = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(max_bytes);
+    let mut permit = None;
+    if body.size_hint().exact().is_some() && announced_bytes > OFFLOAD_BYTES {
+        permit = Some(app.memory.reserve_body(owner, announced_bytes).await?);
     }
     let deadline = Instant::now() + Duration::from_millis(total_ms);
     let mut idle = Instant::now() + Duration::from_millis(idle_ms);
     // Allocated in full only after the memory is reserved.
-    let mut all = BytesMut::with_capacity(if memory.is_some() { announced } else { 0 });
+    let mut received = BytesMut::with_capacity(if permit.is_some() { announced_bytes } else { 0 });
     loop {
         let frame = match timeout_at(idle.min(deadline), body.frame()).await {
-            Ok(None) => return Ok((all.freeze(), memory)),
+            Ok(None) => return Ok((received.freeze(), permit)),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
                 let detail = "the body broke off";
@@ -169,18 +178,19 @@ async fn read_body(
         if data.is_empty() {
             continue;
         }
-        if all.len() + data.len() > max_bytes {
+        if received.len() + data.len() > max_bytes {
             return Err(too_large_problem(setting, max_bytes));
         }
-        if memory.is_none() && all.len() + data.len() > OFFLOAD_BYTES {
-            // A body of unknown length may reach the limit.
-            memory = Some(app.memory.reserve_body(owner, max_bytes).await?);
+        if permit.is_none() && received.len() + data.len() > OFFLOAD_BYTES {
+            // The length of the body is unknown, so it may reach the limit.
+            permit = Some(app.memory.reserve_body(owner, max_bytes).await?);
         }
         idle = Instant::now() + Duration::from_millis(idle_ms);
-        all.extend_from_slice(&data);
+        received.extend_from_slice(&data);
     }
 }
 
+/// Problem: the body did not arrive in time.
 fn slow_body(reason: &str) -> Problem {
     let detail = format!("the body of the request {reason}");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "slow_body", detail)

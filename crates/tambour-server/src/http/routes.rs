@@ -20,36 +20,36 @@ use crate::http::app::AppState;
 pub(super) struct ApiOperation {
     /// `get`, `post`, `put`, `patch` or `delete`.
     pub(super) method: &'static str,
-    /// Path, with `{id}` for an id and `{name}` for a name.
+    /// Path with parameters, such as `{id}`; `{*name}` matches a name that contains slashes.
     pub(super) path: &'static str,
-    /// Public operation id.
+    /// Public operation id (`operationId`).
     pub(super) id: &'static str,
     /// Tag, one of [`super::operation_docs::TAGS`].
     pub(super) tag: &'static str,
     /// Summary in a few words.
     pub(super) summary: &'static str,
-    /// Schema of the body.
+    /// Name of the schema of the request body, if there is one.
     pub(super) request: Option<&'static str>,
     /// Status of a successful response.
     pub(super) status: &'static str,
     /// Content of a successful response.
     pub(super) response: ResponseContent,
-    /// Problem codes besides those that follow from its kind.
+    /// Problem codes besides those that follow from other fields (see `operation_docs::problems`).
     pub(super) own_codes: &'static [Codes],
-    /// Storage of its response for requests repeated with the same `Idempotency-Key`, if it creates
-    /// something.
+    /// Storage of the response for requests repeated with the same `Idempotency-Key`; `None` if repetitions
+    /// are not recognized, or the handler recognizes them itself.
     pub(super) stored_response: Option<ResponseStorage>,
-    /// Handler.
+    /// Builds the router of the method, with the handler.
     pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
 /// Content of a successful response.
 pub(super) enum ResponseContent {
-    /// JSON of this schema.
+    /// JSON of the schema with this name.
     Json(&'static str),
     /// Server-Sent Events.
     Events,
-    /// Page, script or text.
+    /// Text of this media type.
     Text(&'static str),
     /// No content.
     Empty,
@@ -57,18 +57,20 @@ pub(super) enum ResponseContent {
 
 use ResponseContent::{Empty, Events, Json, Text};
 
-const fn first_keep(settings: &[ResponseStorage]) -> Option<ResponseStorage> {
-    match settings {
-        [setting] => Some(*setting),
+/// Returns the storage of an operation from the optional last item of its row.
+const fn optional_storage(storage: &[ResponseStorage]) -> Option<ResponseStorage> {
+    match storage {
+        [storage] => Some(*storage),
         _ => None,
     }
 }
 
+/// Builds the table from rows whose items are explained at [`OPERATIONS`].
 macro_rules! operations {
     ($(
         $method:ident $path:literal => $handler:expr,
             $id:literal $tag:literal $summary:literal
-            $request:expr, $status:literal $answer:expr, [$($codes:expr),*] $(, $keep:expr)?;
+            $request:expr, $status:literal $response:expr, [$($codes:expr),*] $(, $storage:expr)?;
     )+) => {
         &[$(ApiOperation {
             method: stringify!($method),
@@ -78,9 +80,9 @@ macro_rules! operations {
             summary: $summary,
             request: $request,
             status: $status,
-            response: $answer,
+            response: $response,
             own_codes: &[$($codes),*],
-            stored_response: first_keep(&[$($keep)?]),
+            stored_response: optional_storage(&[$($storage)?]),
             handler: || $method($handler),
         }),+]
     };
@@ -91,10 +93,10 @@ const JSON_LINES: &str = "application/jsonl";
 const YAML: &str = "application/yaml";
 const METRICS: &str = "application/openmetrics-text";
 const HTML: &str = "text/html";
-const SCRIPT: &str = "text/javascript";
+const JAVASCRIPT: &str = "text/javascript";
 
 impl ApiOperation {
-    /// Returns `true` if the operation requires a key.
+    /// Returns `true` if the operation requires a key, once the server has any.
     pub(super) fn needs_key(&self) -> bool {
         ["/api/", "/v1/", "/ag-ui"].iter().any(|start| self.path.starts_with(start))
     }
@@ -105,8 +107,8 @@ impl ApiOperation {
     }
 }
 
-/// All operations: method, path and handler; id, tag and summary; body, status and content of the response, own
-/// problem codes, and storage of the response.
+/// All operations. A row has method, path and handler; id, tag and summary; request body, status and content
+/// of the response, own problem codes, and storage of the response.
 pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     post "/api/v1/messages" => messages::create,
         "createMessage" "messages" "Ask a model"
@@ -189,10 +191,10 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     get "/api/v1/conversations/{id}/state/history" => states::history,
         "getStateHistory" "conversations" "Updates of the state, oldest first; the difference with `?from=` and `?to=`"
         None, "200" Json("StateHistory"), [STATE_CODES, QUERY_CODES, POOL_CODES];
-    put "/api/v1/conversations/{id}/state/schema" => states::schema,
+    put "/api/v1/conversations/{id}/state/schema" => states::put_schema,
         "putStateSchema" "conversations" "Give the state a schema"
         Some("NewStateSchema"), "200" Json("StateSchema"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES];
-    post "/api/v1/conversations/{id}/state/operations" => states::operations,
+    post "/api/v1/conversations/{id}/state/operations" => states::apply_operations,
         "changeState" "conversations" "Change the state"
         Some("NewOperations"), "200" Json("StateUpdate"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES], ResponseStorage::Stored;
     post "/api/v1/conversations/{id}/state/rollback" => states::rollback,
@@ -407,7 +409,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Text(HTML), [];
     get "/docs.js" => openapi::script,
         "getDocsScript" "server" "The script of the readable page"
-        None, "200" Text(SCRIPT), [];
+        None, "200" Text(JAVASCRIPT), [];
     get "/" => crate::http::studio::serve_home,
         "getHome" "server" "The studio"
         None, "200" Text(HTML), [];

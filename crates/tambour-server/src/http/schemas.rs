@@ -1,10 +1,11 @@
-//! JSON Schemas of responses and events, for the OpenAPI description.
+//! JSON Schemas of responses and events, for the OpenAPI description. Parameters `text`, `number` and `flag`
+//! are the schemas of any string, integer and boolean.
 
 mod events;
 
 use serde_json::{Value, json};
 
-use self::events::{events, metadata};
+use self::events::{events_schema, metadata_schema};
 use crate::base::settings::{SETTINGS, VERSION_NAME};
 
 /// Returns the schema of an object; fields whose names end with `?` are optional.
@@ -12,14 +13,16 @@ fn object_schema(fields: &[(&str, Value)]) -> Value {
     let required_names: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let properties: serde_json::Map<String, Value> =
-        fields.iter().map(|(name, shape)| (name.trim_end_matches('?').to_owned(), shape.clone())).collect();
+        fields.iter().map(|(name, schema)| (name.trim_end_matches('?').to_owned(), schema.clone())).collect();
     json!({"type": "object", "required": required_names, "properties": properties})
 }
 
+/// Returns the schema of a list.
 fn list_schema(item: &Value) -> Value {
     json!({"type": "array", "items": item})
 }
 
+/// Returns a reference to the named schema.
 fn schema_ref(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
@@ -29,13 +32,14 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let (text, number, flag) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
     let any_object = json!({"type": "object"});
-    let state =
+    let message_status =
         json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled", "superseded"]});
     let history = json!({
         "type": ["string", "null"],
         "description": "text that stands for the reply in its conversation, if that is not the reply itself",
     });
-    let turn =
+    // Reply of the model within a message that calls tools.
+    let tool_round =
         object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
     let attempt = object_schema(&[
         ("raw", text.clone()),
@@ -47,7 +51,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
         ("created", text.clone()),
-        ("status", state),
+        ("status", message_status),
         ("current", flag.clone()),
         ("in_place_of?", text.clone()),
         ("request", any_object.clone()),
@@ -58,7 +62,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("prompt?", list_schema(&schema_ref("Message"))),
         ("events?", list_schema(&schema_ref("Event"))),
         ("findings?", list_schema(&schema_ref("Finding"))),
-        ("turns?", list_schema(&turn)),
+        ("turns?", list_schema(&tool_round)),
         ("attempts?", list_schema(&attempt)),
         ("usage?", json!({})),
         ("finish_reason?", text.clone()),
@@ -98,7 +102,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("created", text.clone()),
         ("changed", text.clone()),
     ];
-    let accepted_fields = [("message_id", text.clone()), ("accepted", list_schema(&text))];
+    let accepted_answers = [("message_id", text.clone()), ("accepted", list_schema(&text))];
     let finding = [
         ("rule", text.clone()),
         ("code", text.clone()),
@@ -120,7 +124,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("pointer?", json!({"type": "string", "description": "JSON Pointer to the place in a schema"})),
         ("close?", list_schema(&text)),
     ];
-    let ids = object_schema(&[
+    let accepted_message = object_schema(&[
         ("message_id", text.clone()),
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
@@ -153,7 +157,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let explained_rule = [rule.as_slice(), examples.as_slice()].concat();
     vec![
         ("Object", any_object.clone()),
-        ("Accepted", ids),
+        ("Accepted", accepted_message),
         ("Record", object_schema(&message)),
         ("Cancelled", object_schema(&[("message_id", text.clone()), ("status", text.clone())])),
         ("CancelledTurn", object_schema(&[("dialogue_id", text.clone()), ("status", text.clone())])),
@@ -161,12 +165,15 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("Checked", object_schema(&check_fields)),
         ("Rules", object_schema(&[("data", list_schema(&object_schema(&rule)))])),
         ("ExplainedRules", object_schema(&[("data", list_schema(&object_schema(&explained_rule)))])),
-        ("Settings", shown_settings(&text, &number)),
-        ("SettingsChange", settings_schema()),
-        ("Upstreams", upstreams(&text, &flag)),
-        ("UpstreamTest", service_test(&[("name", text.clone())], &number, &flag)),
-        ("AliasTest", service_test(&[("name", text.clone()), ("upstream", text.clone())], &number, &flag)),
-        ("McpServers", object_schema(&[("data", list_schema(&mcp_server(&text)))])),
+        ("Settings", shown_settings_schema(&text, &number)),
+        ("SettingsChange", settings_change_schema()),
+        ("Upstreams", upstreams_schema(&text, &flag)),
+        ("UpstreamTest", service_test_schema(&[("name", text.clone())], &number, &flag)),
+        (
+            "AliasTest",
+            service_test_schema(&[("name", text.clone()), ("upstream", text.clone())], &number, &flag),
+        ),
+        ("McpServers", object_schema(&[("data", list_schema(&mcp_server_schema(&text)))])),
         (
             "Conversations",
             object_schema(&[
@@ -184,7 +191,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
             object_schema(&[
                 ("conversation_id", text.clone()),
                 ("state", json!({})),
-                ("schema", schema_of_state()),
+                ("schema", state_schema()),
             ]),
         ),
         (
@@ -197,7 +204,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ),
         (
             "StateSchema",
-            object_schema(&[("schema", schema_of_state()), ("mismatches", list_schema(&any_object))]),
+            object_schema(&[("schema", state_schema()), ("mismatches", list_schema(&any_object))]),
         ),
         (
             "StateUpdate",
@@ -217,9 +224,9 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("RolledBack", object_schema(&[("taken_back", number.clone()), ("state", json!({}))])),
         ("Tools", object_schema(&[("data", list_schema(&schema_ref("Tool"))), ("has_more", flag.clone())])),
         ("Tool", object_schema(&tool)),
-        ("ToolCallResult", tool_call_result(&text, &number, &flag)),
+        ("ToolCallResult", tool_call_result_schema(&text, &number, &flag)),
         ("StreamToken", object_schema(&[("token", text.clone()), ("expires_in", number.clone())])),
-        ("Taken", object_schema(&accepted_fields)),
+        ("Taken", object_schema(&accepted_answers)),
         ("Scripts", page_schema("Script")),
         ("Templates", page_schema("Template")),
         ("Versions", page_schema("Object")),
@@ -241,9 +248,9 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("Dialogue", dialogue_schema(&text, &number)),
-        ("Turn", turn_of_dialogue(&text, &flag)),
+        ("Turn", turn_schema(&text, &flag)),
         ("DialogueTurns", page_schema("DialogueTurn")),
-        ("DialogueTurn", recorded_turn(&text)),
+        ("DialogueTurn", recorded_turn_schema(&text)),
         ("Coverage", coverage_schema(&text, &number)),
         ("Played", play_schema(&text, &number)),
         ("Replayed", replay_schema(&text, &number, &flag)),
@@ -267,22 +274,22 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         (
             "Usage",
             object_schema(&[
-                ("data", list_schema(&usage_of_key(&text, &number))),
+                ("data", list_schema(&key_usage_schema(&text, &number))),
                 ("has_more", flag.clone()),
             ]),
         ),
         ("Finding", object_schema(&finding)),
-        ("Metadata", metadata(&text, &number, &flag)),
+        ("Metadata", metadata_schema(&text, &number, &flag)),
         ("Problem", object_schema(&problem)),
-        ("Event", events(&text, &number, &flag)),
+        ("Event", events_schema(&text, &number, &flag)),
     ]
 }
 
-fn schema_of_state() -> Value {
+fn state_schema() -> Value {
     json!({"type": ["object", "boolean", "null"], "description": "JSON Schema of the state"})
 }
 
-/// Update of a state.
+/// Entry of the history of a state.
 fn update_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     object_schema(&[
         ("position", number.clone()),
@@ -300,7 +307,7 @@ fn notice_schema(text: &Value) -> Value {
     object_schema(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
-/// Match of a text search.
+/// Match in the text search of conversations.
 fn match_schema(text: &Value) -> Value {
     object_schema(&[
         ("in", json!({"type": "string", "enum": ["id", "title", "request", "answer"]})),
@@ -310,7 +317,7 @@ fn match_schema(text: &Value) -> Value {
 }
 
 /// Configured upstreams and aliases.
-fn upstreams(text: &Value, flag: &Value) -> Value {
+fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     let optional_text = json!({"type": ["string", "null"]});
     let number = json!({"type": "number"});
     let price =
@@ -351,8 +358,8 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Test of something that is named.
-fn service_test(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
+/// Result of the test of an upstream or alias, which `name_fields` name.
+fn service_test_schema(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
     let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
     let result_fields = [
@@ -364,7 +371,7 @@ fn service_test(name_fields: &[(&'static str, Value)], number: &Value, flag: &Va
     object_schema(&[name_fields, result_fields.as_slice()].concat())
 }
 
-fn mcp_server(text: &Value) -> Value {
+fn mcp_server_schema(text: &Value) -> Value {
     object_schema(&[
         ("name", text.clone()),
         ("kind", json!({"type": "string", "enum": ["http", "program"]})),
@@ -466,7 +473,7 @@ fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Text with versions.
+/// Script or template; `content` is the name of the field with its text.
 fn document_schema(id: &str, content: &str, text: &Value, number: &Value) -> Value {
     let content = format!("{content}?");
     object_schema(&[
@@ -517,7 +524,7 @@ fn dialogue_schema(text: &Value, number: &Value) -> Value {
         ("script_id", text.clone()),
         ("version", number.clone()),
         ("session?", text.clone()),
-        ("status", status_of_dialogue()),
+        ("status", dialogue_status_schema()),
         ("created?", text.clone()),
         ("changed?", text.clone()),
         ("position?", json!({"type": ["object", "null"]})),
@@ -533,11 +540,12 @@ fn dialogue_schema(text: &Value, number: &Value) -> Value {
     ])
 }
 
+/// Returns the schema of a value of the type `kind` or `null`.
 fn nullable(kind: &str) -> Value {
     json!({ "type": [kind, "null"] })
 }
 
-fn recorded_turn(text: &Value) -> Value {
+fn recorded_turn_schema(text: &Value) -> Value {
     object_schema(&[
         ("turn", text.clone()),
         ("created", text.clone()),
@@ -570,7 +578,7 @@ fn play_schema(text: &Value, number: &Value) -> Value {
     let stop_reasons = ["ended", "answers_used_up", "max_turns", "failed"];
     object_schema(&[
         ("dialogue_id", text.clone()),
-        ("status", status_of_dialogue()),
+        ("status", dialogue_status_schema()),
         ("stopped", json!({"type": "string", "enum": stop_reasons})),
         ("turns", number.clone()),
         ("error", nullable("object")),
@@ -593,17 +601,17 @@ fn replay_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     ])
 }
 
-fn status_of_dialogue() -> Value {
+fn dialogue_status_schema() -> Value {
     json!({"type": "string", "enum": ["active", "awaiting_ack", "awaiting_answer", "completed", "failed"]})
 }
 
-fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
+fn turn_schema(text: &Value, flag: &Value) -> Value {
     let notice = notice_schema(text);
     object_schema(&[
         ("success", flag.clone()),
         ("completed", flag.clone()),
         ("ai_message", json!({"type": ["string", "null"]})),
-        ("status", status_of_dialogue()),
+        ("status", dialogue_status_schema()),
         ("position", json!({"type": ["object", "null"]})),
         ("metadata", json!({"type": ["object", "null"]})),
         ("continues", flag.clone()),
@@ -614,7 +622,7 @@ fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
 }
 
 /// Settings that can be changed, with dotted names or as nested objects.
-fn settings_schema() -> Value {
+fn settings_change_schema() -> Value {
     let mut properties = serde_json::Map::new();
     properties.insert(VERSION_NAME.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
     for (name, _) in SETTINGS {
@@ -630,7 +638,7 @@ fn settings_schema() -> Value {
 }
 
 /// Settings as shown, with related values of the configuration.
-fn shown_settings(text: &Value, number: &Value) -> Value {
+fn shown_settings_schema(text: &Value, number: &Value) -> Value {
     let enum_schema = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
     let upstream = object_schema(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
@@ -649,7 +657,7 @@ fn shown_settings(text: &Value, number: &Value) -> Value {
 }
 
 /// Result of a tool call.
-fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
+fn tool_call_result_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     object_schema(&[
         ("call_id", text.clone()),
         ("ok", flag.clone()),
@@ -706,7 +714,7 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
 }
 
 /// Usage of one key on one day.
-fn usage_of_key(text: &Value, number: &Value) -> Value {
+fn key_usage_schema(text: &Value, number: &Value) -> Value {
     let texts = ["id", "day", "key_id", "name", "owner"].map(|name| (name, text.clone()));
     let numbers =
         ["requests", "input_tokens", "output_tokens", "total_tokens"].map(|name| (name, number.clone()));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::options::Language;
 use tambour_prompt::dialogue::check::check_all_in_languages;
-use tambour_prompt::script::{ScriptProblem as Fault, load_in};
+use tambour_prompt::script::{ScriptProblem as ScriptFault, load_in};
 
 use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
@@ -35,7 +35,7 @@ pub(crate) struct NewScript {
     name: Option<String>,
     /// Text of the script.
     yaml: String,
-    /// Language of what is told of it, `zh` or `en`; that of the setting if absent.
+    /// Language of messages about the script, `zh` or `en`; that of the setting if absent.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     text_language: Option<Language>,
@@ -47,23 +47,23 @@ pub(crate) struct NewScript {
 pub(crate) struct ScriptText {
     /// Text of the script.
     yaml: String,
-    /// Language of what is told of it, `zh` or `en`; that of the setting if absent.
+    /// Language of messages about the script, `zh` or `en`; that of the setting if absent.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     text_language: Option<Language>,
 }
 
-/// Most bytes of a script checked on the worker instead of the CPU pool: a check takes much longer than
-/// parsing other requests.
+/// Most bytes of a script that is checked without the CPU pool. Less than for other requests: a check takes
+/// much longer than parsing.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 
-/// Faults of a script: those that prevent it from running, and the rest.
+/// Faults of a script: those that prevent it from running, and all others.
 struct ScriptFaults {
     errors: Vec<Value>,
     warnings: Vec<Value>,
 }
 
-/// Checks a script. Messages are in the given language, or in that of the texts.
+/// Checks a script. Messages are in `language`, or in the language of the settings.
 async fn check_script(
     app: &App,
     owner: &str,
@@ -71,20 +71,26 @@ async fn check_script(
     language: Option<Language>,
 ) -> Result<ScriptFaults, Problem> {
     check_length(yaml, "yaml")?;
-    let prompts = OwnerTemplates::load(app, owner).await?;
-    let (limits, texts) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
-    let (text, language) = (yaml.to_owned(), language.unwrap_or(texts));
-    let check = move || check_all_in_languages(load_in(&text, &limits, language), &prompts, texts, language);
+    let templates = OwnerTemplates::load(app, owner).await?;
+    let limits = app.loaded_config().config.limits.clone();
+    let settings_language = app.settings().texts().language;
+    let (yaml_text, language) = (yaml.to_owned(), language.unwrap_or(settings_language));
+    let check = move || {
+        let script = load_in(&yaml_text, &limits, language);
+        check_all_in_languages(script, &templates, settings_language, language)
+    };
     let problems =
         if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
-    let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
-    let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
-    let language = |faults: Vec<Fault>| faults.iter().map(fault_json).collect();
-    Ok(ScriptFaults { errors: language(errors), warnings: language(warnings) })
+    let prevents_run =
+        |fault: &ScriptFault| fault.is_error() && fault.report.rule.code != "template_not_found";
+    let (errors, warnings): (Vec<ScriptFault>, Vec<ScriptFault>) =
+        problems.into_iter().partition(prevents_run);
+    let to_json = |faults: Vec<ScriptFault>| faults.iter().map(fault_json).collect();
+    Ok(ScriptFaults { errors: to_json(errors), warnings: to_json(warnings) })
 }
 
-fn fault_json(fault: &Fault) -> Value {
+fn fault_json(fault: &ScriptFault) -> Value {
     let finding = fault.finding();
     json!({
         "path": fault.path,
@@ -97,35 +103,41 @@ fn fault_json(fault: &Fault) -> Value {
 }
 
 /// Returns the warnings of a script that can run.
+///
+/// # Errors
+/// The script cannot run.
 async fn require_valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Problem> {
     let ScriptFaults { errors, warnings } = check_script(app, owner, &new.yaml, new.text_language).await?;
     if errors.is_empty() {
         return Ok(warnings);
     }
-    let first = errors[0]["message"].as_str().unwrap_or_default();
+    let first_error = errors[0]["message"].as_str().unwrap_or_default();
     let detail = match new.text_language.unwrap_or_else(|| app.settings().texts().language) {
-        Language::Zh => format!("脚本无法运行：{first}"),
-        Language::En => format!("the script cannot run: {first}"),
+        Language::Zh => format!("脚本无法运行：{first_error}"),
+        Language::En => format!("the script cannot run: {first_error}"),
     };
     let problem = Problem::invalid("invalid_script", detail).with("field", "yaml");
     Err(problem.with("errors", errors).with("warnings", warnings))
 }
 
-/// `POST /api/v1/scripts`
+/// `POST /api/v1/scripts`: stores the first version of a script.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    QueryParams(draft): QueryParams<DraftQuery>,
+    QueryParams(draft_query): QueryParams<DraftQuery>,
     bytes: Bytes,
 ) -> Result<(StatusCode, ETagHeader, Json<Value>), Problem> {
     let new: NewScript = parse_body(&bytes)?;
-    let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-    let name = new.name.clone().ok_or_else(missing)?;
+    let missing_name = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
+    let name = new.name.clone().ok_or_else(missing_name)?;
     check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
     let id = ids::new_id("script");
-    let author = (caller.owner.as_str(), &HeaderMap::new());
-    let version = store_version(&app, author, Script, (id.clone(), name), new.yaml, &draft).await?;
+    // A new script has no version that `If-Match` could name.
+    let no_headers = HeaderMap::new();
+    let owner_headers = (caller.owner.as_str(), &no_headers);
+    let version =
+        store_version(&app, owner_headers, Script, (id.clone(), name), new.yaml, &draft_query).await?;
     let response = json!({ "script_id": id, "version": version, "warnings": warnings });
     Ok((StatusCode::CREATED, etag(version), Json(response)))
 }
@@ -135,7 +147,7 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(draft): QueryParams<DraftQuery>,
+    QueryParams(draft_query): QueryParams<DraftQuery>,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
@@ -144,12 +156,13 @@ pub(super) async fn put(
     let name = new.name.clone().unwrap_or(document.name);
     check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
-    let author = (caller.owner.as_str(), &headers);
-    let version = store_version(&app, author, Script, (id.clone(), name), new.yaml, &draft).await?;
+    let owner_headers = (caller.owner.as_str(), &headers);
+    let version =
+        store_version(&app, owner_headers, Script, (id.clone(), name), new.yaml, &draft_query).await?;
     Ok((etag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 
-/// `GET /api/v1/scripts`
+/// `GET /api/v1/scripts`: scripts of the owner, by id.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -189,7 +202,7 @@ pub(super) async fn remove(
     }
 }
 
-/// `POST /api/v1/scripts/validate`
+/// `POST /api/v1/scripts/validate`: errors and warnings of a text; nothing is stored.
 pub(super) async fn validate(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

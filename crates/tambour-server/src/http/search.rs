@@ -13,7 +13,7 @@ use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow, RowPage};
 use crate::upstream::Message;
 
-/// Most characters of the text.
+/// Most characters of the text to search for.
 const MAX_QUERY_CHARS: usize = 200;
 /// Most conversations scanned by one request.
 const MAX_CONVERSATIONS: usize = 1000;
@@ -21,15 +21,16 @@ const MAX_CONVERSATIONS: usize = 1000;
 const MAX_SCAN_BYTES: usize = 32 << 20;
 /// Time after which the scan stops.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(2);
-/// Rows read at a time, and bytes of them.
+/// Most rows read at a time.
 const ROWS_PER_READ: u32 = 50;
+/// Approximate bytes of messages read at a time.
 const BYTES_PER_READ: usize = 2 << 20;
-/// Fewest characters to search for in ids.
-const MIN_ID_CHARS: usize = 8;
+/// Fewest bytes of a text that is searched for in ids.
+const MIN_ID_BYTES: usize = 8;
 /// Characters shown on either side of a match.
 const EXCERPT_CHARS: usize = 60;
 
-/// Searched texts of a message: the request and the answer.
+/// Searched texts of a message, parsed from its request or from its record.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SearchedTexts {
@@ -38,8 +39,8 @@ struct SearchedTexts {
     answer: Option<String>,
 }
 
-/// Scans the conversations of an owner, newest first. `next` is the `after` of the following request, if more
-/// remain.
+/// Scans the conversations of an owner, newest first, beginning behind the one with the id `after`. `next` in
+/// the result is the `after` of the following request, if some remain.
 pub(super) async fn search(
     app: &App,
     owner: &str,
@@ -52,19 +53,19 @@ pub(super) async fn search(
         let detail = format!("`q` must be a text of 1 to {MAX_QUERY_CHARS} characters");
         return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
     }
-    let (mut data, mut messages_searched, mut bytes_read) = (Vec::new(), 0, 0);
-    let (began, mut after) = (Instant::now(), after.map(str::to_owned));
+    let (mut data, mut conversations_searched, mut bytes_read) = (Vec::new(), 0, 0);
+    let (start_time, mut after) = (Instant::now(), after.map(str::to_owned));
     loop {
         let page = app.store.conversations(owner, after.as_deref(), ROWS_PER_READ).await?;
         for row in page.rows {
-            let is_over = messages_searched >= MAX_CONVERSATIONS
+            let is_over = conversations_searched >= MAX_CONVERSATIONS
                 || bytes_read >= MAX_SCAN_BYTES
-                || began.elapsed() >= MAX_SCAN_TIME;
+                || start_time.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
-            if data.len() >= limit as usize || is_over && messages_searched > 0 {
+            if data.len() >= limit as usize || (is_over && conversations_searched > 0) {
                 return Ok(search_page(RowPage { rows: data, has_more: true }, after.as_deref()));
             }
-            messages_searched += 1;
+            conversations_searched += 1;
             if let Some(found) = find_in_conversation(app, &row, &query, &mut bytes_read).await? {
                 let mut hit = conversation_json(&row);
                 hit["found"] = found;
@@ -84,7 +85,8 @@ fn search_page(page: RowPage<Value>, next: Option<&str>) -> Value {
     answer
 }
 
-/// Finds a text in a conversation: its id, its title, or its first current message that contains it.
+/// Finds a text in a conversation: in its id, in its title, or in its first current message that contains it.
+/// Adds the bytes that were read to `bytes_read`.
 async fn find_in_conversation(
     app: &App,
     row: &ConversationRow,
@@ -112,16 +114,17 @@ async fn find_in_conversation(
     }
 }
 
+/// Returns the bytes of a message that are searched.
 fn row_bytes(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
 /// Returns `true` if a text is a long part of an id, hardly meant as words.
 fn is_part_of_id(id: &str, query: &str) -> bool {
-    query.len() >= MIN_ID_CHARS && id.contains(query)
+    query.len() >= MIN_ID_BYTES && id.contains(query)
 }
 
-/// Finds a text in a message.
+/// Finds a text in a message: in its id, its request or its answer.
 fn find_in_message(row: &MessageRow, query: &str) -> Option<Value> {
     if is_part_of_id(&row.id, query) {
         return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
@@ -142,13 +145,14 @@ fn find_in_message(row: &MessageRow, query: &str) -> Option<Value> {
     })
 }
 
-/// Returns the text around the first match, ignoring case.
+/// Returns the text around the first match, ignoring case; `None` without a match. `query` is in lower case.
 fn excerpt(text: &str, query: &str) -> Option<String> {
     let lowercase = text.to_lowercase();
-    let at = lowercase.find(query)?;
-    // Lower-case letters may have another length, so characters are counted, not bytes.
-    let before = lowercase[..at].chars().count();
-    let (from, length) = (before.saturating_sub(EXCERPT_CHARS), query.chars().count() + 2 * EXCERPT_CHARS);
+    let match_start = lowercase.find(query)?;
+    // A letter may have another number of bytes in lower case, so characters are counted.
+    let chars_before = lowercase[..match_start].chars().count();
+    let from = chars_before.saturating_sub(EXCERPT_CHARS);
+    let length = query.chars().count() + 2 * EXCERPT_CHARS;
     let excerpt_text: String = text.chars().skip(from).take(length).collect();
     Some(excerpt_text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

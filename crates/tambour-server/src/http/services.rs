@@ -1,5 +1,5 @@
-//! Services that the server calls: upstreams with a test of each, and MCP servers. Requires the `admin`
-//! right.
+//! Services that the server calls: upstreams and aliases with tests of them, and MCP servers. Requires the
+//! `admin` right.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ use crate::config::{AliasConfig, UpstreamConfig};
 use crate::http::app::App;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
-/// Longest time of an upstream test.
+/// Longest time of the test of an upstream or alias.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Most tokens of an upstream test.
+/// Most tokens of the reply in a test.
 const TEST_TOKENS: u32 = 16;
 
 /// `GET /api/v1/upstreams`: configured upstreams and aliases. Secrets are masked.
@@ -33,14 +33,14 @@ pub(super) async fn list_upstreams(
     let loaded_config = app.loaded_config();
     let config = &loaded_config.config;
     let default = config.default_upstream();
-    let rows = config.upstreams.iter().map(|(name, settings)| {
+    let rows = config.upstreams.iter().map(|(name, upstream_config)| {
         let upstream = loaded_config.upstreams.get(name);
         let aliases = config.aliases.iter();
         let uses_upstream =
             |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
         let aliases: Vec<&String> =
             aliases.filter(|(_, alias)| uses_upstream(alias)).map(|(name, _)| name).collect();
-        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = settings;
+        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = upstream_config;
         json!({
             "name": name,
             "kind": kind,
@@ -55,13 +55,13 @@ pub(super) async fn list_upstreams(
             "aliases": aliases,
         })
     });
-    let aliases = config.aliases.iter().map(|(name, settings)| alias_json(name, settings, default));
+    let aliases = config.aliases.iter().map(|(name, alias)| alias_json(name, alias, default));
     Ok(Json(
         json!({ "currency": config.currency, "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() }),
     ))
 }
 
-/// Returns an alias as JSON; of its prompt only whether there is one.
+/// Describes an alias. Of its prompt it says only whether there is one.
 fn alias_json(name: &str, alias: &AliasConfig, default: Option<&str>) -> Value {
     let mut alias_fields = Map::new();
     alias_fields.insert("name".to_owned(), name.into());
@@ -85,14 +85,14 @@ pub(super) async fn test_upstream(
     require_admin(&caller)?;
     let loaded_config = app.loaded_config();
     let Some(upstream) = loaded_config.upstreams.get(&name).cloned() else {
-        return Err(missing(("upstream", &name), loaded_config.upstreams.keys().map(String::as_str)));
+        return Err(unknown_name(("upstream", &name), loaded_config.upstreams.keys().map(String::as_str)));
     };
     let request = ModelRequest { dialect: "plain".to_owned(), ..ModelRequest::default() };
-    tried(&app, &caller, &upstream, request, json!({ "name": name })).await
+    run_test(&app, &caller, &upstream, request, json!({ "name": name })).await
 }
 
-/// `POST /api/v1/aliases/{name}/test`: requests a few tokens of an alias's model from its upstream, like the test of an upstream. Its
-/// fallbacks are not asked.
+/// `POST /api/v1/aliases/{name}/test`: like the test of an upstream, for the upstream and model of an alias.
+/// Its fallbacks are not asked.
 pub(super) async fn test_alias(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -102,7 +102,7 @@ pub(super) async fn test_alias(
     let loaded_config = app.loaded_config();
     let aliases = &loaded_config.config.aliases;
     let Some(AliasConfig { upstream, model, dialect, .. }) = aliases.get(&name) else {
-        return Err(missing(("alias", &name), aliases.keys().map(String::as_str)));
+        return Err(unknown_name(("alias", &name), aliases.keys().map(String::as_str)));
     };
     let Some(upstream) = loaded_config.upstream(upstream.as_deref()) else {
         return Err(Problem::invalid("unknown_upstream", "no upstream is configured"));
@@ -110,19 +110,23 @@ pub(super) async fn test_alias(
     let dialect = dialect.clone().unwrap_or_else(|| "plain".to_owned());
     let request = ModelRequest { model: model.clone(), dialect, ..ModelRequest::default() };
     let fields = json!({ "name": name, "upstream": &*upstream.name });
-    tried(&app, &caller, &upstream, request, fields).await
+    run_test(&app, &caller, &upstream, request, fields).await
 }
 
-/// Problem of an unknown name; lists the known ones.
-fn missing<'a>((kind, name): (&str, &str), known_names: impl Iterator<Item = &'a str> + Clone) -> Problem {
+/// Problem: there is no upstream or alias (`kind`) of this name. Lists the known names.
+fn unknown_name<'a>(
+    (kind, name): (&str, &str),
+    known_names: impl Iterator<Item = &'a str> + Clone,
+) -> Problem {
     let names = list_names(name, known_names.clone());
     let names = if names.is_empty() { "none is configured".to_owned() } else { format!("known: {names}") };
     Problem::not_found(format!("there is no {kind} `{name}`; {names}"))
         .with("close", closest_names(name, known_names))
 }
 
-/// Requests a few tokens from an upstream and adds the result to `fields`. Counts against the quota of the caller.
-async fn tried(
+/// Requests a few tokens from an upstream, and returns `fields` with the result added. Counts against the
+/// caller's quota.
+async fn run_test(
     app: &App,
     caller: &Caller,
     upstream: &Upstream,
@@ -133,12 +137,13 @@ async fn tried(
     let request = ModelRequest {
         messages: vec![Message::new("user", "Say: ok")],
         max_tokens: Some(TEST_TOKENS),
+        // Keeps retries short.
         has_fallback: true,
         ..request
     };
-    let began = Instant::now();
-    let first_item = tokio::time::timeout(TEST_TIMEOUT, wait_first(upstream, &request)).await;
-    let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let start_time = Instant::now();
+    let first_item = tokio::time::timeout(TEST_TIMEOUT, wait_first_item(upstream, &request)).await;
+    let elapsed_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut answer = fields;
     answer["ok"] = matches!(first_item, Ok(Ok(()))).into();
     answer["model"] = json!(upstream.model(&request));
@@ -156,8 +161,8 @@ async fn tried(
     Ok(Json(answer))
 }
 
-/// Waits for the first item of a reply.
-async fn wait_first(upstream: &Upstream, request: &ModelRequest) -> Result<(), Failure> {
+/// Waits for the first item of a reply, which must not be a failure.
+async fn wait_first_item(upstream: &Upstream, request: &ModelRequest) -> Result<(), Failure> {
     let mut reply = upstream.open(request).await?;
     let mut items = Vec::new();
     while items.is_empty() {

@@ -24,14 +24,14 @@ use super::page::QueryParams;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
-use crate::run::states::{self, ChangedState, wait_change_turn};
+use crate::run::states::{self, ChangedState, lock_conversation};
 use crate::store::{RowPage, StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
 
-/// Most mismatches with the schema that are reported.
+/// Most mismatches between state and schema that are reported.
 const MAX_MISMATCHES: usize = 16;
-/// Most bytes of the analysis of operations.
+/// Most bytes of the analysis that explains operations.
 const MAX_ANALYSIS_BYTES: usize = 16 << 10;
-/// Code of the notice, whose text is the library's.
+/// Code of the notice about refused operations. Its text comes from the library's texts.
 const REFUSED_NOTICE: &str = "state_update_partial_failure";
 
 /// Body of `PUT /api/v1/conversations/{id}/state/schema`.
@@ -72,7 +72,7 @@ pub(crate) enum ShownResults {
     All,
 }
 
-/// Results shown at either end of a long list.
+/// Number of results shown at either end of a long list.
 const SHOWN_ENDS: usize = 50;
 
 /// Operations of a request: those that may be applied and one more, which is refused; the rest is only
@@ -80,6 +80,7 @@ const SHOWN_ENDS: usize = 50;
 #[derive(Debug)]
 struct BoundedOperations {
     operations: Vec<Operation>,
+    /// Number of all operations of the request.
     count: usize,
 }
 
@@ -89,12 +90,13 @@ impl<'de> Deserialize<'de> for BoundedOperations {
     }
 }
 
-/// Suffix of the path of operations, whose list is parsed one by one.
+/// Suffix of the path of `POST .../state/operations`, whose operations are parsed one by one.
 pub(super) const OPERATIONS_SUFFIX: &str = "/state/operations";
-/// Most bytes of memory for the operations of a request.
+/// Most bytes of memory for the operations of a request, as `weigh` estimates them.
 const MAX_OPERATION_MEMORY: usize = 16 << 20;
 
-/// Parses one operation. A number beyond the range of a double refuses only its operation.
+/// Parses one operation. A number that exceeds the range of a double makes only its operation invalid, not
+/// the request.
 fn parse_operation(text: &str) -> serde_json::Result<Operation> {
     let value = serde_json::from_str::<Value>(text).or_else(|error| match state::bound_numbers(text) {
         Cow::Owned(text) => serde_json::from_str(&text).map_err(|_| error),
@@ -152,6 +154,7 @@ pub(crate) struct Rollback {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateQuery {
+    /// Id of a message or update: the state after it instead of the current one.
     at: Option<String>,
 }
 
@@ -160,12 +163,15 @@ pub(super) struct StateQuery {
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryQuery {
     limit: Option<u32>,
+    /// Position of the last update of the previous page.
     after: Option<String>,
+    /// Id of the message or update before the difference; the initial state when absent.
     from: Option<String>,
+    /// Id of the message or update after the difference; the current state when absent.
     to: Option<String>,
 }
 
-/// `GET /api/v1/conversations/{id}/state`
+/// `GET /api/v1/conversations/{id}/state`: the state and its schema; the `ETag` is that of the current state.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -191,7 +197,8 @@ pub(super) async fn show(
     Ok((etag(version), Json(json!({"conversation_id": id, "state": state, "schema": schema}))))
 }
 
-/// `GET /api/v1/conversations/{id}/state/history`
+/// `GET /api/v1/conversations/{id}/state/history`: updates, oldest first; with `from` or `to` also a
+/// difference.
 pub(super) async fn history(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -227,6 +234,7 @@ pub(super) async fn history(
     Ok(Json(answer))
 }
 
+/// Returns the difference between the states at two points.
 fn state_diff(updates: &StateUpdates, from: &NamedPoint, to: Option<&NamedPoint>) -> Result<Value, Problem> {
     let before = rollback_result(updates.state_at(from.to_state_point()), "from")?.0;
     let after = match to {
@@ -236,18 +244,19 @@ fn state_diff(updates: &StateUpdates, from: &NamedPoint, to: Option<&NamedPoint>
     Ok(json!(state::diff(&before, &after)))
 }
 
+/// Describes an update. One made by a client has an `update_id`, one made by a message a `message_id`.
 fn update_json(row: &StateUpdateRow) -> Value {
     let AppliedBlock { analysis, operations, results, .. } = &row.applied;
-    let is_own = is_route_update(&row.id);
+    let is_route_change = is_route_update(&row.id);
     let mut json = json!({
         "position": row.position,
-        "message_id": if is_own { Value::Null } else { row.id.as_str().into() },
+        "message_id": if is_route_change { Value::Null } else { row.id.as_str().into() },
         "created": row.created,
         "operations": operations,
         "results": results,
         "reversible": !row.is_in_base,
     });
-    if is_own {
+    if is_route_change {
         json["update_id"] = row.id.as_str().into();
     }
     if let Some(analysis) = analysis {
@@ -256,8 +265,9 @@ fn update_json(row: &StateUpdateRow) -> Value {
     json
 }
 
-/// `PUT /api/v1/conversations/{id}/state/schema`
-pub(super) async fn schema(
+/// `PUT /api/v1/conversations/{id}/state/schema`: sets or removes the schema. The present state need not
+/// satisfy it; mismatches are reported.
+pub(super) async fn put_schema(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -275,7 +285,7 @@ pub(super) async fn schema(
                 .await?,
         ),
     };
-    let _turn = wait_change_turn(&app, &id).await?;
+    let _guard = lock_conversation(&app, &id).await?;
     let text = (!schema.is_null()).then(|| schema.to_string());
     let row = app.store.state(&id).await?.unwrap_or_default();
     states::check_version(&row, based_on)?;
@@ -297,8 +307,8 @@ pub(super) async fn schema(
     Ok((etag(version), Json(json!({"schema": schema, "mismatches": mismatches}))))
 }
 
-/// `POST /api/v1/conversations/{id}/state/operations`
-pub(super) async fn operations(
+/// `POST /api/v1/conversations/{id}/state/operations`: applies operations of the client to the state.
+pub(super) async fn apply_operations(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -316,23 +326,25 @@ pub(super) async fn operations(
     }
     let change = states::change_state(&app, (&caller.owner, &id), bounded, analysis, atomic, based_on);
     let ChangedState { update, applied, state, version } = change.await?;
-    // F-113
+    // Notices about refused operations (F-113); the ones beyond the limit were only counted.
     let refused_operations = state::describe_refusals(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice_text(REFUSED_NOTICE).to_owned();
     let result_count = applied.results.len();
-    let limit_notices = (count > result_count)
+    let limit_refusal = (count > result_count)
         .then(|| format!("{result_count} to {}: {}", count - 1, RefusalReason::LimitExceeded));
-    let refusals = refused_operations.into_iter().chain(limit_notices);
-    let notices: Vec<Value> = refusals
-        .map(|refusals| json!({"code": REFUSED_NOTICE, "message": message, "ref": refusals}))
-        .collect();
+    let refusals = refused_operations.into_iter().chain(limit_refusal);
+    let notices: Vec<Value> =
+        refusals.map(|refusal| json!({"code": REFUSED_NOTICE, "message": message, "ref": refusal})).collect();
     let mut results = applied.results;
-    let carried_out = results.iter().filter(|result| result.ok).count();
+    let applied_count = results.iter().filter(|result| result.ok).count();
     if shown_results == ShownResults::Ends && result_count > 2 * SHOWN_ENDS {
         results.drain(SHOWN_ENDS..result_count - SHOWN_ENDS);
     }
     let counts = json!({
-        "operations": count, "applied": carried_out, "refused": count - carried_out, "left_out": count - results.len(),
+        "operations": count,
+        "applied": applied_count,
+        "refused": count - applied_count,
+        "left_out": count - results.len(),
     });
     let mut answer =
         json!({"update_id": update, "results": results, "counts": counts, "notices": notices, "state": null});
@@ -341,7 +353,7 @@ pub(super) async fn operations(
     Ok((etag(version), Json(answer)))
 }
 
-/// `POST /api/v1/conversations/{id}/state/rollback`
+/// `POST /api/v1/conversations/{id}/state/rollback`: undoes the updates after a point.
 pub(super) async fn rollback(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -352,21 +364,21 @@ pub(super) async fn rollback(
     let based_on = if_match::base_version(&headers)?.map(str::to_owned);
     let Rollback { to } = parse_body(&bytes)?;
     find_owned(&app, &caller, &id).await?;
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        let _turn = wait_change_turn(&work, &id).await?;
-        let row = work.store.state(&id).await?.unwrap_or_default();
+        let _guard = lock_conversation(&task_app, &id).await?;
+        let row = task_app.store.state(&id).await?.unwrap_or_default();
         states::check_version(&row, based_on.as_deref())?;
         let point = match &to {
             Value::Null => NamedPoint::Start,
-            Value::String(to) => find_point(&work, &id, "to", to).await?,
+            Value::String(to) => find_point(&task_app, &id, "to", to).await?,
             _ => {
                 let detail = "`to` must be the id of a message or of an update, or null";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "to"));
             }
         };
         let (state, undone) =
-            rollback_result(work.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
+            rollback_result(task_app.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
         let version = run_in_place(|| states::state_version(&state.to_string(), row.schema.as_deref()));
         Ok((etag(version), Json(json!({"taken_back": undone, "state": state}))))
     })
@@ -375,8 +387,11 @@ pub(super) async fn rollback(
 
 /// Point in the history, as named by a client.
 enum NamedPoint {
+    /// Before the first update.
     Start,
+    /// After the update with this id, which a client made.
     Update(String),
+    /// After the message with this id and number.
     After(String, i64),
 }
 
@@ -390,7 +405,7 @@ impl NamedPoint {
     }
 }
 
-/// Returns the point with that id: a message of the conversation, or an update by the route.
+/// Returns the point after a message of the conversation, or after an update by the route.
 async fn find_point(
     app: &App,
     conversation: &str,
@@ -406,14 +421,16 @@ async fn find_point(
     }
 }
 
+/// Problem: the id in `field` names no point of the history.
 fn unknown_point(field: &'static str) -> Problem {
     let detail = format!("`{field}` names neither a message of the conversation nor an update of its state");
     Problem::not_found(detail).with("field", field)
 }
 
-/// Converts a rollback result to the state and the number of updates undone.
-fn rollback_result(change: StateRollback, field: &'static str) -> Result<(Value, usize), Problem> {
-    match change {
+/// Converts the result of a rollback, real or computed, to the state and the number of updates undone. The
+/// point was named by `field`.
+fn rollback_result(rollback: StateRollback, field: &'static str) -> Result<(Value, usize), Problem> {
+    match rollback {
         StateRollback::Done(state, count) => Ok((state, count)),
         StateRollback::Unknown => Err(unknown_point(field)),
         StateRollback::Gone => {
@@ -424,6 +441,7 @@ fn rollback_result(change: StateRollback, field: &'static str) -> Result<(Value,
     }
 }
 
+/// Problem: the conversation was deleted meanwhile.
 fn no_conversation(id: &str) -> Problem {
     Problem::not_found(format!("there is no conversation `{id}`"))
 }

@@ -16,10 +16,12 @@ pub(crate) struct StreamRegistry(Mutex<OpenStreams>);
 
 #[derive(Default)]
 struct OpenStreams {
+    /// Number of open streams by owner.
     by_owner: HashMap<String, usize>,
-    /// Streams with a known connection, by number.
+    /// Streams whose connection is known and watched, by number.
     watched: HashMap<u64, WatchedStream>,
-    next: u64,
+    /// Number of the stream that was opened last.
+    last_number: u64,
 }
 
 /// Stream that is closed when its client stops reading.
@@ -27,13 +29,13 @@ struct WatchedStream {
     connection: Arc<Connection>,
     /// Absent if the message had ended before the stream began.
     live_run: Option<Arc<LiveRun>>,
-    /// Time at which the message was first seen to have ended.
+    /// Time at which the message was first seen to have ended, in milliseconds of the connection's clock.
     ended_ms: Option<u64>,
 }
 
 /// Open event stream, counted until it is dropped.
 pub(crate) struct OpenStream {
-    streams: Arc<StreamRegistry>,
+    registry: Arc<StreamRegistry>,
     owner: String,
     number: u64,
     connection: Option<Arc<Connection>>,
@@ -41,7 +43,7 @@ pub(crate) struct OpenStream {
     pub(crate) removal: CancellationToken,
 }
 
-/// Limit that is reached.
+/// Limit of open streams that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamLimit {
     /// Streams of this owner.
@@ -51,7 +53,7 @@ pub(crate) enum StreamLimit {
 }
 
 impl StreamRegistry {
-    /// Registers a stream of an owner, up to `max` per owner and `total` in all.
+    /// Registers a stream of the caller: at most `max` of one owner and `total` in all.
     pub(crate) fn open(
         self: &Arc<StreamRegistry>,
         caller: &Caller,
@@ -59,19 +61,19 @@ impl StreamRegistry {
         total: usize,
     ) -> Result<OpenStream, StreamLimit> {
         let owner = caller.owner.as_str();
-        let mut open = self.lock();
-        let own_count = open.by_owner.get(owner).copied().unwrap_or_default();
+        let mut streams = self.lock();
+        let own_count = streams.by_owner.get(owner).copied().unwrap_or_default();
         if own_count >= max {
             return Err(StreamLimit::Owner);
         }
-        if open.by_owner.values().sum::<usize>() >= total {
+        if streams.by_owner.values().sum::<usize>() >= total {
             return Err(StreamLimit::Server);
         }
-        open.by_owner.insert(owner.to_owned(), own_count + 1);
-        open.next += 1;
-        let number = open.next;
+        streams.by_owner.insert(owner.to_owned(), own_count + 1);
+        streams.last_number += 1;
+        let number = streams.last_number;
         Ok(OpenStream {
-            streams: self.clone(),
+            registry: self.clone(),
             owner: owner.to_owned(),
             number,
             connection: caller.connection.clone(),
@@ -84,17 +86,18 @@ impl StreamRegistry {
         self.lock().by_owner.values().sum()
     }
 
-    /// Closes streams whose message ended `patience` ago and whose client has read nothing since.
-    pub(crate) fn close_stalled(&self, patience: Duration) {
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    /// Closes the connections of streams whose message has ended and whose client has read nothing for
+    /// `idle_limit` since then.
+    pub(crate) fn close_stalled(&self, idle_limit: Duration) {
+        let idle_limit = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
         for stream in self.lock().watched.values_mut() {
             let WatchedStream { connection, live_run, ended_ms } = stream;
             if live_run.as_ref().is_some_and(|run| !run.has_ended()) {
                 continue;
             }
             let now = connection.elapsed_ms();
-            let since = (*ended_ms.get_or_insert(now)).max(connection.last_write_ms());
-            if now.saturating_sub(since) >= patience {
+            let idle_since = (*ended_ms.get_or_insert(now)).max(connection.last_write_ms());
+            if now.saturating_sub(idle_since) >= idle_limit {
                 tracing::info!("a client has read nothing since its message ended; closing its connection");
                 connection.cancel.cancel();
             }
@@ -107,10 +110,10 @@ impl StreamRegistry {
 }
 
 impl OpenStream {
-    /// Watches the connection once the message has ended; `None` stands for one that has ended already.
+    /// Watches the connection from the end of the message on. `live_run` is `None` if that has ended already.
     pub(crate) fn watch(&self, live_run: Option<Arc<LiveRun>>) {
         if let Some(connection) = self.connection.clone() {
-            self.streams
+            self.registry
                 .lock()
                 .watched
                 .insert(self.number, WatchedStream { connection, live_run, ended_ms: None });
@@ -120,12 +123,12 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let mut open = self.streams.lock();
-        open.watched.remove(&self.number);
-        if let Some(own_count) = open.by_owner.get_mut(&self.owner) {
+        let mut streams = self.registry.lock();
+        streams.watched.remove(&self.number);
+        if let Some(own_count) = streams.by_owner.get_mut(&self.owner) {
             *own_count -= 1;
             if *own_count == 0 {
-                open.by_owner.remove(&self.owner);
+                streams.by_owner.remove(&self.owner);
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Serves the studio: the web application in `studio/`, embedded as built before this program. Its files are
-//! public; the data they show comes from the API, which requires a key.
+//! Serves the studio, the web application in `studio/`. Its files are embedded from `studio/dist`, if they
+//! were built before this program. They are public; the data that they show comes from the API, which
+//! requires a key.
 
 use std::borrow::Cow;
 
@@ -11,22 +12,23 @@ use uuid::Uuid;
 
 use crate::base::problem::Problem;
 
+/// Files of the studio; none if it was not built.
 #[derive(Embed)]
 #[folder = "../../studio/dist"]
 #[allow_missing = true]
 struct StudioFiles;
 
-/// The page, served at every address within the studio.
+/// Page that is served at every address within the studio.
 const INDEX_PAGE: &str = "index.html";
-/// Folder of files whose name changes with their content.
+/// Folder of files whose names change with their content, so that they may be cached forever.
 const HASHED_FOLDER: &str = "assets/";
 /// Placeholder in the page for the nonce of a response.
-const NONCE: &str = "__CSP_NONCE__";
+const NONCE_PLACEHOLDER: &str = "__CSP_NONCE__";
 
 /// Path prefixes that are never pages of the studio.
 const API_PREFIXES: [&str; 3] = ["/api/", "/v1/", "/ag-ui"];
 
-/// Looks up a file by name.
+/// Function that looks up a file by name.
 type FindFile = fn(&str) -> Option<EmbeddedFile>;
 
 /// Answers requests that match no route: a file of the studio, its page for a browser, or 404.
@@ -39,6 +41,7 @@ pub(crate) async fn serve_home() -> Response {
     page_response(StudioFiles::get).unwrap_or_else(unbuilt_page)
 }
 
+/// Responds with a file, the page, or 404.
 fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> Response {
     let missing_page = || Problem::not_found("there is no such page").into_response();
     if !matches!(*method, Method::GET | Method::HEAD)
@@ -51,9 +54,9 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
     if name != INDEX_PAGE
         && !is_hidden
         && !name.ends_with(".gz")
-        && let Some(found) = find(name)
+        && let Some(file) = find(name)
     {
-        return file_response(find, name, found, headers);
+        return file_response(find, name, file, headers);
     }
     if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
         return missing_page();
@@ -65,7 +68,7 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
 fn page_response(find: FindFile) -> Option<Response> {
     let index = find(INDEX_PAGE)?;
     let nonce = Uuid::new_v4().simple().to_string();
-    let page = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
+    let page = String::from_utf8_lossy(&index.data).replace(NONCE_PLACEHOLDER, &nonce);
     let mut response = ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -96,21 +99,22 @@ fn content_policy(nonce: &str) -> String {
     .join("; ")
 }
 
-fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Response {
-    let tag: String = found.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+/// Responds with a file, compressed if the client accepts that, or with 304 if the client has it.
+fn file_response(find: FindFile, name: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
+    let tag: String = file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("W/\"{tag}\"");
-    let is_compressed =
+    let compressed =
         accepts(headers, &header::ACCEPT_ENCODING, "gzip").then(|| find(&format!("{name}.gz"))).flatten();
     let known_tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut response = if known_tags
         .flat_map(|tags| tags.split(','))
-        .any(|known_tags| matches!(known_tags.trim(), "*") || known_tags.trim() == tag)
+        .any(|known_tag| matches!(known_tag.trim(), "*") || known_tag.trim() == tag)
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let mut response =
-            file_body(is_compressed.as_ref().map_or(found.data, |is_compressed| is_compressed.data.clone()));
-        if is_compressed.is_some() {
+            file_body(compressed.as_ref().map_or(file.data, |compressed| compressed.data.clone()));
+        if compressed.is_some() {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
@@ -126,6 +130,7 @@ fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &Head
     response
 }
 
+/// Builds the body; embedded bytes are not copied.
 fn file_body(data: Cow<'static, [u8]>) -> Response {
     match data {
         Cow::Borrowed(bytes) => Body::from(bytes).into_response(),
@@ -133,13 +138,14 @@ fn file_body(data: Cow<'static, [u8]>) -> Response {
     }
 }
 
-/// Checks that a header lists a value with a weight above zero.
-fn accepts(headers: &HeaderMap, name: &header::HeaderName, encoding: &str) -> bool {
+/// Returns `true` if a header such as `Accept` lists `wanted`, unless with the weight 0. Wildcards do not
+/// count.
+fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| {
         let (value, weight) = value.split_once(';').unwrap_or((value, ""));
         let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        value.trim().eq_ignore_ascii_case(encoding) && weight != Some(0.0)
+        value.trim().eq_ignore_ascii_case(wanted) && weight != Some(0.0)
     })
 }
 
@@ -155,7 +161,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns a page that tells how to build the studio.
+/// Returns a page that says how to build the studio.
 fn unbuilt_page() -> Response {
     const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tambour</title>\
         <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\

@@ -1,4 +1,4 @@
-//! Prompt templates: the owner's versions, which override files and built-in ones.
+//! Prompt templates: versions that the owner stores, which override files and built-in templates.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use super::versions::{
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::run::dialogues::OwnerTemplates;
-use crate::store::DocumentKind::Template as Kind;
+use crate::store::DocumentKind::Template;
 
-/// Body of `PUT /api/v1/templates/{id}`.
+/// Body of `PUT /api/v1/templates/{name}`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTemplate {
@@ -30,6 +30,7 @@ pub(crate) struct NewTemplate {
     text: String,
 }
 
+/// Describes a template: hash, text, and variables of both layers.
 fn template_json(template: &LayeredTemplate) -> Value {
     json!({
         "hash": template.hash(),
@@ -41,104 +42,106 @@ fn template_json(template: &LayeredTemplate) -> Value {
     })
 }
 
-/// `GET /api/v1/templates`: all usable templates by id.
+/// `GET /api/v1/templates`: all templates that the owner can use, by id.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
-    let documents = app.store.documents((&caller.owner, Kind)).await?;
+    let templates = OwnerTemplates::load(&app, &caller.owner).await?;
+    let documents = app.store.documents((&caller.owner, Template)).await?;
     let mut rows: Vec<(String, Value)> = documents
         .iter()
         .map(|document| {
-            let mut row = document_json(Kind, document);
+            let mut row = document_json(Template, document);
             row["source"] = "stored".into();
             (document.id.clone(), row)
         })
         .collect();
-    for id in prompts.files.ids() {
+    for id in templates.files.ids() {
         if !rows.iter().any(|(row_id, _)| row_id == id) {
-            rows.push((id.to_owned(), json!({ "template_id": id, "source": template_source(&prompts, id) })));
+            let source = template_source(&templates, id);
+            rows.push((id.to_owned(), json!({ "template_id": id, "source": source })));
         }
     }
     rows.sort_by(|a, b| a.0.cmp(&b.0));
     query.page_of(rows).map(Json)
 }
 
-/// Returns the source of a template that is not stored.
-fn template_source(prompts: &OwnerTemplates, id: &str) -> &'static str {
-    let file = prompts.files.get(id).map(|template| template.hash()).ok();
+/// Returns the source of a template that is not stored: `builtin`, or `file` if a file differs from it.
+fn template_source(templates: &OwnerTemplates, id: &str) -> &'static str {
+    let file = templates.files.get(id).map(|template| template.hash()).ok();
     match find_shipped(id) {
         Some(builtin) if file == Some(builtin.parse().hash()) => "builtin",
         _ => "file",
     }
 }
 
-/// `GET /api/v1/templates/{id}`
+/// `GET /api/v1/templates/{name}`: a stored version, otherwise the file or the built-in template.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     QueryParams(version_query): QueryParams<VersionQuery>,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
-    let stored_document = app.store.document((&caller.owner, Kind), &id).await?;
+    let stored_document = app.store.document((&caller.owner, Template), &id).await?;
     let tag = etag(stored_document.as_ref().map_or(0, |document| document.latest));
     if let Some(document) =
         stored_document.filter(|document| document.published.is_some() || version_query.version.is_some())
     {
-        let version = load_version(&app, &caller.owner, Kind, &document, version_query.version).await?;
-        let mut found = template_json(&LayeredTemplate::parse(version.text));
-        found["template_id"] = id.into();
-        found["source"] = "stored".into();
-        found["version"] = version.version.into();
-        found["published"] = json!(document.published);
-        found["latest"] = document.latest.into();
-        return Ok((tag, Json(found)));
+        let version = load_version(&app, &caller.owner, Template, &document, version_query.version).await?;
+        let mut response = template_json(&LayeredTemplate::parse(version.text));
+        response["template_id"] = id.into();
+        response["source"] = "stored".into();
+        response["version"] = version.version.into();
+        response["published"] = json!(document.published);
+        response["latest"] = document.latest.into();
+        return Ok((tag, Json(response)));
     }
-    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
-    let template = prompts.files.get(&id).map_err(|error| {
+    let templates = OwnerTemplates::load(&app, &caller.owner).await?;
+    let template = templates.files.get(&id).map_err(|error| {
         let problem = Problem::new(StatusCode::NOT_FOUND, "template_not_found", error.to_string());
         problem.with("template_id", id.as_str())
     })?;
-    let mut found = template_json(&template);
-    found["source"] = template_source(&prompts, &id).into();
-    found["template_id"] = id.into();
-    Ok((tag, Json(found)))
+    let mut response = template_json(&template);
+    response["source"] = template_source(&templates, &id).into();
+    response["template_id"] = id.into();
+    Ok((tag, Json(response)))
 }
 
-/// `PUT /api/v1/templates/{id}`: stores the next version. Files are not written.
+/// `PUT /api/v1/templates/{name}`: stores the next version. Files are not written.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(draft): QueryParams<DraftQuery>,
+    QueryParams(draft_query): QueryParams<DraftQuery>,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let new: NewTemplate = parse_body(&bytes)?;
     let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    // Dots alone could be taken for a folder in a path.
-    let is_path = id.chars().all(|c| c == '.');
-    if !(1..=200).contains(&id.chars().count()) || !id.chars().all(is_allowed) || is_path {
+    // Dots alone are folders in a path.
+    let is_only_dots = id.chars().all(|c| c == '.');
+    if !(1..=200).contains(&id.chars().count()) || !id.chars().all(is_allowed) || is_only_dots {
         let detail = "the id of a template must be 1 to 200 letters, digits, `_`, `-` and `.`, and not only \
                       dots";
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     check_length(&new.text, "text")?;
     let template = LayeredTemplate::parse(new.text.as_str());
-    let author = (caller.owner.as_str(), &headers);
-    let version = store_version(&app, author, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
-    let mut answer = template_json(&template);
-    if let Some(fields) = answer.as_object_mut() {
+    let owner_headers = (caller.owner.as_str(), &headers);
+    let id_and_name = (id.clone(), id.clone());
+    let version = store_version(&app, owner_headers, Template, id_and_name, new.text, &draft_query).await?;
+    let mut response = template_json(&template);
+    if let Some(fields) = response.as_object_mut() {
         fields.shift_remove("text");
     }
-    answer["template_id"] = id.into();
-    answer["version"] = version.into();
-    Ok((etag(version), Json(answer)))
+    response["template_id"] = id.into();
+    response["version"] = version.into();
+    Ok((etag(version), Json(response)))
 }
 
-/// `DELETE /api/v1/templates/{id}`: deletes all versions of a stored template. A file or built-in one with
+/// `DELETE /api/v1/templates/{name}`: deletes all versions of a stored template. A file or built-in one with
 /// the same id applies afterwards.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
@@ -146,7 +149,7 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    if delete(&app, (&caller.owner, &headers), Kind, &id).await? {
+    if delete(&app, (&caller.owner, &headers), Template, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let has_file = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();

@@ -16,6 +16,9 @@ use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
+/// Most characters of the reason for a denial; a longer one is cut.
+const MAX_REASON_CHARS: usize = 1000;
+
 /// Body of `POST /api/v1/messages/{id}/tool_results`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,12 +96,13 @@ pub(super) async fn post_confirmations(
 ) -> Result<Json<Value>, Problem> {
     let ToolConfirmations { confirmations } = parse_body(&bytes)?;
     let decisions = confirmations.into_iter().map(|confirmation| {
-        let reason = confirmation.reason.map(|reason| reason.chars().take(1000).collect());
+        let reason = confirmation.reason.map(|reason| reason.chars().take(MAX_REASON_CHARS).collect());
         (confirmation.call_id, CallDecision { allow: confirmation.allow, reason })
     });
     pass_answers(&app, &caller, &id, decisions.collect(), "confirmations", AnswerDesk::accept_decisions).await
 }
 
+/// Converts a posted result to the id of its call and its answer.
 fn tool_answer(posted_result: PostedResult) -> Result<(String, ToolAnswer), Problem> {
     let PostedResult { call_id, ok, result, error } = posted_result;
     let answer = match (ok, result, error) {
@@ -119,16 +123,17 @@ fn tool_answer(posted_result: PostedResult) -> Result<(String, ToolAnswer), Prob
     Ok((call_id, answer))
 }
 
+/// Problem: the fields of a result contradict each other.
 fn invalid_result(call_id: &str, detail: &str) -> Problem {
     Problem::invalid("invalid_field", format!("{detail} (`{call_id}`)"))
         .with("field", "results")
         .with("call_id", call_id)
 }
 
-/// Method that accepts answers at a desk.
+/// Method of [`AnswerDesk`] that accepts answers, each with the id of its call.
 type AcceptAnswers<T> = fn(&AnswerDesk, Vec<(String, T)>) -> Result<(), AnswerRefusal>;
 
-/// Passes posted answers to the running message.
+/// Passes posted answers to the running message; all or none. `field` is the field of the body that had them.
 async fn pass_answers<T>(
     app: &App,
     caller: &Caller,
@@ -138,31 +143,33 @@ async fn pass_answers<T>(
     accept: AcceptAnswers<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(app, caller, id).await?;
-    // The record is built a moment after the end; a client that has seen the end gets the same answer here.
+    // The status changes a moment after the end of the log, and a client that has seen the end is refused at
+    // once.
     let is_running =
         row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
     if !is_running {
         let detail = "the message has ended and no longer waits for this";
         return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));
     }
-    let calls: Vec<String> = answers.iter().map(|(call, _)| call.clone()).collect();
-    if calls.is_empty() {
+    let call_ids: Vec<String> = answers.iter().map(|(id, _)| id.clone()).collect();
+    if call_ids.is_empty() {
         return Err(Problem::invalid("invalid_field", format!("`{field}` is empty")).with("field", field));
     }
     if let Some(repeated_id) =
-        calls.iter().enumerate().find_map(|(at, call)| calls[..at].contains(call).then_some(call))
+        call_ids.iter().enumerate().find_map(|(index, id)| call_ids[..index].contains(id).then_some(id))
     {
         let detail = format!("`{repeated_id}` is in `{field}` twice");
         return Err(Problem::invalid("invalid_field", detail).with("field", field));
     }
-    let remaining = match app.desks.get(id) {
+    let accepted = match app.desks.get(id) {
         Some(desk) => accept(&desk, answers),
-        None => Err(AnswerRefusal::Unknown(calls[0].clone())),
+        None => Err(AnswerRefusal::Unknown(call_ids[0].clone())),
     };
-    remaining.map_err(refusal_problem)?;
-    Ok(Json(json!({"message_id": id, "accepted": calls})))
+    accepted.map_err(refusal_problem)?;
+    Ok(Json(json!({"message_id": id, "accepted": call_ids})))
 }
 
+/// Converts the refusal of an answer to a problem.
 fn refusal_problem(refusal: AnswerRefusal) -> Problem {
     let (problem, call) = match refusal {
         AnswerRefusal::Unknown(call) => {

@@ -62,17 +62,19 @@ pub(super) async fn call(
         let detail = format!("`{name}` runs only after a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
-    // A webhook may take minutes, so a call counts against the caller's running messages.
+    // A webhook may take minutes, so a call counts against the caller's running messages. It is registered as
+    // a turn of a dialogue with the name of the tool.
     let running_turn = super::dialogues::register_turn(&app, &caller, &name)?;
     app.quotas.admit(&caller, Instant::now(), Timestamp::now())?;
     let call_id = ids::new_id("call");
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        let _running = running_turn;
-        let loaded_config = work.loaded_config();
-        let language = work.settings().texts().language;
-        let began = Instant::now();
+        let _registration = running_turn;
+        let loaded_config = task_app.loaded_config();
+        let language = task_app.settings().texts().language;
+        let start_time = Instant::now();
         let request = WebhookRequest {
+            // There is no message.
             message_id: &call_id,
             call_id: &call_id,
             name: &name,
@@ -80,8 +82,9 @@ pub(super) async fn call(
             caller: caller_name.as_deref(),
         };
         let refusal = {
-            // A schema check may take long: it takes a turn of its owner, and other tasks move elsewhere.
-            let _turn = work.cpu_pool.acquire(&caller.owner).await?;
+            // A schema check may take long: it waits for a permit of the CPU pool, and does not block other
+            // tasks.
+            let _permit = task_app.cpu_pool.acquire(&caller.owner).await?;
             run_in_place(|| {
                 runner::refusal_of_call(&loaded_config, &selected_tool, caller_name.as_deref(), &args)
             })
@@ -89,17 +92,17 @@ pub(super) async fn call(
         let answer = match refusal {
             Some(call_error) => Err(call_error),
             None => {
-                Metrics::increment(&work.metrics.tool_calls);
+                Metrics::increment(&task_app.metrics.tool_calls);
                 runner::execute(&loaded_config, &selected_tool.executor, &request, &TraceSpan::default())
                     .await
             }
         };
-        let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (result, error) = match answer {
             Ok(result) => (Some(result), None),
             Err(call_error) => (None, Some(call_error.error(language))),
         };
-        work.charge_key(&caller.key, &caller.owner, 1, &Value::Null).await;
+        task_app.charge_key(&caller.key, &caller.owner, 1, &Value::Null).await;
         Ok(Json(json!(ToolResult { call_id, ok: error.is_none(), result, error, elapsed_ms })))
     })
     .await

@@ -1,4 +1,4 @@
-//! Registry of tools, and selection of the tools of a message.
+//! Registered tools: listing, registration and removal, and selection of the tools of a message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::tools::{
     SECRET_ENV_PREFIX, ToolLimits, WebhookGuard, secret_from_env,
 };
 
-/// Most tools of one owner.
+/// Most registered tools of one owner.
 const MAX_TOOLS: u32 = 1000;
 /// Most tools of one message.
 const MAX_OFFERED: usize = 128;
-/// Factor of the pattern limit for all tools of a message together.
+/// Patterns in the schemas of all tools of a message together, as a multiple of the limit of one schema.
 const PATTERN_FACTOR: usize = 4;
 
-/// `GET /api/v1/tools`
+/// `GET /api/v1/tools`: registered tools and tools of MCP servers, by name.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -43,7 +43,7 @@ pub(super) async fn list(
     let mut rows: BTreeMap<String, Value> =
         rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
     for (name, tool) in app.loaded_config().mcp.all_tools() {
-        // Tools that the operator names take precedence; others of a server do not replace registered ones.
+        // An MCP tool replaces a registered one of the same name only if the configuration lists it by name.
         if tool.is_listed_explicitly || !rows.contains_key(&name) {
             rows.insert(name, mcp_tool_json(&tool));
         }
@@ -51,7 +51,7 @@ pub(super) async fn list(
     query.page_of(rows.into_iter().collect()).map(Json)
 }
 
-/// `GET /api/v1/tools/{name}`
+/// `GET /api/v1/tools/{name}`: a tool without its secret.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -81,9 +81,10 @@ pub(super) async fn put(
     let definition: Definition = parse_body(&bytes)?;
     let loaded_config = app.loaded_config();
     check_name(&name, "name")?;
-    // A tool registered before a server provided one of the same name still belongs to the key.
-    let is_mcp_tool = matches!(loaded_config.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
-    if !is_mcp_tool || app.store.tool(&caller.owner, &name).await?.is_none() {
+    // A tool that was registered before an MCP server listed one of the same name may still be replaced.
+    let mcp_tool = loaded_config.mcp.find_tool(&name);
+    let yields_to_registered = matches!(&mcp_tool, ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
+    if !yields_to_registered || app.store.tool(&caller.owner, &name).await?.is_none() {
         refuse_mcp_name(&loaded_config.mcp, &name)?;
     }
     check_definition(&app, &caller.owner, &definition).await?;
@@ -101,13 +102,13 @@ pub(super) async fn put(
             Executor::Client {} | Executor::Mcp { .. } => None,
         },
     };
-    let work = app.clone();
+    let task_app = app.clone();
     app.run_to_completion(async move {
-        if !work.store.put_tool(&row, MAX_TOOLS).await? {
+        if !task_app.store.put_tool(&row, MAX_TOOLS).await? {
             let detail = format!("a key has at most {MAX_TOOLS} tools; remove one first");
             return Err(Problem::invalid("too_many_tools", detail));
         }
-        let row_now = work.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
+        let row_now = task_app.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
         Ok(Json(tool_json(&row_now)))
     })
     .await
@@ -128,7 +129,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Refuses names of MCP tools, which only the operator changes.
+/// Refuses the name of an MCP tool, which only the operator can change.
 fn refuse_mcp_name(mcp: &McpServers, name: &str) -> Result<(), Problem> {
     let server = match mcp.find_tool(name) {
         ToolLookup::Unknown => return Ok(()),
@@ -145,11 +146,12 @@ fn refuse_mcp_name(mcp: &McpServers, name: &str) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::CONFLICT, "tool_of_server", detail).with("field", "name"))
 }
 
+/// Problem: the caller has no tool of this name.
 fn missing_tool(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool `{name}`"))
 }
 
-/// Returns a tool of an MCP server as JSON.
+/// Describes a tool of an MCP server.
 fn mcp_tool_json(tool: &ListedTool) -> Value {
     let mut tool_json = json!(tool.definition);
     tool_json["name"] = tool.name.as_str().into();
@@ -159,21 +161,22 @@ fn mcp_tool_json(tool: &ListedTool) -> Value {
     tool_json
 }
 
-/// Returns a registered tool without its secret as JSON.
+/// Describes a registered tool without its secret.
 fn tool_json(row: &ToolRow) -> Value {
-    let mut definition: Value = serde_json::from_str(&row.definition).unwrap_or_default();
-    definition["name"] = row.name.as_str().into();
-    let from_env = definition["executor"]["secret_env"].is_string();
-    definition["signed"] = (row.secret.is_some() || from_env).into();
-    definition["created"] = row.created.as_str().into();
-    definition["changed"] = row.changed.as_str().into();
-    definition
+    let mut tool_json: Value = serde_json::from_str(&row.definition).unwrap_or_default();
+    tool_json["name"] = row.name.as_str().into();
+    let has_env_secret = tool_json["executor"]["secret_env"].is_string();
+    tool_json["signed"] = (row.secret.is_some() || has_env_secret).into();
+    tool_json["created"] = row.created.as_str().into();
+    tool_json["changed"] = row.changed.as_str().into();
+    tool_json
 }
 
 fn invalid_field(field: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
+/// Checks the name of a tool, which `field` contains.
 fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     if is_tool_name(name) {
         return Ok(());
@@ -181,7 +184,7 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     Err(invalid_field(field, "the name of a tool must be 1 to 64 letters, digits, `_`, `-` and `.`"))
 }
 
-/// Checks a definition of any executor; returns its compiled schema.
+/// Checks a definition, except its executor. Returns its compiled schema.
 async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
         return Err(Problem::invalid("invalid_schema", "`schema` must be a JSON Schema object")
@@ -194,15 +197,15 @@ async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Re
     {
         return Err(invalid_field("description", "`description` must be one line of at most 2000 bytes"));
     }
-    let is_blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
-    if definition.callers.iter().flatten().any(is_blank) {
+    let is_bad_name = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
+    if definition.callers.iter().flatten().any(is_bad_name) {
         return Err(invalid_field("callers", "a caller must be a name of at most 200 bytes"));
     }
     app.schemas.get((&app.cpu_pool, owner), &definition.schema, &app.loaded_config().config.tools).await
 }
 
-/// Refuses secrets of the environment to callers other than the operator, since naming one allows signing
-/// anything.
+/// Refuses secrets of the environment to callers without the `admin` right: a tool that names one can have
+/// anything signed with it.
 fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
     match executor {
         Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
@@ -213,7 +216,7 @@ fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem>
     }
 }
 
-/// Checks the executor.
+/// Checks the executor of a tool: address, timeout and secret of a webhook.
 fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard) -> Result<(), Problem> {
     let Executor::Http { url, timeout_ms, secret, secret_env } = executor else { return Ok(()) };
     guard.check_url(url).map_err(|refusal| {
@@ -280,7 +283,7 @@ impl<'de> Deserialize<'de> for ToolChoice {
     }
 }
 
-/// Returns the tools that a message names.
+/// Returns the tools that a message names, in their order.
 pub(super) async fn select_tools(
     app: &App,
     caller: &Caller,
@@ -290,11 +293,11 @@ pub(super) async fn select_tools(
         let detail = format!("a message takes at most {MAX_OFFERED} tools, not {}", choices.len());
         return Err(invalid_field("tools", detail));
     }
-    let mut all: Vec<OfferedTool> = Vec::with_capacity(choices.len());
+    let mut selected_tools: Vec<OfferedTool> = Vec::with_capacity(choices.len());
     let max_patterns = app.loaded_config().config.tools.max_patterns.saturating_mul(PATTERN_FACTOR);
     let mut patterns = 0;
     for choice in choices {
-        let tools = match choice {
+        let offered_tool = match choice {
             ToolChoice::Named(name) => select_registered(app, caller, name).await?,
             ToolChoice::Inline(inline) => {
                 check_name(&inline.name, "tools")?;
@@ -310,31 +313,35 @@ pub(super) async fn select_tools(
                 definition.into_tool(&inline.name, &schema)
             }
         };
-        if all.iter().any(|selected| selected.tool.name == tools.tool.name) {
-            return Err(invalid_field("tools", format!("`{}` is named twice", tools.tool.name)));
+        if selected_tools.iter().any(|other| other.tool.name == offered_tool.tool.name) {
+            return Err(invalid_field("tools", format!("`{}` is named twice", offered_tool.tool.name)));
         }
-        patterns += tools.tool.count_patterns();
+        patterns += offered_tool.tool.count_patterns();
         if patterns > max_patterns {
             let detail = format!(
                 "the schemas of the tools up to `{}` have {patterns} patterns together, and a message may \
                  have {max_patterns}: offer fewer tools at a time",
-                tools.tool.name
+                offered_tool.tool.name
             );
             return Err(Problem::invalid("schema_limit", detail).with("field", "tools"));
         }
-        all.push(tools);
+        selected_tools.push(offered_tool);
     }
-    Ok(all)
+    Ok(selected_tools)
 }
 
-/// Returns the tool of an MCP server, if the name belongs to one.
+/// Converts the result of looking a name up among MCP tools; `None` if no MCP server has such a tool.
+///
+/// # Errors
+/// The configuration reserves the name for a server that lacks the tool or cannot be reached, or the tool's
+/// definition is invalid.
 async fn select_mcp_tool(
     app: &App,
     caller: &Caller,
     mcp: &McpServers,
-    found: ToolLookup,
+    lookup: ToolLookup,
 ) -> Result<Option<OfferedTool>, Problem> {
-    match found {
+    match lookup {
         ToolLookup::Unknown => Ok(None),
         ToolLookup::Tool(tool) => {
             let schema = check_definition(app, &caller.owner, &tool.definition).await?;
@@ -355,7 +362,7 @@ async fn select_mcp_tool(
     }
 }
 
-/// Returns the registered tool of that name, or that of an MCP server.
+/// Returns the tool of this name: of an MCP server or registered, with the precedence of [`list`].
 pub(super) async fn select_registered(
     app: &App,
     caller: &Caller,
@@ -363,14 +370,14 @@ pub(super) async fn select_registered(
 ) -> Result<OfferedTool, Problem> {
     let loaded_config = app.loaded_config();
     let mcp = &loaded_config.mcp;
-    let found = match mcp.find_tool(name) {
+    let lookup = match mcp.find_tool(name) {
         ToolLookup::Reserved(_) => mcp.wait_for_tool(name).await,
-        found => found,
+        lookup => lookup,
     };
     let row = app.store.tool(&caller.owner, name).await?;
-    let is_registered =
-        row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
-    if !is_registered && let Some(mcp_tool) = select_mcp_tool(app, caller, mcp, found).await? {
+    let prefers_registered =
+        row.is_some() && matches!(&lookup, ToolLookup::Tool(listed) if !listed.is_listed_explicitly);
+    if !prefers_registered && let Some(mcp_tool) = select_mcp_tool(app, caller, mcp, lookup).await? {
         return Ok(mcp_tool);
     }
     let Some(row) = row else {
@@ -381,25 +388,25 @@ pub(super) async fn select_registered(
         let rows = app.store.tools(&caller.owner).await?;
         let mcp_tools = mcp.all_tools();
         let names = rows.iter().map(|row| row.name.as_str()).chain(mcp_tools.keys().map(String::as_str));
-        let close = tambour::tool::closest_names(name, names);
-        let hint = if close.is_empty() {
+        let similar_names = tambour::tool::closest_names(name, names);
+        let hint = if similar_names.is_empty() {
             "register it with `PUT /api/v1/tools/{name}`, or give its full definition".to_owned()
         } else {
-            format!("similar: {}", close.join(", "))
+            format!("similar: {}", similar_names.join(", "))
         };
         let problem = Problem::invalid("unknown_tool", format!("there is no tool `{name}`; {hint}"));
-        return Err(problem.with("field", "tools").with("close", close));
+        return Err(problem.with("field", "tools").with("close", similar_names));
     };
-    let damage_error = || {
+    let damage_problem = || {
         let detail = format!("the stored tool `{name}` cannot be read");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damage_error())?;
+    let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damage_problem())?;
     check_secret_env(caller, &definition.executor)?;
     let schema = check_definition(app, &caller.owner, &definition).await?;
-    let mut mcp_tool = definition.into_tool(name, &schema);
-    if let Executor::Http { secret, .. } = &mut mcp_tool.executor {
+    let mut offered_tool = definition.into_tool(name, &schema);
+    if let Executor::Http { secret, .. } = &mut offered_tool.executor {
         *secret = row.secret.map(HiddenText);
     }
-    Ok(mcp_tool)
+    Ok(offered_tool)
 }

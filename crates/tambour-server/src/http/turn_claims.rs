@@ -1,5 +1,5 @@
-//! Repeatable turns in progress: a client that lost the response and repeats its request waits for the turn
-//! or joins its stream.
+//! Dialogue turns in progress that have an idempotency key: a client that lost the response and repeats its
+//! request waits for the turn or joins its stream.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,26 +11,27 @@ use tokio_util::sync::CancellationToken;
 use crate::run::live_run::LiveRun;
 use crate::store::MessageRow;
 
-/// Owner and idempotency key of a turn.
+/// Owner and idempotency key of a turn's request.
 type TurnKey = (String, String);
 
-/// Repeatable turns in progress.
+/// Registry of turns in progress that have an idempotency key.
 #[derive(Default)]
 pub(crate) struct TurnClaims(Mutex<HashMap<TurnKey, Arc<ClaimedTurn>>>);
 
-/// Run of a turn.
+/// Row and live run of a turn.
 pub(crate) type TurnRun = (Arc<MessageRow>, Arc<LiveRun>);
 
 /// Turn in progress.
 pub(crate) struct ClaimedTurn {
-    /// Request of the turn.
+    /// Request of the turn, which a repetition must equal.
     pub(crate) request: String,
     /// Run of the turn, once it has one.
     run: watch::Sender<Option<TurnRun>>,
+    /// Cancelled when the turn is over.
     over_token: CancellationToken,
 }
 
-/// Guard of a turn in progress; dropping it ends the entry.
+/// Claim of a turn in progress; dropping it removes the turn from the registry.
 pub(crate) struct TurnClaim {
     claims: Arc<TurnClaims>,
     key: TurnKey,
@@ -42,19 +43,19 @@ impl TurnClaims {
     pub(crate) fn claim(
         self: &Arc<TurnClaims>,
         owner: &str,
-        request_id: &str,
+        idempotency_key: &str,
         request: &str,
     ) -> Result<TurnClaim, Arc<ClaimedTurn>> {
-        let key = (owner.to_owned(), request_id.to_owned());
+        let key = (owner.to_owned(), idempotency_key.to_owned());
         match self.lock().entry(key.clone()) {
-            Entry::Occupied(claim_entry) => Err(claim_entry.get().clone()),
-            Entry::Vacant(place) => {
-                let claim_entry = ClaimedTurn {
+            Entry::Occupied(occupied) => Err(occupied.get().clone()),
+            Entry::Vacant(vacant) => {
+                let claimed_turn = ClaimedTurn {
                     request: request.to_owned(),
                     run: watch::Sender::default(),
                     over_token: CancellationToken::new(),
                 };
-                let turn = place.insert(Arc::new(claim_entry)).clone();
+                let turn = vacant.insert(Arc::new(claimed_turn)).clone();
                 Ok(TurnClaim { claims: self.clone(), key, turn })
             }
         }
@@ -92,7 +93,7 @@ impl TurnClaim {
 
 impl Drop for TurnClaim {
     fn drop(&mut self) {
-        // Waiting requests find it gone.
+        // Removed first, so that requests woken by the token no longer find the turn.
         self.claims.lock().remove(&self.key);
         self.turn.over_token.cancel();
     }

@@ -18,19 +18,23 @@ use crate::store::{RowPage, UsageRow};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageQuery {
+    /// First day; from the beginning when absent.
     from: Option<String>,
+    /// Last day; up to now when absent.
     to: Option<String>,
     limit: Option<u32>,
+    /// Id of the last row of the previous page, `DAY/KEY`.
     after: Option<String>,
 }
 
-/// `GET /api/v1/usage`: of all keys for an admin, otherwise of the caller's owner.
+/// `GET /api/v1/usage`: usage of all keys for an admin, otherwise of the keys of the caller's owner.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     QueryParams(query): QueryParams<UsageQuery>,
 ) -> Result<Json<Value>, Problem> {
     for (name, day) in [("from", &query.from), ("to", &query.to)] {
+        // Ten characters: `jiff` reads other notations too.
         if day.as_ref().is_some_and(|day| day.parse::<jiff::civil::Date>().is_err() || day.len() != 10) {
             let detail = format!("`{name}` must be a day such as 2026-01-31");
             return Err(Problem::invalid("invalid_field", detail).with("field", name));
@@ -44,6 +48,7 @@ pub(super) async fn show(
     };
     let limit = page::check_limit(query.limit)?;
     let owner = (!caller.admin).then_some(caller.owner.as_str());
+    // Days are compared as texts.
     let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
     let page = RowPage::from_rows(app.store.usage(owner, days, after, limit + 1).await?, limit);
     let usage_json = |row: UsageRow| {

@@ -1,4 +1,4 @@
-//! Versions of scripts and templates: storing, publishing, comparing.
+//! Versions of documents, which are scripts and templates: storing, publishing, listing, comparing.
 
 use std::sync::Arc;
 
@@ -37,8 +37,10 @@ pub(super) struct DraftQuery {
 }
 
 impl DraftQuery {
+    /// Checks that the fields fit together.
+    ///
     /// # Errors
-    /// An autosave that is no draft.
+    /// An autosave that is not a draft.
     fn check(&self) -> Result<(), Problem> {
         if self.autosave && !self.draft {
             let detail = "`autosave` needs `draft`: a version that is published at once is not an autosave";
@@ -64,6 +66,7 @@ pub(super) struct VersionPair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VersionQuery {
+    /// The published version when absent.
     #[serde(default)]
     pub(super) version: Option<u32>,
 }
@@ -76,7 +79,7 @@ pub(crate) struct Publish {
     version: u32,
 }
 
-/// Returns the name of the id field of a kind.
+/// Returns the name of the field with the id of a document.
 fn id_field(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Script => "script_id",
@@ -84,7 +87,7 @@ fn id_field(kind: DocumentKind) -> &'static str {
     }
 }
 
-/// Returns the name of the text field of a kind.
+/// Returns the name of the field with the text of a document.
 fn text_field(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Script => "yaml",
@@ -92,6 +95,7 @@ fn text_field(kind: DocumentKind) -> &'static str {
     }
 }
 
+/// Problem: the owner has no document with this id.
 pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
     let kind_name = match kind {
         DocumentKind::Script => "script",
@@ -100,6 +104,7 @@ pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
     Problem::not_found(format!("there is no {kind_name} `{id}`"))
 }
 
+/// Problem: the document has no version of this number.
 fn no_version(id: &str, version: u32) -> Problem {
     Problem::not_found(format!("`{id}` has no version {version}"))
 }
@@ -131,19 +136,20 @@ pub(super) async fn find_owned(
     app.store.document((owner, kind), id).await?.ok_or_else(|| missing_document(kind, id))
 }
 
-/// Returns the version in `If-Match`; `None` for `*` or no header, which match any.
+/// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any.
 fn base_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    // No document has that many versions.
+    // No document has `u32::MAX` versions, so the value never matches.
     Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
-/// Builds the problem of a write based on an outdated version, with the stored and the sent content.
+/// Builds the problem of a write that is based on an outdated version, with the stored content and the
+/// content that was `sent`.
 async fn outdated_problem(
     app: &App,
     owner: &str,
     kind: DocumentKind,
     id: &str,
-    body: Value,
+    sent: Value,
 ) -> Result<Problem, Problem> {
     let field = text_field(kind);
     let present = match app.store.document((owner, kind), id).await? {
@@ -164,22 +170,23 @@ async fn outdated_problem(
         Some(version) => format!("`{id}` has changed in the meantime: its last version is {version}"),
         None => format!("`{id}` has been removed in the meantime"),
     };
-    Ok(if_match::outdated_problem(detail, present, body))
+    Ok(if_match::outdated_problem(detail, present, sent))
 }
 
-/// Stores the next version and returns its number. With `If-Match` only if that names the latest version.
+/// Stores the next version of a document, which is created if it is new. Returns the number of the version.
+/// With `If-Match` in `headers`, stores it only if that names the latest version.
 pub(super) async fn store_version(
     app: &Arc<App>,
     (owner, headers): (&str, &HeaderMap),
     kind: DocumentKind,
     (id, name): (String, String),
     text: String,
-    draft: &DraftQuery,
+    draft_query: &DraftQuery,
 ) -> Result<u32, Problem> {
-    draft.check()?;
+    draft_query.check()?;
     let options = PutOptions {
-        is_published: !draft.draft,
-        is_autosave: draft.autosave,
+        is_published: !draft_query.draft,
+        is_autosave: draft_query.autosave,
         max_documents: MAX_DOCUMENTS,
         based_on: base_version(headers)?,
     };
@@ -187,13 +194,13 @@ pub(super) async fn store_version(
     let document =
         Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };
     let version = DocumentVersion { version: 0, created: now, hash: hash_text(&text), text };
-    let (work, owner) = (app.clone(), owner.to_owned());
+    let (task_app, owner) = (app.clone(), owner.to_owned());
     app.run_to_completion(async move {
-        match work.store.put_document((&owner, kind), &document, &version, options).await? {
+        match task_app.store.put_document((&owner, kind), &document, &version, options).await? {
             PutOutcome::Stored(number) => Ok(number),
             PutOutcome::Outdated => {
-                let body = json!({ text_field(kind): version.text });
-                Err(outdated_problem(&work, &owner, kind, &document.id, body).await?)
+                let sent = json!({ text_field(kind): version.text });
+                Err(outdated_problem(&task_app, &owner, kind, &document.id, sent).await?)
             }
             PutOutcome::TooMany => {
                 let detail = format!("a key has at most {MAX_DOCUMENTS} of them; remove one first");
@@ -213,11 +220,11 @@ pub(super) async fn load_version(
     version: Option<u32>,
 ) -> Result<DocumentVersion, Problem> {
     let number = version.or(document.published).unwrap_or(document.latest);
-    let found = app.store.version((owner, kind), &document.id, number).await?;
-    found.ok_or_else(|| no_version(&document.id, number))
+    let loaded_version = app.store.version((owner, kind), &document.id, number).await?;
+    loaded_version.ok_or_else(|| no_version(&document.id, number))
 }
 
-/// Returns a document as JSON.
+/// Describes a document, without a text.
 pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
     json!({
         id_field(kind): document.id,
@@ -229,6 +236,7 @@ pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
     })
 }
 
+/// Publishes a version. With `If-Match` in `headers`, only if that names the latest version.
 async fn publish(
     app: &App,
     (owner, headers): (&str, &HeaderMap),
@@ -250,7 +258,8 @@ async fn publish(
     Ok((etag(based_on.unwrap_or(document.latest)), Json(answer)))
 }
 
-/// Deletes a document with its versions. With `If-Match` only if that names the latest version.
+/// Deletes a document with its versions. With `If-Match` in `headers`, only if that names the latest version.
+/// Returns `false` if there is no such document.
 pub(super) async fn delete(
     app: &App,
     (owner, headers): (&str, &HeaderMap),
@@ -265,6 +274,7 @@ pub(super) async fn delete(
     }
 }
 
+/// Lists the versions of a document, newest first.
 async fn list(
     app: &App,
     owner: &str,
@@ -275,17 +285,18 @@ async fn list(
     let document = find_owned(app, owner, kind, id).await?;
     let versions = app.store.versions((owner, kind), id).await?;
     let rows = versions.into_iter().map(|version| {
-        let version_rows = json!({
+        let version_json = json!({
             "version": version.version,
             "created": version.created,
             "hash": version.hash,
             "published": document.published == Some(version.version),
         });
-        (version.version.to_string(), version_rows)
+        (version.version.to_string(), version_json)
     });
     query.page_of(rows.collect()).map(Json)
 }
 
+/// Compares two versions of a document.
 async fn diff_versions(
     app: &App,
     owner: &str,
@@ -298,7 +309,7 @@ async fn diff_versions(
     let from = match pair.from {
         Some(from) => from,
         None => {
-            // Numbers of replaced autosaves are missing.
+            // Not `to - 1`: the numbers of replaced autosaves are missing.
             let versions = app.store.versions((owner, kind), id).await?;
             versions.iter().map(|version| version.version).find(|version| *version < to).unwrap_or(to)
         }
@@ -317,7 +328,7 @@ async fn diff_versions(
     Ok(Json(json!({ id_field(kind): id, "from": from, "to": to, "diff": diff })))
 }
 
-/// Defines the handlers of one kind.
+/// Defines the handlers of one kind of document.
 macro_rules! handlers {
     ($kind:ident: $publish:ident $versions:ident $diff:ident) => {
         pub(super) async fn $publish(

@@ -1,4 +1,4 @@
-//! MCP servers whose tools messages may call.
+//! Configuration of MCP servers, whose tools messages may call, and its checks.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ pub struct McpConfig {
     /// URL of the server (streamable HTTP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of all requests to it.
+    /// Headers of all requests to the server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Environment variable with the key, sent as `Authorization: Bearer`.
+    /// Environment variable with the server's key, which is sent as `Authorization: Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// Program to start; it communicates over its standard input and output.
@@ -31,51 +31,51 @@ pub struct McpConfig {
     /// Arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Further environment variables passed to the program, besides a basic set.
+    /// Names of environment variables passed to the program in addition to a basic set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Tools to expose, by the server's own names; `*` exposes all.
+    /// Tools to expose to messages, by the server's own names; `*` exposes all.
     pub tools: Vec<String>,
-    /// Prefix of the names of its tools.
+    /// Prefix of the exposed names of its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// Timeout of a call and of connecting, in milliseconds; `tools.timeout_ms` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Tools that need a confirmation before they run; `*` stands for all.
+    /// Tools that need a confirmation before they run, by the server's own names; `*` means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirm: Vec<String>,
 }
 
-/// Wildcard for all tools.
+/// Entry of a list of tools that means all of them.
 const ALL_TOOLS: &str = "*";
-/// Headers that belong to the protocol.
+/// Headers that the protocol sets, so that the configuration may not.
 const PROTOCOL_HEADERS: [&str; 6] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
 
 impl McpConfig {
-    /// Returns the exposed name of one of the server's tools.
+    /// Returns the exposed name of a tool, from the server's own name.
     pub(crate) fn exposed_name(&self, tool: &str) -> String {
         format!("{}{tool}", self.prefix.as_deref().unwrap_or_default())
     }
 
-    /// Returns the server's own name of an exposed tool; `None` if it is not exposed.
+    /// Returns the name of a tool on the server, from its exposed name; `None` if the tool is not exposed.
     pub(crate) fn own_name<'a>(&self, name: &'a str) -> Option<&'a str> {
         let tool = name.strip_prefix(self.prefix.as_deref().unwrap_or_default())?;
         self.exposes(tool).then_some(tool)
     }
 
-    /// Returns `true` if the tool is exposed.
+    /// Returns `true` if the tool with this name on the server is exposed.
     pub(crate) fn exposes(&self, tool: &str) -> bool {
         list_has(&self.tools, tool)
     }
 
-    /// Returns `true` if the exposed name is listed explicitly, not only by `*`.
+    /// Returns `true` if `tools` lists the tool with this exposed name itself, not only all tools by `*`.
     pub(crate) fn names_explicitly(&self, name: &str) -> bool {
-        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|name_in_list| name_in_list == tool))
+        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|listed_tool| listed_tool == tool))
     }
 
-    /// Returns `true` if the tool needs a confirmation.
+    /// Returns `true` if the tool with this name on the server needs a confirmation.
     #[cfg_attr(
         not(feature = "mcp"),
         expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
@@ -84,7 +84,7 @@ impl McpConfig {
         list_has(&self.confirm, tool)
     }
 
-    /// Masks possible secrets.
+    /// Masks possible secrets in the URL and headers, to show the configuration.
     pub(crate) fn mask(&mut self) {
         if let Some(url) = &mut self.url {
             *url = mask_url(url);
@@ -102,7 +102,9 @@ fn list_has(list: &[String], tool: &str) -> bool {
 pub(crate) struct McpSection<'a> {
     /// MCP servers by name.
     pub(crate) servers: &'a BTreeMap<String, McpConfig>,
+    /// Limits of tools: timeouts and the size of results.
     pub(crate) tools: &'a ToolLimits,
+    /// Origins of the values, named in errors.
     pub(crate) origins: &'a ValueOrigins,
 }
 
@@ -110,16 +112,17 @@ impl McpSection<'_> {
     /// Checks the MCP servers.
     ///
     /// # Errors
-    /// A server cannot be reached or started as configured, or exposes no tools.
+    /// A field of a server is invalid, its key cannot be read, or two servers expose a tool under one name.
     pub(crate) fn check_mcp(&self) -> Result<(), ConfigError> {
-        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        let mut servers_by_tool: BTreeMap<String, &str> = BTreeMap::new();
         for (name, server) in self.servers {
             self.check_mcp_server(name, server)?;
             for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
                 let exposed_name = server.exposed_name(tool);
-                if let Some(other) = names.insert(exposed_name.clone(), name) {
-                    let reason =
-                        format!("has `{exposed_name}`, and so has `{other}`; give one of them a `prefix`");
+                if let Some(other_server) = servers_by_tool.insert(exposed_name.clone(), name) {
+                    let reason = format!(
+                        "has `{exposed_name}`, and so has `{other_server}`; give one of them a `prefix`"
+                    );
                     return Err(self.origins.field_error(&format!("mcp.{name}.tools"), &reason));
                 }
             }
@@ -130,8 +133,8 @@ impl McpSection<'_> {
     fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
         let mcp_error =
             |field: &str, reason: &str| Err(self.origins.field_error(&format!("mcp.{name}.{field}"), reason));
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-        if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+        let is_name_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+        if !(1..=32).contains(&name.len()) || !name.chars().all(is_name_char) {
             let reason = "is not a valid name of an MCP server: expected 1 to 32 of a-z, 0-9, `_` and `-`";
             return Err(self.origins.field_error(&format!("mcp.{name}"), reason));
         }
@@ -153,12 +156,12 @@ impl McpSection<'_> {
             }
             (Some(url), None) => {
                 let masked_url = mask_url(url);
-                let scheme = ["http://", "https://"]
+                let has_http_scheme = ["http://", "https://"]
                     .iter()
                     .any(|supported_scheme| url.to_ascii_lowercase().starts_with(supported_scheme));
                 match Url::parse(url) {
-                    Ok(url_parsed) if scheme && url_parsed.has_host() && url_parsed.fragment().is_none() => {}
-                    Err(error) if scheme => {
+                    Ok(url) if has_http_scheme && url.has_host() && url.fragment().is_none() => {}
+                    Err(error) if has_http_scheme => {
                         return mcp_error(
                             "url",
                             &format!("is `{masked_url}`, which is not a valid URL: {error}"),
@@ -207,10 +210,8 @@ impl McpSection<'_> {
         if let Some(variable) = &server.key_env {
             self.read_mcp_key(name, variable)?;
         }
-        if let Some(invalid_name) = server
-            .env
-            .iter()
-            .find(|supported_scheme| supported_scheme.is_empty() || supported_scheme.contains(['=', '\0']))
+        if let Some(invalid_name) =
+            server.env.iter().find(|variable| variable.is_empty() || variable.contains(['=', '\0']))
         {
             return mcp_error(
                 "env",
@@ -251,7 +252,7 @@ impl McpSection<'_> {
         }
     }
 
-    /// Reads the key of an MCP server.
+    /// Reads the key of the MCP server `name` from an environment variable.
     ///
     /// # Errors
     /// The variable is not set, or its value is no valid key.

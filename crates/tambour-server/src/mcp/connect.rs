@@ -27,18 +27,19 @@ pub(super) struct McpConnection {
     pub(super) service: RunningService<RoleClient, McpHandler>,
     /// Notified when the server's tools have changed.
     pub(super) tools_changed: Arc<Notify>,
+    /// Program of the server; empty over HTTP.
     pub(super) program: ServerProcess,
 }
 
-/// Child process of a connection, if any.
+/// Child process of a connection; both fields are `None` over HTTP.
 #[derive(Default)]
 pub(super) struct ServerProcess {
     child: Option<Child>,
-    /// Set when it sent a message that was too long.
-    is_too_long: Option<Arc<AtomicBool>>,
+    /// Flag that is set when the process sent a message that was too long.
+    too_long_flag: Option<Arc<AtomicBool>>,
 }
 
-/// Reason why there is no connection, for the log.
+/// Reason why a server could not be connected or its tools not listed, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectionError {
     #[error("the program `{0}` cannot be started: {1}")]
@@ -55,16 +56,16 @@ pub(super) enum ConnectionError {
     Timeout(Duration),
 }
 
-/// MCP client handler without capabilities.
+/// Handler of a server's requests and notifications; offers the server no capabilities of a client.
 pub(super) struct McpHandler {
-    changed: Arc<Notify>,
+    tools_changed: Arc<Notify>,
 }
 
-/// Bytes allowed in a message besides a result, such as a page of tools.
-const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes that a message may have in addition to the most bytes of a result, such as for a page of tools.
+const MAX_MESSAGE_OVERHEAD_BYTES: usize = 4 << 20;
 /// Most bytes of an error response.
 const MAX_ERROR_BYTES: usize = 4 << 10;
-/// Most concurrent calls, enough for the running messages.
+/// Most concurrent requests over HTTP, enough for the running messages.
 const MAX_CALLS: usize = 1000;
 /// Longest pause before an event stream is reopened.
 const MAX_REOPEN_PAUSE: Duration = Duration::from_secs(30);
@@ -97,26 +98,29 @@ impl ClientHandler for McpHandler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
+        self.tools_changed.notify_one();
     }
 }
 
 impl McpConnection {
-    /// Connects and initializes the session.
+    /// Connects to the server with this name and initializes the session.
+    ///
+    /// # Errors
+    /// The program cannot be started, or the server does not accept the session.
     pub(super) async fn open(
         name: &str,
         settings: &McpConfig,
         key: Option<&str>,
-        result: usize,
+        max_result_bytes: usize,
     ) -> Result<McpConnection, ConnectionError> {
-        let max_message = result.saturating_add(MAX_MESSAGE_BYTES);
+        let max_message_bytes = max_result_bytes.saturating_add(MAX_MESSAGE_OVERHEAD_BYTES);
         let tools_changed = Arc::new(Notify::new());
-        let handler = McpHandler { changed: tools_changed.clone() };
+        let handler = McpHandler { tools_changed: tools_changed.clone() };
         let refusal = |error| ConnectionError::Refused(Box::new(error));
         if let Some(url) = &settings.url {
             let transport = StreamableHttpClientTransport::with_client(
                 http_client(url)?,
-                http_config(url, settings, key, max_message),
+                http_config(url, settings, key, max_message_bytes),
             );
             let service = handler.serve(transport).await.map_err(refusal)?;
             return Ok(McpConnection { service, tools_changed, program: ServerProcess::default() });
@@ -130,28 +134,29 @@ impl McpConnection {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(program_error(std::io::ErrorKind::BrokenPipe.into()));
         };
-        let lines = BoundedLines::new(stdout, max_message);
-        let is_too_long = Some(lines.too_long_flag());
+        let lines = BoundedLines::new(stdout, max_message_bytes);
+        let too_long_flag = Some(lines.too_long_flag());
+        // `BoundedLines` limits the length.
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
         let service = handler.serve(transport).await.map_err(refusal)?;
         Ok(McpConnection {
             service,
             tools_changed,
-            program: ServerProcess { child: Some(child), is_too_long },
+            program: ServerProcess { child: Some(child), too_long_flag },
         })
     }
 }
 
 impl ServerProcess {
-    /// Returns the flag of messages that were too long.
+    /// Returns the flag that is set when the process sent a message that was too long; `None` over HTTP.
     pub(super) fn too_long_flag(&self) -> Option<Arc<AtomicBool>> {
-        self.is_too_long.clone()
+        self.too_long_flag.clone()
     }
 
-    /// Waits for the end of the process, whose standard input is closed already.
+    /// Waits for the end of the process, whose standard input the caller has closed. Kills it after a timeout.
     pub(super) async fn wait_end(mut self, name: &str) {
         let Some(child) = &mut self.child else { return };
-        if self.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
+        if self.too_long_flag.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
             tracing::warn!(mcp = name, "the MCP server sent a message that is too long; restarting it");
         }
         match tokio::time::timeout(END_TIMEOUT, child.wait()).await {
@@ -179,6 +184,7 @@ fn spawn(command: &str, settings: &McpConfig) -> std::io::Result<Child> {
 
 /// Creates an HTTP client without redirects, which could leak the key.
 fn http_client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
+    // Fails if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder();
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -198,7 +204,7 @@ fn http_config(
     url: &str,
     settings: &McpConfig,
     key: Option<&str>,
-    max_message: usize,
+    max_message_bytes: usize,
 ) -> StreamableHttpClientTransportConfig {
     let header = |(name, value): (&String, &String)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
@@ -208,8 +214,8 @@ fn http_config(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
         .max_concurrent_requests(MAX_CALLS)
-        .max_sse_event_size(max_message)
-        .max_json_response_size(max_message)
+        .max_sse_event_size(max_message_bytes)
+        .max_json_response_size(max_message_bytes)
         .max_error_response_size(MAX_ERROR_BYTES);
     let mut pauses = ExponentialBackoff::default();
     pauses.max_delay = Some(MAX_REOPEN_PAUSE);

@@ -1,4 +1,4 @@
-//! Length limit for line-based messages.
+//! Length limit for messages that are lines.
 
 use std::io;
 use std::pin::Pin;
@@ -8,28 +8,28 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Reader that fails at a line that is too long. The line cannot be attributed to a request, and the caller
-/// waiting for its response would otherwise wait for ever.
+/// Reader that fails at a line that is too long. It does not skip the line: without its content, nobody knows
+/// which request it answers, and that request would wait for ever.
 #[derive(Debug)]
 pub struct BoundedLines<R> {
     inner: R,
     /// Most bytes of a line.
     max_bytes: usize,
     /// Bytes since the last line break.
-    length: usize,
-    too_long: Arc<AtomicBool>,
+    line_len: usize,
+    too_long_flag: Arc<AtomicBool>,
 }
 
 impl<R> BoundedLines<R> {
-    /// Limits lines to `most` bytes.
+    /// Limits lines to `max_bytes` bytes.
     pub fn new(inner: R, max_bytes: usize) -> BoundedLines<R> {
-        BoundedLines { inner, max_bytes, length: 0, too_long: Arc::default() }
+        BoundedLines { inner, max_bytes, line_len: 0, too_long_flag: Arc::default() }
     }
 
     /// Returns a flag that is set when a line was too long.
     #[must_use]
     pub fn too_long_flag(&self) -> Arc<AtomicBool> {
-        self.too_long.clone()
+        self.too_long_flag.clone()
     }
 }
 
@@ -39,16 +39,17 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
-        let new_bytes = &buffer.filled()[before..];
-        let first = self.length + memchr::memchr(b'\n', new_bytes).unwrap_or(new_bytes.len());
-        self.length = memchr::memrchr(b'\n', new_bytes).map_or(first, |at| new_bytes.len() - at - 1);
-        // A line within one read is no longer than that read, so only the first one needs the check.
-        if first > self.max_bytes {
-            self.too_long.store(true, Ordering::Relaxed);
+        let filled_before = buffer.filled().len();
+        let read_result = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let new_bytes = &buffer.filled()[filled_before..];
+        let first_line_len = self.line_len + memchr::memchr(b'\n', new_bytes).unwrap_or(new_bytes.len());
+        let last_break = memchr::memrchr(b'\n', new_bytes);
+        self.line_len = last_break.map_or(first_line_len, |offset| new_bytes.len() - offset - 1);
+        // Only the first line is checked: later ones lie within this read, which is shorter than the limit.
+        if first_line_len > self.max_bytes {
+            self.too_long_flag.store(true, Ordering::Relaxed);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
-        polled
+        read_result
     }
 }

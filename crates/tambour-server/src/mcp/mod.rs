@@ -1,4 +1,4 @@
-//! Tools of MCP servers: the servers, their exposed tools, and calls to them.
+//! MCP servers (Model Context Protocol): their connections, their exposed tools, and calls to them.
 
 mod config;
 #[cfg(feature = "mcp")]
@@ -40,12 +40,12 @@ pub(crate) struct McpServers {
 /// Tool of an MCP server that messages may use.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedTool {
-    /// Exposed name.
+    /// Name under which messages use it: the server's own name with the configured prefix.
     pub(crate) name: String,
     pub(crate) definition: Definition,
-    /// True if the configuration lists it explicitly, not only by `*`.
+    /// True if the configuration names the tool, rather than all tools by `*`.
     pub(crate) is_listed_explicitly: bool,
-    /// RFC 3339 time at which it was listed.
+    /// Time at which the server listed it (RFC 3339).
     pub(crate) listed_at: String,
 }
 
@@ -70,7 +70,8 @@ pub(crate) enum ToolLookup {
 }
 
 impl McpServers {
-    /// Creates the servers of a configuration. Those in `before` with the same settings stay connected.
+    /// Creates the servers of a configuration. Of the servers in `before`, from the previous configuration,
+    /// those with the same settings are taken over and stay connected.
     ///
     /// # Errors
     /// The key of a server cannot be read.
@@ -79,9 +80,10 @@ impl McpServers {
         before: Option<&McpServers>,
     ) -> Result<McpServers, ConfigError> {
         let build = |(name, settings): (&String, &McpConfig)| {
-            let ms = settings.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
+            let timeout_ms =
+                settings.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
             let bounds = ServerBounds {
-                timeout: Duration::from_millis(ms),
+                timeout: Duration::from_millis(timeout_ms),
                 max_result_bytes: config.tools.max_answer,
             };
             let key = settings
@@ -90,10 +92,10 @@ impl McpServers {
                 .map(|variable| config.read_mcp_key(name, variable))
                 .transpose()?;
             let old_server = before.and_then(|before| before.by_name.get(name));
-            let server = match old_server
-                .filter(|old_server| old_server.has_settings(settings, key.as_deref(), bounds))
-            {
-                Some(old_server) => old_server.clone(),
+            let unchanged_server =
+                old_server.filter(|old_server| old_server.has_settings(settings, key.as_deref(), bounds));
+            let server = match unchanged_server {
+                Some(unchanged_server) => unchanged_server.clone(),
                 None => Arc::new(McpServer::new(name, settings.clone(), key, bounds)),
             };
             Ok((name.clone(), server))
@@ -112,33 +114,34 @@ impl McpServers {
         futures_util::future::join_all(self.by_name.values().map(|server| server.stop())).await;
     }
 
-    /// Returns the known tools by name.
+    /// Returns the listed tools by exposed name: for each name, the tool that `find_tool` finds.
     pub(crate) fn all_tools(&self) -> BTreeMap<String, ListedTool> {
-        let tools = self.by_name.values().flat_map(|server| server.listed_tools());
-        let names: Vec<String> = tools.map(|tools| tools.name).collect();
-        let found = names.into_iter().filter_map(|name| match self.find_tool(&name) {
-            ToolLookup::Tool(tools) => Some((name, *tools)),
+        let listed_tools = self.by_name.values().flat_map(|server| server.listed_tools());
+        let names: Vec<String> = listed_tools.map(|tool| tool.name).collect();
+        let tools_by_name = names.into_iter().filter_map(|name| match self.find_tool(&name) {
+            ToolLookup::Tool(tool) => Some((name, *tool)),
             _ => None,
         });
-        found.collect()
+        tools_by_name.collect()
     }
 
-    /// Looks up a tool name. An explicitly listed name belongs to its server only; otherwise the first server
-    /// with that tool provides it.
+    /// Looks up an exposed name of a tool. A name that the configuration of a server lists explicitly belongs
+    /// to that server only; any other is that of the first server, by name, with such a tool.
     pub(crate) fn find_tool(&self, name: &str) -> ToolLookup {
-        let owner = self.by_name.values().find(|server| server.config().names_explicitly(name));
-        let tool = match owner {
-            Some(owner) => owner.find_tool(name),
+        let naming_server = self.by_name.values().find(|server| server.config().names_explicitly(name));
+        let tool = match naming_server {
+            Some(server) => server.find_tool(name),
             None => self.by_name.values().find_map(|server| server.find_tool(name)),
         };
-        match (tool, owner) {
+        match (tool, naming_server) {
             (Some(tool), _) => ToolLookup::Tool(Box::new(tool)),
-            (None, Some(owner)) => ToolLookup::Reserved(owner.name().to_owned()),
+            (None, Some(server)) => ToolLookup::Reserved(server.name().to_owned()),
             (None, None) => ToolLookup::Unknown,
         }
     }
 
-    /// Looks up a tool name after waiting for servers that may have it and have not listed their tools yet.
+    /// Looks up the name of a tool as `find_tool` does, but first waits for servers that may have the tool
+    /// and have not listed their tools yet.
     pub(crate) async fn wait_for_tool(&self, name: &str) -> ToolLookup {
         let is_awaited =
             |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
@@ -154,7 +157,7 @@ impl McpServers {
         self.by_name.get(server).is_some_and(|server| server.is_known())
     }
 
-    /// Returns the connection state of each server, by name.
+    /// Returns the connection state of each server as a JSON object, in order of their names.
     pub(crate) fn states(&self) -> Vec<Value> {
         let state = |(name, server): (&String, &Arc<McpServer>)| {
             let (state, error) = server.state();
@@ -165,7 +168,7 @@ impl McpServers {
         self.by_name.iter().map(state).collect()
     }
 
-    /// Runs a tool on a server, once.
+    /// Runs a tool on a server, by the name that it has there. A call is not repeated.
     pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, CallError> {
         match self.by_name.get(server) {
             Some(server) => server.call(tool, args).await,

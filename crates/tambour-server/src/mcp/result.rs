@@ -1,4 +1,4 @@
-//! Results and errors of MCP calls, as shown to the model.
+//! Results and errors of MCP calls, converted to those of tool calls, which the model reads.
 
 use std::error::Error;
 
@@ -12,9 +12,12 @@ use crate::tools::CallError;
 /// Most characters of a server's error text.
 const MAX_ERROR_CHARS: usize = 2000;
 
-/// Converts the result of a call, of at most `max_bytes`.
-pub(super) fn call_result(answer: CallToolResponse, max_bytes: usize) -> Result<Value, CallError> {
-    let CallToolResponse::Complete(result) = answer else {
+/// Converts the response to a call.
+///
+/// # Errors
+/// The server asks for more input, the tool failed, or the result is longer than `max_bytes` as JSON.
+pub(super) fn call_result(response: CallToolResponse, max_bytes: usize) -> Result<Value, CallError> {
+    let CallToolResponse::Complete(result) = response else {
         return Err(CallError::ServerRefused(
             "it asks for more input, and only complete results are supported".to_owned(),
         ));
@@ -34,7 +37,8 @@ pub(super) fn call_result(answer: CallToolResponse, max_bytes: usize) -> Result<
     Ok(value)
 }
 
-/// Returns the structured content, or the content blocks as JSON.
+/// Returns the structured content if there is one. Otherwise returns the content: `null` without blocks, the
+/// text of a single text block, or a list of the blocks.
 fn result_value(result: CallToolResult) -> Value {
     if let Some(structured_content) = result.structured_content {
         return structured_content;
@@ -43,7 +47,7 @@ fn result_value(result: CallToolResult) -> Value {
     match (blocks.next(), blocks.len()) {
         (None, _) => Value::Null,
         (Some(ContentBlock::Text(text)), 0) => {
-            // Text that is a JSON list or object is parsed.
+            // Text that is a JSON list or object is parsed; other JSON (`007`, `true`) stays text.
             let json = serde_json::from_str(&text.text)
                 .ok()
                 .filter(|value: &Value| value.is_object() || value.is_array());
@@ -53,7 +57,7 @@ fn result_value(result: CallToolResult) -> Value {
     }
 }
 
-/// Converts a block; binary data of images and audio is left out, since the model reads text.
+/// Converts a block to JSON. Binary data is left out, since the model reads text: `left_out` has its size.
 fn block_json(block: ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
@@ -79,11 +83,13 @@ fn block_json(block: ContentBlock) -> Value {
     }
 }
 
+/// Formats the approximate size of data in base64, of which four characters are three bytes.
 fn decoded_size(base64: &str) -> String {
     format!("{} bytes", base64.len() / 4 * 3)
 }
 
-/// Converts an error to the reason why there is no result.
+/// Converts an error of the MCP client into the reason why a call of `server` has no result. `max_bytes` is
+/// the limit that a result which was too large has exceeded.
 pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -> CallError {
     match error {
         ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),
@@ -93,8 +99,8 @@ pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -
         ServiceError::TransportSend(transport_error) => {
             let mut cause: Option<&(dyn Error + 'static)> = Some(transport_error.error.as_ref());
             while let Some(error) = cause {
-                if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-                    match error {
+                if let Some(http_error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    match http_error {
                         StreamableHttpError::ResponseBodyTooLarge { .. } => {
                             return CallError::ResultTooLarge(max_bytes);
                         }
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_what_they_hold() {
+    fn a_result_is_structured_content_text_or_a_list_of_blocks() {
         let ok = |blocks| call_result(CallToolResult::success(blocks).into(), 1000).unwrap();
         assert_eq!(ok(vec![]), json!(null));
         assert_eq!(ok(vec![text("007")]), json!("007"));

@@ -1,4 +1,4 @@
-//! One MCP server: connected in the background with retries, and queried for its tools when they change.
+//! One MCP server: a background task keeps it connected and lists its tools again when they change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,7 +21,7 @@ use crate::base::restart_backoff::{RestartBackoff, millis};
 use crate::tools::CallError;
 use crate::upstream::redact;
 
-/// Pause after the first failure, and shortest time between two attempts.
+/// Pause after the first failure, and shortest time between the starts of two attempts.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -33,23 +33,28 @@ const MAX_LOGGED_CHARS: usize = 500;
 /// Handle of a server; dropping it disconnects.
 pub(super) struct McpServer {
     shared: Arc<McpState>,
+    /// Background task of the connection.
     tasks: TaskTracker,
-    started: AtomicBool,
+    /// Set when the background task was started.
+    has_started: AtomicBool,
+    /// Cancels `McpState::stop` on drop.
     _stop_guard: DropGuard,
 }
 
+/// State of a server, shared with its background task.
 struct McpState {
     name: String,
     config: McpConfig,
     key: Option<String>,
     bounds: ServerBounds,
     state: watch::Sender<ConnectionState>,
-    /// Tools as last listed; absent before the first time.
+    /// Tools as last listed; `None` before the first time.
     tools: RwLock<Option<Arc<Vec<ListedTool>>>>,
-    /// Notified when a call needs a connection.
-    connection_wanted: Notify,
-    /// Notified when the connection may be broken.
-    connection_suspect: Notify,
+    /// Notified when a call needs a connection and there is none.
+    connection_needed: Notify,
+    /// Notified when the connection may be broken: a call failed or got no answer.
+    connection_doubted: Notify,
+    /// Cancelled when the server is stopped or its handle dropped.
     stop: CancellationToken,
 }
 
@@ -62,16 +67,17 @@ enum ConnectionState {
     Down(String),
 }
 
+/// Connection as calls use it.
 #[derive(Clone)]
 struct LiveConnection {
     peer: Peer<RoleClient>,
-    /// Set when its program sent a message that was too long.
-    is_too_long: Option<Arc<AtomicBool>>,
+    /// Flag that is set when the server's program sent a message that was too long; `None` over HTTP.
+    too_long_flag: Option<Arc<AtomicBool>>,
 }
 
 impl McpServer {
     pub(super) fn new(name: &str, config: McpConfig, key: Option<String>, bounds: ServerBounds) -> McpServer {
-        let leaving = CancellationToken::new();
+        let stop = CancellationToken::new();
         let shared = McpState {
             name: name.to_owned(),
             config,
@@ -79,19 +85,19 @@ impl McpServer {
             bounds,
             state: watch::Sender::new(ConnectionState::Pending),
             tools: RwLock::default(),
-            connection_wanted: Notify::new(),
-            connection_suspect: Notify::new(),
-            stop: leaving.clone(),
+            connection_needed: Notify::new(),
+            connection_doubted: Notify::new(),
+            stop: stop.clone(),
         };
         McpServer {
             shared: Arc::new(shared),
             tasks: TaskTracker::new(),
-            started: AtomicBool::new(false),
-            _stop_guard: leaving.drop_guard(),
+            has_started: AtomicBool::new(false),
+            _stop_guard: stop.drop_guard(),
         }
     }
 
-    /// Returns `true` if it has exactly these settings.
+    /// Returns `true` if the server has exactly these settings.
     pub(super) fn has_settings(&self, settings: &McpConfig, key: Option<&str>, bounds: ServerBounds) -> bool {
         let McpState { config: own_config, key: own_key, bounds: own_bounds, .. } = &*self.shared;
         own_config == settings && own_key.as_deref() == key && *own_bounds == bounds
@@ -116,41 +122,46 @@ impl McpServer {
 
     /// Starts connecting in the background, once.
     pub(super) fn start(&self) {
-        if !self.started.swap(true, Ordering::Relaxed) {
+        if !self.has_started.swap(true, Ordering::Relaxed) {
             self.tasks.spawn(supervise_connection(self.shared.clone()));
         }
     }
 
-    /// Closes the connection and its program.
+    /// Closes the connection, and waits for the end of the server's program.
     pub(super) async fn stop(&self) {
         self.shared.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Returns the known tools.
+    /// Returns the tools as last listed; none before the first time.
     pub(super) fn listed_tools(&self) -> Vec<ListedTool> {
         self.shared.tools().map(|tools| tools.to_vec()).unwrap_or_default()
     }
 
-    /// Returns a known tool by its exposed name.
+    /// Returns a listed tool by its exposed name.
     pub(super) fn find_tool(&self, name: &str) -> Option<ListedTool> {
         self.shared.tools()?.iter().find(|tool| tool.name == name).cloned()
     }
 
-    /// Returns `true` if it has listed its tools at least once.
+    /// Returns `true` if the server has listed its tools at least once.
     pub(super) fn is_known(&self) -> bool {
         self.shared.tools().is_some()
     }
 
-    /// Waits briefly for a connection or a failed attempt: a request waits with it.
+    /// Waits until an attempt to connect succeeds or fails, at most `REACH_TIMEOUT`, since a client's request
+    /// waits too. Returns `true` if the server is connected.
     pub(super) async fn wait_connected(&self) -> bool {
         timeout(REACH_TIMEOUT, self.shared.wait_connection()).await.ok().flatten().is_some()
     }
 
-    /// Runs a tool, once: a call that may have had effects is not repeated.
+    /// Runs a tool by its name on the server. A call is not repeated, since it may have had effects.
+    ///
+    /// # Errors
+    /// The server is not connected, does not answer in time, or refuses the call; the tool failed; or its
+    /// result is too large.
     pub(super) async fn call(&self, tool: &str, args: &Value) -> Result<Value, CallError> {
-        let McpState { name, bounds, connection_suspect, .. } = &*self.shared;
+        let McpState { name, bounds, connection_doubted, .. } = &*self.shared;
         let deadline = Instant::now() + bounds.timeout;
         let server_down = || CallError::ServerDown(name.clone());
         let connection = self.shared.wait_connection().await.ok_or_else(server_down)?;
@@ -165,20 +176,20 @@ impl McpServer {
             }
         }
         match tokio::time::timeout_at(deadline, connection.peer.call_tool_once(params)).await {
-            Ok(Ok(answer)) => result::call_result(answer, bounds.max_result_bytes),
+            Ok(Ok(response)) => result::call_result(response, bounds.max_result_bytes),
             Ok(Err(error)) => {
                 tracing::warn!(mcp = name, tool, error = %ShortError(&error), "a call of an MCP server failed");
-                if connection.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
+                if connection.too_long_flag.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
                     return Err(CallError::ResultTooLarge(bounds.max_result_bytes));
                 }
                 let failure = result::call_error(&error, name, bounds.max_result_bytes);
                 if matches!(failure, CallError::ServerDown(_) | CallError::ServerBroken) {
-                    connection_suspect.notify_one();
+                    connection_doubted.notify_one();
                 }
                 Err(failure)
             }
             Err(_) => {
-                connection_suspect.notify_one();
+                connection_doubted.notify_one();
                 let ms = u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(CallError::ServerTimeout(ms))
             }
@@ -186,25 +197,25 @@ impl McpServer {
     }
 }
 
-/// Keeps the connection task running until the server is dropped; restarts it after a panic.
+/// Keeps the connection task running until the server is stopped; restarts it after a panic.
 async fn supervise_connection(shared: Arc<McpState>) {
     let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
-        let began = Instant::now();
+        let start_time = Instant::now();
         let Err(error) = tokio::spawn(shared.clone().stay_connected()).await else { return };
         if !error.is_panic() {
             // Cancelled: the runtime is shutting down.
             return;
         }
         shared.state.send_replace(ConnectionState::Down("the connection panicked; reconnecting".to_owned()));
-        let pause = pauses.next_pause(began.elapsed());
+        let pause = pauses.next_pause(start_time.elapsed());
         let again_ms = millis(pause);
         tracing::error!(
             mcp = shared.name,
             again_ms,
             "the connection to an MCP server panicked; reconnecting"
         );
-        if !shared.wait_pause(began, pause).await {
+        if !shared.wait_pause(start_time, pause).await {
             return;
         }
     }
@@ -215,22 +226,24 @@ impl McpState {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_listed(&self, tool_list: Vec<ListedTool>) {
+    /// Replaces the known tools.
+    fn set_tools(&self, tool_list: Vec<ListedTool>) {
         tracing::info!(mcp = self.name, tools = tool_list.len(), "listed the tools of an MCP server");
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tool_list));
     }
 
-    /// Returns the connection; without one, that of the next attempt.
+    /// Returns the connection. Without one, starts an attempt and returns its connection; `None` if the
+    /// attempt fails or takes longer than the timeout.
     async fn wait_connection(&self) -> Option<LiveConnection> {
         let mut state = self.state.subscribe();
         match &*state.borrow_and_update() {
-            // A connection that has just ended is followed by another one.
+            // A connection whose transport is closed has just ended: the next one is awaited below.
             ConnectionState::Up(connection) if !connection.peer.is_transport_closed() => {
                 return Some(connection.clone());
             }
             _ => {}
         }
-        self.connection_wanted.notify_one();
+        self.connection_needed.notify_one();
         let attempt = async {
             while state.changed().await.is_ok() {
                 match &*state.borrow_and_update() {
@@ -244,11 +257,11 @@ impl McpState {
         timeout(self.bounds.timeout, attempt).await.ok().flatten()
     }
 
-    /// Stays connected until the server is dropped.
+    /// Connects, again and again, until the server is stopped.
     async fn stay_connected(self: Arc<McpState>) {
         let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            let began = Instant::now();
+            let start_time = Instant::now();
             let open_result = tokio::select! {
                 () = self.stop.cancelled() => break,
                 open_result = timeout(self.bounds.timeout, self.open()) => open_result,
@@ -261,19 +274,22 @@ impl McpState {
                     self.state.send_replace(ConnectionState::Down(error));
                 }
             }
-            if !self.wait_pause(began, pauses.next_pause(began.elapsed())).await {
+            if !self.wait_pause(start_time, pauses.next_pause(start_time.elapsed())).await {
                 break;
             }
         }
     }
 
-    /// Waits for the next attempt: for a pause, cut short when a call needs a connection. Returns `false` if
-    /// the server is dropped.
-    async fn wait_pause(&self, began: Instant, pause: Duration) -> bool {
+    /// Waits for the next attempt: for a pause, cut short when a call needs a connection. `start_time` is
+    /// that of the last attempt. Returns `false` if the server is stopped.
+    async fn wait_pause(&self, start_time: Instant, pause: Duration) -> bool {
         tokio::select! {
             () = self.stop.cancelled() => false,
             () = sleep(pause) => true,
-            () = async { self.connection_wanted.notified().await; sleep_until(began + FIRST_PAUSE).await } => true,
+            () = async {
+                self.connection_needed.notified().await;
+                sleep_until(start_time + FIRST_PAUSE).await
+            } => true,
         }
     }
 
@@ -282,14 +298,14 @@ impl McpState {
         let connection =
             McpConnection::open(&self.name, &self.config, self.key.as_deref(), self.bounds.max_result_bytes)
                 .await?;
-        // The tools are listed when they change.
+        // Without a cache, each listing asks the server: tools are listed only at first and after a change.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
-        self.set_listed(self.list(connection.service.peer()).await?);
+        self.set_tools(self.fetch_tools(connection.service.peer()).await?);
         Ok(connection)
     }
 
-    /// Lists the tools.
-    async fn list(&self, peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ConnectionError> {
+    /// Asks the server for its tools.
+    async fn fetch_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ConnectionError> {
         fail::point("mcp");
         tool_list::list_tools(&self.name, &self.config, peer).await
     }
@@ -298,43 +314,43 @@ impl McpState {
     async fn serve_connection(&self, connection: McpConnection) {
         let McpConnection { service, tools_changed, program } = connection;
         let peer = service.peer().clone();
-        let end = service.cancellation_token();
+        let close = service.cancellation_token();
         self.state.send_replace(ConnectionState::Up(LiveConnection {
             peer: peer.clone(),
-            is_too_long: program.too_long_flag(),
+            too_long_flag: program.too_long_flag(),
         }));
         tracing::info!(mcp = self.name, "an MCP server is connected");
         let mut connection_end = std::pin::pin!(service.waiting());
         let mut refresh = std::pin::pin!(self.refresh_tools(&peer, &tools_changed));
-        let end_reason = tokio::select! {
+        let has_ended = tokio::select! {
             _ = &mut connection_end => true,
             () = self.stop.cancelled() => false,
             () = &mut refresh => false,
         };
         self.state.send_replace(ConnectionState::Pending);
-        if !end_reason {
-            end.cancel();
+        if !has_ended {
+            close.cancel();
             let _ = timeout(FIRST_PAUSE, connection_end).await;
         }
         program.wait_end(&self.name).await;
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
     }
 
-    /// Lists the tools again when they change, at most once a second. Returns when the connection is suspect
-    /// and listing fails too.
+    /// Lists the tools again when they change, at most once a second. A doubted connection is tested in the
+    /// same way: returns when listing fails too.
     async fn refresh_tools(&self, peer: &Peer<RoleClient>, tools_changed: &Notify) {
         loop {
-            let list_result = tokio::select! {
+            let is_doubted = tokio::select! {
                 () = tools_changed.notified() => false,
-                () = self.connection_suspect.notified() => true,
+                () = self.connection_doubted.notified() => true,
             };
-            let began = Instant::now();
-            let tools = timeout(self.bounds.timeout, self.list(peer)).await;
-            if list_result && !matches!(tools, Ok(Ok(_))) {
+            let start_time = Instant::now();
+            let tools = timeout(self.bounds.timeout, self.fetch_tools(peer)).await;
+            if is_doubted && !matches!(tools, Ok(Ok(_))) {
                 return;
             }
             match tools {
-                Ok(Ok(tools)) => self.set_listed(tools),
+                Ok(Ok(tools)) => self.set_tools(tools),
                 Ok(Err(error)) => {
                     let error = loggable_error(&error, &self.config);
                     tracing::warn!(mcp = self.name, error, "an MCP server failed to list its changed tools")
@@ -343,7 +359,7 @@ impl McpState {
                     tracing::warn!(mcp = self.name, "an MCP server did not list its changed tools in time")
                 }
             }
-            sleep_until(began + FIRST_PAUSE).await;
+            sleep_until(start_time + FIRST_PAUSE).await;
         }
     }
 }

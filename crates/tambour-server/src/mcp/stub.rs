@@ -1,4 +1,4 @@
-//! Stub without the feature `mcp`: a configuration with MCP servers is refused.
+//! Stub of `server` for a build without the feature `mcp`: a configuration with MCP servers is refused.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::McpConfig;
 use super::{ListedTool, ServerBounds};
 use crate::tools::CallError;
 
-/// Never constructed.
+/// Type without a value, in place of the server of the feature `mcp`.
 pub(super) enum McpServer {}
 
 impl McpServer {

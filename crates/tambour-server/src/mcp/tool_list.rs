@@ -1,5 +1,5 @@
-//! Tools listed by an MCP server. The server's data is untrusted: it is bounded, and tools that do not fit
-//! are skipped.
+//! Tools listed by an MCP server. The server's data is untrusted: it is bounded, and tools that cannot be
+//! offered are skipped with a warning.
 
 use rmcp::model::PaginatedRequestParams;
 use rmcp::{Peer, RoleClient};
@@ -19,7 +19,7 @@ const MAX_TOOLS: usize = 500;
 /// Maximum size of the schemas of one server together, in bytes.
 const MAX_SCHEMA_BYTES: usize = 8 << 20;
 
-/// Lists the exposed tools of a server.
+/// Lists the exposed tools of a server, sorted by exposed name.
 ///
 /// # Errors
 /// The server does not list them, or sends too many pages.
@@ -28,7 +28,7 @@ pub(super) async fn list_tools(
     settings: &McpConfig,
     peer: &Peer<RoleClient>,
 ) -> Result<Vec<ListedTool>, ConnectionError> {
-    let (mut found, mut bytes) = (Vec::<ListedTool>::new(), 0);
+    let (mut tools, mut total_schema_bytes) = (Vec::<ListedTool>::new(), 0);
     let listed_at = ids::now();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
@@ -36,14 +36,14 @@ pub(super) async fn list_tools(
         for tool in page.tools.into_iter().filter(|tool| settings.exposes(&tool.name)) {
             let name = settings.exposed_name(&tool.name);
             let schema = Value::Object(std::sync::Arc::unwrap_or_clone(tool.input_schema));
-            let size = schema.to_string().len();
-            let unfit = if !is_tool_name(&name) {
+            let schema_bytes = schema.to_string().len();
+            let skip_reason = if !is_tool_name(&name) {
                 "its name is not a valid tool name"
-            } else if size > MAX_DEFINITION_BYTES {
+            } else if schema_bytes > MAX_DEFINITION_BYTES {
                 "its schema is too long"
-            } else if found.iter().any(|tool_found| tool_found.name == name) {
+            } else if tools.iter().any(|other_tool| other_tool.name == name) {
                 "another tool has the same name"
-            } else if found.len() == MAX_TOOLS || bytes + size > MAX_SCHEMA_BYTES {
+            } else if tools.len() == MAX_TOOLS || total_schema_bytes + schema_bytes > MAX_SCHEMA_BYTES {
                 "the server has too many tools"
             } else {
                 let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
@@ -53,8 +53,8 @@ pub(super) async fn list_tools(
                     tool.description.as_deref().or(tool.title.as_deref()).map(shorten_description);
                 let definition =
                     Definition { description, schema, callers: None, read_only, confirm, executor };
-                bytes += size;
-                found.push(ListedTool {
+                total_schema_bytes += schema_bytes;
+                tools.push(ListedTool {
                     is_listed_explicitly: settings.names_explicitly(&name),
                     name,
                     definition,
@@ -63,18 +63,18 @@ pub(super) async fn list_tools(
                 continue;
             };
             let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
-            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server was left out");
+            tracing::warn!(mcp = server, tool, why = skip_reason, "a tool of an MCP server was left out");
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
-            found.sort_by(|tool_found, other| tool_found.name.cmp(&other.name));
-            return Ok(found);
+            tools.sort_by(|a, b| a.name.cmp(&b.name));
+            return Ok(tools);
         }
     }
     Err(ConnectionError::EndlessList)
 }
 
-/// Shortens a description to one line of bounded length, as for registered tools.
+/// Shortens a description to one line of at most `MAX_DESCRIPTION_BYTES`, the limit of registered tools.
 fn shorten_description(text: &str) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {

@@ -1,11 +1,11 @@
-//! Figures of one reply, as added to the totals of its hour.
+//! Figures of one reply (tokens, cost, outcome, repairs), as added to the totals of its hour.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::spending::UpstreamSpending;
-use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
+use crate::store::{Figures, FirstTextTimes, MessageRow, ReplyCounts, RuleCount};
 
 /// Result of a reply, with its repairs.
 #[derive(Debug, Default)]
@@ -14,9 +14,9 @@ pub(crate) struct ReplyEnd<'a> {
     pub(crate) status: &'a str,
     /// Set when a fallback text is shown instead of the reply, or the reply is kept as prose.
     pub(crate) replaced: bool,
-    /// Milliseconds until its first text.
+    /// Milliseconds from the request to the first text of the reply.
     pub(crate) first_text_ms: Option<u64>,
-    /// Its findings.
+    /// Findings of the reply, as a JSON list.
     pub(crate) findings: Option<&'a Value>,
 }
 
@@ -28,7 +28,7 @@ struct RepairedFinding<'a> {
     repair: Option<&'a str>,
 }
 
-/// Returns the figures of a message by upstream. The last of `calls` produced the reply.
+/// Returns the figures of a message, one for each upstream. The last of `calls` produced the reply.
 pub(crate) fn message_figures(
     row: &MessageRow,
     status: &str,
@@ -47,34 +47,35 @@ pub(crate) fn message_figures(
     reply_figures(hour(&row.created), &row.owner, &end, calls)
 }
 
-/// Returns the figures of a reply that began in `hour`, by upstream. The last of `calls` produced it.
+/// Returns the figures of a reply that began in `hour` (`2026-11-27T03`), one for each upstream. The last of
+/// `calls` produced the reply; its upstream gets the counts that are not of calls.
 pub(crate) fn reply_figures(
     hour: &str,
     owner: &str,
     ReplyEnd { status, replaced, first_text_ms, findings }: &ReplyEnd<'_>,
     calls: &[UpstreamSpending],
 ) -> Vec<Figures> {
-    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    let of_calls = |calls: &UpstreamSpending| Figures {
+    let token_count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let upstream_figures = |spending: &UpstreamSpending| Figures {
         hour: hour.to_owned(),
         owner: owner.to_owned(),
-        upstream: calls.upstream.as_ref().to_owned(),
+        upstream: spending.upstream.as_ref().to_owned(),
         counts: ReplyCounts {
-            input_tokens: count(calls.tokens.input),
-            output_tokens: count(calls.tokens.output),
-            unpriced_tokens: count(calls.unpriced_tokens),
-            cost: calls.cost,
+            input_tokens: token_count(spending.tokens.input),
+            output_tokens: token_count(spending.tokens.output),
+            unpriced_tokens: token_count(spending.unpriced_tokens),
+            cost: spending.cost,
             ..ReplyCounts::default()
         },
         ..Figures::default()
     };
-    let mut all: Vec<Figures> = calls.iter().map(of_calls).collect();
-    if all.is_empty() {
-        // An interrupted run does not know its upstreams any more.
-        all.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
+    let mut figures: Vec<Figures> = calls.iter().map(upstream_figures).collect();
+    if figures.is_empty() {
+        // After an interruption the upstreams of a run are unknown: its figures name none.
+        figures.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
     }
-    let Some(Figures { counts, first_text, repairs, .. }) = all.last_mut() else { return all };
-    *first_text = first_text_ms.map(FirstTexts::bucket);
+    let Some(Figures { counts, first_text, repairs, .. }) = figures.last_mut() else { return figures };
+    *first_text = first_text_ms.map(FirstTextTimes::bucket);
     match *status {
         "completed" => counts.completed = 1,
         "cancelled" => counts.cancelled = 1,
@@ -85,19 +86,20 @@ pub(crate) fn reply_figures(
         counts.replaced = i64::from(*replaced);
         counts.repaired = i64::from(!replaced && !repairs.is_empty());
     }
-    all
+    figures
 }
 
-/// Returns the hour of an RFC 3339 time in UTC.
+/// Returns the date and hour (`2026-11-27T03`) of an RFC 3339 time in UTC.
 fn hour(time: &str) -> &str {
     time.get(..13).unwrap_or(time)
 }
 
-/// Returns the current hour.
+/// Returns the current date and hour in UTC (`2026-11-27T03`).
 pub(crate) fn current_hour() -> String {
     hour(&Timestamp::now().to_string()).to_owned()
 }
 
+/// Counts the findings that have a repair, by rule and code.
 fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
     let mut counts: Vec<RuleCount> = Vec::new();
     for finding in findings.and_then(Value::as_array).into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! Folds the log of a message, entry by entry, into its record.
+//! Folds the log of a message, entry by entry, into its record. The log may still grow: a message that runs
+//! has a record too.
 
 use std::borrow::Cow;
 
@@ -19,47 +20,51 @@ use crate::store::{Batch, Lease, LogEntryKind, Store, StoreError, StoredUpdate};
 /// Bytes of a log read at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// Folded log.
+/// Sum of the log entries read so far.
 #[derive(Debug, Default)]
 pub(crate) struct LogFold {
+    /// Replies as the model wrote them, one after another.
     pub(crate) reply: String,
+    /// Reasoning that the upstream sent apart from the reply.
     reasoning: String,
     /// Events as `{event, data}`, with adjacent deltas merged.
     pub(super) events: Vec<Value>,
     findings: Vec<Value>,
-    /// Discarded replies.
-    discarded: Vec<Value>,
+    /// Entries of discarded replies.
+    discarded_replies: Vec<Value>,
     /// Replies of a tool loop that called tools.
     rounds: Vec<FoldedRound>,
     /// Calls of the last reply.
     pub(super) calls: Vec<ToolCall>,
-    /// `completed` or `error`, once read.
+    /// Name and data of `completed` or `error`, once read.
     pub(super) end_event: Option<(String, Value)>,
+    /// Number of the last entry read.
     pub(super) last_entry: u64,
+    /// Number of the last piece of the reply.
     seq: u64,
     /// Prompt as sent.
     prompt: Value,
-    /// Fields of the fallback that was used, if any.
-    chosen_fields: Map<String, Value>,
+    /// Fields with which a fallback upstream overrides those of the request; empty without one.
+    fallback_fields: Map<String, Value>,
     /// Updates of the conversation's state.
     pub(super) updates: Vec<StoredUpdate>,
     /// Bytes of the log.
     pub(super) size: usize,
 }
 
-/// Text of an entry.
+/// Text of an entry of the reply or reasoning: its JSON is a string.
 #[derive(Default, Deserialize)]
 struct EntryText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Data of an event that carries a piece of text.
+/// Data of an event with a piece of text: a delta or an aside.
 #[derive(Deserialize)]
 struct TextPiece<'a> {
     #[serde(borrow)]
     text: Cow<'a, str>,
-    /// Id of its phase.
+    /// Id of the phase that the text belongs to.
     #[serde(default)]
     id: Option<u64>,
-    /// Kind of an aside.
+    /// Kind of an aside, such as `thought`.
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
 }
@@ -67,11 +72,11 @@ struct TextPiece<'a> {
 /// Reply that called tools.
 #[derive(Debug)]
 struct FoldedRound {
-    /// End offset of the reply in the whole text.
+    /// Byte offset of its end in `LogFold::reply`.
     end: usize,
     /// Tool results sent to the model.
     tool_results: String,
-    /// History text, where it differs from the reply.
+    /// Text that later prompts show for the reply, if it differs from the reply.
     history: Option<String>,
 }
 
@@ -104,6 +109,7 @@ pub(crate) async fn fold_run_log(lease: &dyn Lease) -> Result<LogFold, StoreErro
 }
 
 impl LogFold {
+    /// Adds the entries of the next batch.
     pub(super) fn add(&mut self, batch: &Batch) {
         for entry in batch.entries() {
             let text = || serde_json::from_str::<EntryText<'_>>(entry.json).unwrap_or_default().0;
@@ -121,8 +127,8 @@ impl LogFold {
         self.size += batch.body().len();
     }
 
-    /// Appends a piece of text to the last event if it continues that. Most of a log is such pieces, so no
-    /// JSON tree is built for them.
+    /// Appends a piece of text to the last event if it continues that event; otherwise returns `false`. Most
+    /// entries of a log are such pieces, so no JSON tree is built for them.
     fn append_to_last(&mut self, name: &str, json: &str) -> bool {
         if !matches!(name, "final_delta" | "phase_delta" | "draft_delta" | "aside") {
             return false;
@@ -131,22 +137,24 @@ impl LogFold {
         if last.get("event").and_then(Value::as_str) != Some(name) {
             return false;
         }
-        let Some(before) = last.get_mut("data") else { return false };
+        let Some(last_data) = last.get_mut("data") else { return false };
         let Ok(piece) = serde_json::from_str::<TextPiece<'_>>(json) else { return false };
-        // Thoughts stream; comments are whole.
+        // Only thoughts come in pieces; every other aside is complete.
         if name == "aside" && piece.kind.as_deref() != Some("thought") {
             return false;
         }
-        let is_same = before["id"].as_u64() == piece.id && before["kind"].as_str() == piece.kind.as_deref();
-        match before.get_mut("text") {
-            Some(Value::String(before)) if is_same => {
-                before.push_str(&piece.text);
+        let continues_last =
+            last_data["id"].as_u64() == piece.id && last_data["kind"].as_str() == piece.kind.as_deref();
+        match last_data.get_mut("text") {
+            Some(Value::String(last_text)) if continues_last => {
+                last_text.push_str(&piece.text);
                 true
             }
             _ => false,
         }
     }
 
+    /// Adds an event, or another named entry, by its name and the JSON of its data.
     fn add_event(&mut self, name: &str, json: &str) {
         if name == STATE_ENTRY {
             let Ok(StateEntry { start, applied }) = serde_json::from_str(json) else { return };
@@ -157,8 +165,8 @@ impl LogFold {
         match name {
             "finding" => return self.findings.push(data),
             PROMPT_ENTRY => return self.prompt = data,
-            UPSTREAM_ENTRY => return self.chosen_fields = serde_json::from_value(data).unwrap_or_default(),
-            ATTEMPT_ENTRY => return self.discarded.push(data),
+            UPSTREAM_ENTRY => return self.fallback_fields = serde_json::from_value(data).unwrap_or_default(),
+            ATTEMPT_ENTRY => return self.discarded_replies.push(data),
             ROUND_ENTRY => {
                 let Ok(ToolResultsEntry { told: tool_results, history }) = serde_json::from_value(data)
                 else {
@@ -168,7 +176,7 @@ impl LogFold {
                 return self.rounds.push(FoldedRound { end: self.reply.len(), tool_results, history });
             }
             "tool_call" => self.calls.extend(serde_json::from_value::<ToolCall>(data.clone())),
-            // Transient status, and placeholders of lost entries.
+            // A status is only of use while the message runs; a lost entry has no content.
             "status" | LOST_ENTRY => return,
             "completed" | "error" => {
                 self.end_event = Some((name.to_owned(), data));
@@ -179,19 +187,20 @@ impl LogFold {
         self.events.push(json!({"event": name, "data": data}));
     }
 
-    /// Returns the writer for the history of the final reply.
+    /// Returns a writer of the history text, for the dialect and options of the final reply.
     pub(super) fn history_writer(&self, request: &str, defaults: &ReadingDefaults) -> HistoryWriter {
         let (dialect, options) = self.reply_options(request, defaults);
         HistoryWriter::new(&dialect, &options)
     }
 
-    /// Returns dialect and options of the final reply.
+    /// Returns dialect and options of the final reply: those of the request, unless a fallback overrides
+    /// them.
     pub(super) fn reply_options(&self, request: &str, defaults: &ReadingDefaults) -> (String, Options) {
-        if self.chosen_fields.is_empty() {
+        if self.fallback_fields.is_empty() {
             return defaults.stored_options(request);
         }
         let mut request: Map<String, Value> = serde_json::from_str(request).unwrap_or_default();
-        request.extend(self.chosen_fields.clone());
+        request.extend(self.fallback_fields.clone());
         defaults.stored_options(&Value::Object(request).to_string())
     }
 
@@ -205,7 +214,7 @@ impl LogFold {
         }
     }
 
-    /// Returns the number of the entry that ended the message, if it is an `error`.
+    /// Returns the number of the last entry if the message ended with an `error`.
     pub(crate) fn error_number(&self) -> Option<u64> {
         self.end_event.as_ref().filter(|(name, _)| name == "error").map(|_| self.last_entry)
     }
@@ -215,28 +224,28 @@ impl LogFold {
         self.end_event.is_some()
     }
 
-    /// Returns the replies of a tool loop, each with the tool results sent after it and its history text
-    /// where that differs from the reply.
-    fn round_records(&self, last: Option<Value>) -> Vec<Value> {
-        let mut from = 0;
+    /// Returns the replies of a tool loop, each with the tool results sent after it, and its history text if
+    /// that differs from the reply. `last_history` is the history text of the last reply.
+    fn round_records(&self, last_history: Option<Value>) -> Vec<Value> {
+        let mut start = 0;
         let mut records: Vec<Value> = self
             .rounds
             .iter()
-            .map(|turn| {
-                let reply = self.reply[from..turn.end].trim_end_matches('\n');
-                from = turn.end;
-                let mut records = json!({"reply": reply, "told": turn.tool_results});
-                if let Some(history) = &turn.history {
-                    records["history"] = history.as_str().into();
+            .map(|round| {
+                let reply = self.reply[start..round.end].trim_end_matches('\n');
+                start = round.end;
+                let mut record = json!({"reply": reply, "told": round.tool_results});
+                if let Some(history) = &round.history {
+                    record["history"] = history.as_str().into();
                 }
-                records
+                record
             })
             .collect();
-        let mut end = json!({"reply": self.reply[from..]});
-        if let Some(history) = last {
-            end["history"] = history;
+        let mut last_record = json!({"reply": self.reply[start..]});
+        if let Some(history) = last_history {
+            last_record["history"] = history;
         }
-        records.push(end);
+        records.push(last_record);
         records
     }
 
@@ -248,31 +257,33 @@ impl LogFold {
 
     /// Returns the last reply.
     pub(super) fn last_reply(&self) -> &str {
-        &self.reply[self.rounds.last().map_or(0, |turn| turn.end)..]
+        &self.reply[self.rounds.last().map_or(0, |round| round.end)..]
     }
 
-    /// Returns the history text of the last reply: `None` if it equals the reply, `null` if the model
-    /// is shown nothing of it.
-    fn history_text(&self, history: &HistoryWriter) -> Option<Value> {
-        let reason = match &self.end_event {
+    /// Returns the text that later prompts show for the last reply: `None` if it is the reply itself,
+    /// JSON `null` if they show nothing.
+    fn history_text(&self, writer: &HistoryWriter) -> Option<Value> {
+        let finish_reason = match &self.end_event {
             Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
             _ => "",
         };
         let is_truncated =
             self.end_event.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
-        let cut = is_truncated || !matches!(reason, "stop" | "tool_calls");
-        // Calls without results sent to the model cannot be continued.
-        let has_unreported_calls = history.has_tool_loop && !self.calls.is_empty();
-        let reply = if has_unreported_calls {
+        let is_cut = is_truncated || !matches!(finish_reason, "stop" | "tool_calls");
+        // A reply with calls whose results were never sent to the model cannot be continued, so it is not
+        // shown.
+        let has_unreported_calls = writer.has_tool_loop && !self.calls.is_empty();
+        let text = if has_unreported_calls {
             None
         } else {
-            history.render_reply(self.last_reply(), &self.calls, cut)
+            writer.render_reply(self.last_reply(), &self.calls, is_cut)
         };
-        match reply {
+        match text {
             Some(text) if text == self.last_reply() => None,
             Some(text) => Some(text.into()),
-            // Nothing of it was used. Known tool results still need a closing reply.
-            None if !matches!(reason, "" | "cancelled") || !self.rounds.is_empty() => {
+            // Nothing of the reply was used: the answer that the user saw stands for it. After a failure or
+            // cancellation that is only needed if tool results precede it: they want a reply after them.
+            None if !matches!(finish_reason, "" | "cancelled") || !self.rounds.is_empty() => {
                 let answer_text = self.answer();
                 Some(if answer_text.is_empty() { Value::Null } else { answer_text.into() })
             }
@@ -280,15 +291,16 @@ impl LogFold {
         }
     }
 
-    /// Returns the result of a call; without one, whether the call has begun.
+    /// Returns the result of a call. Without one, returns as the error `true` if the call has begun.
     pub(super) fn result_of_call(&self, call_id: &str) -> Result<ToolResult, bool> {
         let mut call_events = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
-        let found = call_events.clone().find(|event| event["event"] == "tool_result");
-        let result = found.and_then(|event| serde_json::from_value(event["data"].clone()).ok());
+        let result_event = call_events.clone().find(|event| event["event"] == "tool_result");
+        let result = result_event.and_then(|event| serde_json::from_value(event["data"].clone()).ok());
         result.ok_or_else(|| call_events.any(|event| event["event"] == "tool_start"))
     }
 
-    /// Builds the record of a message with this `request`, without the fields of its row.
+    /// Returns the status of the message and its record, without the fields that its row in the store has.
+    /// `request` is the stored request as JSON.
     pub(crate) fn into_record(
         self,
         timings: Timings,
@@ -298,7 +310,8 @@ impl LogFold {
         let status = self.status();
         let history =
             if self.has_ended() { self.history_text(&self.history_writer(request, defaults)) } else { None };
-        let (reply, history) =
+        // Of several replies, each has its history text beside it in `turns`.
+        let (rounds, history) =
             if self.rounds.is_empty() { (Vec::new(), history) } else { (self.round_records(history), None) };
         let answer = self.answer();
         let mut record = Map::new();
@@ -310,7 +323,7 @@ impl LogFold {
         if !self.reasoning.is_empty() {
             record.insert("reasoning".into(), self.reasoning.into());
         }
-        for (name, list) in [("turns", reply), ("attempts", self.discarded)] {
+        for (name, list) in [("turns", rounds), ("attempts", self.discarded_replies)] {
             if !list.is_empty() {
                 record.insert(name.into(), list.into());
             }

@@ -1,6 +1,6 @@
 //! Builds the history that a model receives in a conversation. Each reply is in its repaired form
-//! without drafts, so that the model sees the correct format; an unused reply is replaced by the text the
-//! user saw, or omitted.
+//! without drafts, so that the model sees the correct format; a reply of which nothing was used is replaced
+//! by the text that the user saw, or omitted.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,17 @@ use crate::config::reading_defaults::ReadingDefaults;
 use crate::store::{MessageRow, Store, StoreError, TurnHistory};
 use crate::upstream::{Content, Message};
 
-/// Rewrites the replies of a message in their correct form.
+/// Rewrites the replies of a message in the correct form of their dialect.
 pub(crate) struct HistoryWriter {
     dialect: String,
+    /// Options that read as much of a reply as possible.
     options: Options,
     /// True if a tool loop runs the calls of the replies.
     pub(crate) has_tool_loop: bool,
 }
 
 impl HistoryWriter {
+    /// Creates a writer for replies that were read with this dialect and these options.
     pub(crate) fn new(dialect: &str, options: &Options) -> HistoryWriter {
         let mut options = options.clone();
         options.profile = Profile::Lenient;
@@ -32,29 +34,29 @@ impl HistoryWriter {
         HistoryWriter { dialect: dialect.to_owned(), options, has_tool_loop }
     }
 
-    /// Returns the history text of a reply that made `calls`; `None` if nothing of the reply was used. `is_truncated`:
-    /// it was truncated.
+    /// Returns the text that later prompts show for a reply, which made `calls`; `None` if nothing of the
+    /// reply was used. With `is_truncated`, the reply breaks off.
     pub(crate) fn render_reply(&self, raw: &str, calls: &[ToolCall], is_truncated: bool) -> Option<String> {
         let mut options = self.options.clone();
         options.tools = Some(tools_accepting(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.with_extensions(true);
         let mut sink = HistorySink::default();
-        // The log holds the whole chunk that exceeded the limit.
+        // The reply was read up to this limit. The log has more: all of the chunk in which it was exceeded.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
         pipeline.push_str(raw, &mut sink);
-        let reason = if is_truncated { FinishReason::Length } else { FinishReason::Stop };
-        pipeline.finish(&InputEnd::Finished(reason), &mut sink);
+        let finish_reason = if is_truncated { FinishReason::Length } else { FinishReason::Stop };
+        pipeline.finish(&InputEnd::Finished(finish_reason), &mut sink);
         let metadata = &pipeline.outcome().metadata;
         if metadata.fallback_reason.is_some() {
             return None;
         }
-        // Unused prose is returned as prose, not in the form of its dialect. Plain text is reduced to
-        // its answer, since its reasoning is a draft.
+        // A reply that was taken as prose, not in the form of its dialect, stays prose. Plain text is
+        // reduced to its answer, since its reasoning is a draft.
         if metadata.unused_reason.is_some() || metadata.dialect == "plain" {
             return Some(collect_answer(&sink.events));
         }
-        // A correct reply is returned verbatim, which keeps the model's prompt cache valid.
+        // A correct reply is returned verbatim, which keeps the prompt cache of the model valid.
         if metadata.repairs == 0 && metadata.warnings == 0 && !sink.has_draft {
             return Some(raw.to_owned());
         }
@@ -62,15 +64,15 @@ impl HistoryWriter {
     }
 }
 
-/// Returns tools that accept exactly the calls that were made, so that calls accepted then are accepted again
-/// even if the tools have changed since.
+/// Returns tools that accept exactly the calls that were made, so that these calls are accepted again even if
+/// the tools of the server have changed since.
 fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
-    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let mut args_by_tool: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for call in calls {
-        by_name.entry(&call.name).or_default().push(&call.args);
+        args_by_tool.entry(&call.name).or_default().push(&call.args);
     }
-    ToolRegistry::new(by_name.into_iter().map(|(name, args)| {
-        // Each call is compared with all argument values here, which is quadratic: a long list is not made.
+    ToolRegistry::new(args_by_tool.into_iter().map(|(name, args)| {
+        // Each call is compared with every value of the list, which is quadratic: many calls get no list.
         let schema = if args.len() > MAX_EXACT_CALLS { json!({}) } else { json!({ "enum": args }) };
         let mut tool = RegisteredTool::from_trusted(name, schema);
         tool.read_only = true;
@@ -81,7 +83,7 @@ fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
 /// Most calls of one tool that are matched exactly; beyond that all arguments are accepted.
 const MAX_EXACT_CALLS: usize = 128;
 
-/// Returns the answer among the events of a reply.
+/// Returns the text of the answer, from the events of a reply.
 fn collect_answer(events: &[Event<'_>]) -> String {
     let text = |event: &Event<'_>| match event {
         Event::FinalDelta { text } => Some(text.to_string()),
@@ -90,10 +92,11 @@ fn collect_answer(events: &[Event<'_>]) -> String {
     events.iter().filter_map(text).collect()
 }
 
-/// Collects events without drafts; adjacent deltas are merged.
+/// Collects events without drafts and asides; adjacent deltas are merged.
 #[derive(Default)]
 struct HistorySink {
     events: Vec<Event<'static>>,
+    /// Set when a draft or aside was left out.
     has_draft: bool,
 }
 
@@ -112,14 +115,15 @@ impl Sink for HistorySink {
     }
 }
 
-/// Returns the replies of a record as history messages, with the tool results that the model was sent between
-/// them.
+/// Returns the replies of a record as messages of a prompt, with the tool results that the model was sent
+/// between them.
 pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
     let reply_message = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))
     };
-    // A record with several replies has them in `turns`; `told` is what the model was sent after one of them.
+    // A record with several replies has them in `turns`; `told` is the text of tool results sent after a
+    // reply.
     let Some(reply_records) = record["turns"].as_array() else {
         return reply_message(record).into_iter().collect();
     };
@@ -136,16 +140,16 @@ pub(crate) struct TurnMessages {
     /// Text of the user.
     #[serde(default)]
     text: Option<String>,
-    /// Complete prompt; replaces all earlier messages.
+    /// Complete prompt of the request; replaces all earlier messages of the conversation.
     #[serde(default)]
     messages: Option<Vec<Message>>,
-    /// History text of the replies.
+    /// Replies as later prompts show them, with tool results between them.
     #[serde(default)]
     replies: Vec<Message>,
 }
 
 impl TurnMessages {
-    /// Combines the user's text of a request with the replies of its record.
+    /// Combines the user's text or prompt of a request with the replies of the record.
     pub(crate) fn new(request: &str, record: &Value) -> TurnMessages {
         let mut messages: TurnMessages = serde_json::from_str(request).unwrap_or_default();
         if messages.text.is_none() && messages.messages.is_none() {
@@ -172,12 +176,12 @@ pub(crate) struct PromptRecord {
     pub(crate) messages: Option<Vec<Message>>,
 }
 
-/// Returns the user's last text in the history of a Skein prompt: it stands for the text of the user in the
-/// prompts of later messages.
+/// Returns the user's last text in the history that a request for a Skein prompt has: in the prompts of later
+/// messages, it is the text of the user.
 fn last_user_text(request: &str) -> Option<String> {
     let request: Value = serde_json::from_str(request).ok()?;
-    let lines = request["context"]["history"].as_array()?;
-    lines.iter().rev().find(|line| line["role"] == "user")?["content"].as_str().map(str::to_owned)
+    let messages = request["context"]["history"].as_array()?;
+    messages.iter().rev().find(|message| message["role"] == "user")?["content"].as_str().map(str::to_owned)
 }
 
 impl PromptRecord {
@@ -198,11 +202,11 @@ impl PromptRecord {
         Ok(self.with_history(turns))
     }
 
-    /// Combines the prompt with the earlier turns.
-    fn with_history(self, before: Vec<TurnMessages>) -> Vec<Message> {
+    /// Returns the messages of the prompt, with those of the earlier turns, oldest first.
+    fn with_history(self, earlier_turns: Vec<TurnMessages>) -> Vec<Message> {
         let system = self.system.map(|text| Message::new("system", text));
         let mut history = Vec::new();
-        for turn in before {
+        for turn in earlier_turns {
             match (turn.text, turn.messages) {
                 (Some(text), _) => push_user_text(&mut history, text),
                 (None, Some(messages)) => {
@@ -221,7 +225,8 @@ impl PromptRecord {
     }
 }
 
-/// Prepends the earlier messages of the conversation to a prompt, up to about `max_history` bytes of them.
+/// Prepends to the prompt of `message` the earlier messages of its conversation, up to about `max_history`
+/// bytes of them. Returns the prompt, which names them by id, and its messages.
 pub(crate) async fn build_prompt(
     store: &dyn Store,
     defaults: &ReadingDefaults,
@@ -230,15 +235,16 @@ pub(crate) async fn build_prompt(
     mut prompt: PromptRecord,
 ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
     let mut turns = Vec::new();
+    // The newest comes first.
     for stored_turn in store.history_before(message, max_history).await? {
         let id = stored_turn.id.clone();
         let Some((status, turn)) = load_turn(store, defaults, stored_turn).await? else { continue };
-        // A failed message without a reply is skipped: the client repeats its question, and one that cannot
-        // be answered must not be repeated for ever.
+        // A failed message without a reply is skipped: the client asks its question again, and a question
+        // that cannot be answered must not be in every later prompt.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
             continue;
         }
-        // It contains the complete prompt, so nothing before it is needed.
+        // A turn with a complete prompt needs nothing before it.
         let is_complete = turn.messages.is_some();
         turns.push(turn);
         prompt.before.push(id);
@@ -252,7 +258,8 @@ pub(crate) async fn build_prompt(
     Ok((prompt, messages))
 }
 
-/// Returns the status of a message and what it adds to its conversation.
+/// Returns the status of a message and the messages that it adds to its conversation; `None` if nothing is
+/// stored of them.
 async fn load_turn(
     store: &dyn Store,
     defaults: &ReadingDefaults,
@@ -262,7 +269,7 @@ async fn load_turn(
     if let Some(turn) = history {
         return Ok(serde_json::from_str(&turn).ok().map(|messages| (status, messages)));
     }
-    // It was not stored, so it is rebuilt from the request and the summary of the record.
+    // No history was stored, so it is rebuilt from the request and the summary of the record.
     let Some((request, summary)) = source else { return Ok(None) };
     if let Some(summary) = summary {
         return Ok(Some((
@@ -270,20 +277,20 @@ async fn load_turn(
             TurnMessages::new(&request, &serde_json::from_str(&summary).unwrap_or_default()),
         )));
     }
-    // The end may be in the log already while the record is not built yet.
+    // Without a summary the record is not stored yet, but the log may already have the end.
     let fold = super::fold_log(store, &id).await?;
     let (status, record) = fold.into_record(Timings::default(), &request, defaults);
     Ok(Some((status.to_owned(), TurnMessages::new(&request, &record))))
 }
 
-/// Adds a text of the user. It is merged with an unanswered one before it, since not every model accepts two
-/// user messages in a row.
+/// Adds a text of the user. Merges it with an unanswered text before it, since not every model accepts two
+/// user messages in a row; the same text again is left out.
 fn push_user_text(messages: &mut Vec<Message>, text: String) {
     match messages.last_mut() {
-        Some(Message { role, content: Some(Content::Text(last)), .. }) if role == "user" => {
-            if *last != text {
-                last.push_str("\n\n");
-                last.push_str(&text);
+        Some(Message { role, content: Some(Content::Text(last_text)), .. }) if role == "user" => {
+            if *last_text != text {
+                last_text.push_str("\n\n");
+                last_text.push_str(&text);
             }
         }
         _ => messages.push(Message::new("user", text)),

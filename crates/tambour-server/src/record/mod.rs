@@ -1,5 +1,5 @@
-//! Builds the record of a message from its log and its request alone; building it again gives the same
-//! record.
+//! The record of a message: JSON with its reply, answer, events, findings and measurements, which the API
+//! returns. It is built from the log and the request alone, but for the timings.
 
 pub(crate) mod figures;
 mod fold;
@@ -30,39 +30,39 @@ use crate::upstream::new_failure;
 /// Durations of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Timings {
-    /// Milliseconds from the request to the first item of the upstream.
+    /// Milliseconds from the start of the run to the first item that an upstream sends.
     pub first_byte_ms: Option<u64>,
-    /// Milliseconds from the request to the end.
+    /// Milliseconds from the start of the run to its end.
     pub total_ms: u64,
 }
 
 /// Name of log entries for discarded attempts (P-034). Never sent to clients.
 pub(crate) const ATTEMPT_ENTRY: &str = "attempt";
 
-/// Name of log entries between two replies of a tool loop. Never sent to clients.
+/// Name of log entries between two replies of a tool loop, with the tool results. Never sent to clients.
 pub(crate) const ROUND_ENTRY: &str = "turn";
 
 /// Name of log entries for updates applied to the conversation's state, right after their event. Never sent
 /// to clients.
 pub(crate) const STATE_ENTRY: &str = "state";
 
-/// Log entry that names the fallback upstream and its dialect, after the ones before gave no usable reply.
-/// Never sent to clients.
+/// Name of log entries for a switch to a fallback upstream, with the request fields that it overrides. Never
+/// sent to clients.
 const UPSTREAM_ENTRY: &str = "upstream";
 
 /// Name of the log entry that holds the prompt as sent. Never sent to clients.
 const PROMPT_ENTRY: &str = "prompt";
 
-/// Builds the log entry of a prompt.
-pub(crate) fn prompt_entry(number: u64, messages: &PromptRecord) -> Batch {
+/// Builds a batch with the entry of a prompt, which gets this number.
+pub(crate) fn prompt_entry(number: u64, prompt: &PromptRecord) -> Batch {
     let mut batch = Batch::new(number);
-    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(messages).to_string().as_bytes()));
+    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(prompt).to_string().as_bytes()));
     batch
 }
 
-/// Adds the entry of a chosen fallback: fields that override those of the request.
-pub(crate) fn add_choice(chosen: &Value, batch: &mut Batch) {
-    batch.push_event(UPSTREAM_ENTRY, |out| out.extend_from_slice(chosen.to_string().as_bytes()));
+/// Adds the entry of a fallback upstream: the fields with which it overrides those of the request.
+pub(crate) fn add_fallback_entry(request_fields: &Value, batch: &mut Batch) {
+    batch.push_event(UPSTREAM_ENTRY, |out| out.extend_from_slice(request_fields.to_string().as_bytes()));
 }
 
 /// Data of a state entry.
@@ -70,11 +70,13 @@ pub(crate) fn add_choice(chosen: &Value, batch: &mut Batch) {
 struct StateEntry<'a> {
     /// Position of the message's first update within its conversation.
     start: i64,
+    /// Applied block of operations, as JSON.
     #[serde(borrow)]
     applied: &'a RawValue,
 }
 
-/// Adds the entry of a state update.
+/// Adds the entry of a state update. `start` is the position of the message's first update within its
+/// conversation.
 pub(crate) fn add_state_update(start: i64, block: &tambour::state::AppliedBlock, batch: &mut Batch) {
     batch.push_event(STATE_ENTRY, |out| {
         out.extend_from_slice(json!({"start": start, "applied": block}).to_string().as_bytes())
@@ -86,7 +88,7 @@ pub(crate) fn add_state_update(start: i64, block: &tambour::state::AppliedBlock,
 pub(crate) struct ToolResultsEntry {
     /// Tool results as sent to the model.
     pub(crate) told: String,
-    /// History text of the reply before, where it differs from the reply.
+    /// Text that later prompts show for the reply before this entry, if it differs from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<String>,
 }
@@ -94,9 +96,9 @@ pub(crate) struct ToolResultsEntry {
 /// Reason why a message could not be finished.
 #[derive(Debug)]
 pub(crate) enum FinishError {
-    /// Its log could not be read.
+    /// The log of the message could not be read.
     LogUnreadable(StoreError),
-    /// Its end was not written, or the outcome of the write is unknown.
+    /// The end of the message was not written, or it is unknown whether it was.
     EndUnwritten(WriteOutcome),
 }
 
@@ -110,53 +112,54 @@ impl From<StoreError> for FinishError {
 #[derive(Debug, Default)]
 pub(crate) struct RunTotals {
     pub(crate) timings: Timings,
-    /// Usage to add to its key.
+    /// Usage to add to that of the client's key.
     pub(crate) usage: Option<UsageRow>,
-    /// Calls by upstream; the last one produced the reply.
+    /// Spending of the model calls, by upstream; the last upstream produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,
 }
 
-/// Finishes a message whose log ends with `last`: the last entries and the record are written in one step.
-/// Returns its status.
+/// Finishes a message: writes its last entries (`last`) and its record in one step. Returns its status.
 pub(crate) async fn finish(
     lease: &mut dyn Lease,
     last: Batch,
-    counts: RunTotals,
+    totals: RunTotals,
     defaults: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     let mut fold = fold_run_log(lease).await?;
     fold.add(&last);
-    finish_folded(lease, fold, last, counts, defaults).await
+    finish_folded(lease, fold, last, totals, defaults).await
 }
 
+/// Finishes a message as `finish` does; `fold` has all its entries, including the last ones.
 async fn finish_folded(
     lease: &mut dyn Lease,
     mut fold: LogFold,
     last: Batch,
     RunTotals { timings, usage, calls }: RunTotals,
-    own: &ReadingDefaults,
+    defaults: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     let row = lease.row().clone();
     let size = fold.size;
     let updates = std::mem::take(&mut fold.updates);
-    let (status, record) = fold.into_record(timings, &row.request, own);
+    let (status, record) = fold.into_record(timings, &row.request, defaults);
     let figures = figures::message_figures(&row, status, &record, timings.first_byte_ms, &calls);
-    let mut outcome = outcome(&row, record, size);
+    let mut outcome = split_record(&row, record, size);
     outcome.figures = figures;
     outcome.usage = usage;
-    // A repeated request after a failure would apply them twice.
+    // Updates of a failed message are not kept: the repeated request would apply them again.
     if status != "failed" {
         outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
         outcome.updates = updates;
     }
     match lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await {
         WriteOutcome::Stored => Ok(status),
-        written => Err(FinishError::EndUnwritten(written)),
+        write_outcome => Err(FinishError::EndUnwritten(write_outcome)),
     }
 }
 
-/// Splits a record into the stored parts: a summary that listings show, and details that they do not.
-fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
+/// Splits a record into the stored parts: a summary that listings show, and details that they do not. Adds
+/// the messages for later prompts of the conversation. `log_size` is the size of the log in bytes.
+fn split_record(row: &MessageRow, mut record: Value, log_size: usize) -> MessageOutcome {
     let turn = json!(TurnMessages::new(&row.request, &record));
     let mut details = Map::new();
     for name in ["prompt", "events", "findings"] {
@@ -165,7 +168,7 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
         }
     }
     let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
-    let size = size + row.request.len() + turn.len() + summary.len() + details.len();
+    let size = log_size + row.request.len() + turn.len() + summary.len() + details.len();
     MessageOutcome {
         size: size as u64,
         turn: Some(turn),
@@ -181,38 +184,46 @@ pub(crate) fn interrupted_failure() -> Failure {
 }
 
 /// Closes messages that were running when the server stopped: adds the missing events and one `error`.
-/// Returns their number.
+/// Deletes those among them that their clients asked not to store. Returns the number of closed messages.
+///
+/// # Errors
+/// The store failed, or an end could not be written.
 pub(crate) async fn recover(store: &dyn Store, defaults: &ReadingDefaults) -> Result<usize, StoreError> {
     let rows = store.list_abandoned().await?;
     let count = rows.len();
-    let is_forgotten = |row: &&MessageRow| {
+    let is_unstored = |row: &&MessageRow| {
         let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+        // Set by the protocol of OpenAI's Responses.
         request["as_response"]["store"] == false
     };
-    let forgotten_ids: Vec<String> = rows.iter().filter(is_forgotten).map(|row| row.id.clone()).collect();
+    let unstored_ids: Vec<String> = rows.iter().filter(is_unstored).map(|row| row.id.clone()).collect();
     for row in rows {
         let Some(mut lease) = store.claim(&row.id).await? else { continue };
         match close(&mut *lease, interrupted_failure(), RunTotals::default(), defaults).await {
             Ok(_) => {}
             Err(FinishError::LogUnreadable(error)) => return Err(error),
-            Err(FinishError::EndUnwritten(written)) => {
-                tracing::error!(message_id = row.id, ?written, "an interrupted message could not be closed");
+            Err(FinishError::EndUnwritten(write_outcome)) => {
+                tracing::error!(
+                    message_id = row.id,
+                    written = ?write_outcome,
+                    "an interrupted message could not be closed"
+                );
                 return Err(StoreError::Closed);
             }
         }
     }
-    if !forgotten_ids.is_empty() {
-        store.delete_messages(&forgotten_ids).await?;
+    if !unstored_ids.is_empty() {
+        store.delete_messages(&unstored_ids).await?;
     }
     Ok(count)
 }
 
-/// Ends a message or turn whose log breaks off: adds the missing events and an `error`, or nothing if the log
-/// has its end. Returns its status.
+/// Ends a message, or a turn of a dialogue, whose log breaks off: adds the missing events and an `error`, or
+/// nothing if the log has its end already. Writes the record, and returns the status.
 pub(crate) async fn close(
     lease: &mut dyn Lease,
     failure: Failure,
-    counts: RunTotals,
+    totals: RunTotals,
     defaults: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     if lease.row().kind == RunKind::Turn {
@@ -225,10 +236,11 @@ pub(crate) async fn close(
         closing_events(&mut log_fold, lease.row(), defaults, failure)
     };
     log_fold.add(&last);
-    finish_folded(lease, log_fold, last, counts, defaults).await
+    finish_folded(lease, log_fold, last, totals, defaults).await
 }
 
-/// Builds the events that close an interrupted stream, in the language of its request.
+/// Builds the events that close an interrupted log, in the language of its request: results of open tool
+/// calls, ends of open parts, and an `error`.
 fn closing_events(
     log_fold: &mut LogFold,
     row: &MessageRow,
@@ -244,7 +256,7 @@ fn closing_events(
             sequencer.observe(&event);
         }
     }
-    // Without a tool loop calls are not run, so they have no results.
+    // Without a tool loop, calls are not run, so they have no results.
     if options.tool_loop && !log_fold.calls.is_empty() {
         let mut results = Vec::new();
         for call in log_fold.calls.clone() {
@@ -256,7 +268,7 @@ fn closing_events(
             });
             results.push((call, result));
         }
-        // The next message of the conversation includes the known results.
+        // With this entry, prompts of later messages in the conversation include the results.
         let calls: Vec<ToolCall> = results.iter().map(|(call, _)| call.clone()).collect();
         let results_text = tools::results_message(options.texts.language, &results, defaults.max_shown_bytes);
         add_tool_results(
@@ -283,16 +295,17 @@ fn unanswered_result(call_id: &str, has_started: bool, language: Language) -> To
     ToolResult { call_id: call_id.to_owned(), ok: false, result: None, error, elapsed_ms: 0 }
 }
 
-/// Adds the entry with the tool results after a reply; returns the history text of the reply.
+/// Adds the entry with the tool results after a reply. Returns the text of the reply for the next prompt: its
+/// repaired form, or the reply itself.
 pub(crate) fn add_tool_results(
     raw: &str,
     calls: &[ToolCall],
     results_text: &str,
-    history_sources: &HistoryWriter,
+    history_writer: &HistoryWriter,
     batch: &mut Batch,
 ) -> String {
     let raw = raw.trim_end_matches('\n');
-    let history = history_sources.render_reply(raw, calls, false).filter(|text| text != raw);
+    let history = history_writer.render_reply(raw, calls, false).filter(|text| text != raw);
     let entry = ToolResultsEntry { told: results_text.to_owned(), history };
     batch.push_event(ROUND_ENTRY, |out| out.extend_from_slice(json!(entry).to_string().as_bytes()));
     entry.history.unwrap_or_else(|| raw.to_owned())

@@ -12,7 +12,7 @@ use crate::upstream::{ModelRequest, Upstream};
 pub(crate) struct UpstreamSpending {
     pub(crate) upstream: Arc<str>,
     pub(crate) tokens: TokenCounts,
-    /// Tokens of models without a price.
+    /// Tokens among these of models without a price.
     pub(crate) unpriced_tokens: u64,
     /// Cost in millionths of the currency's unit.
     pub(crate) cost: i64,
@@ -31,10 +31,11 @@ impl UpstreamSpending {
         }
     }
 
-    pub(crate) fn add(&mut self, call_usage: &UpstreamSpending) {
-        self.tokens.input = self.tokens.input.saturating_add(call_usage.tokens.input);
-        self.tokens.output = self.tokens.output.saturating_add(call_usage.tokens.output);
-        self.unpriced_tokens = self.unpriced_tokens.saturating_add(call_usage.unpriced_tokens);
-        self.cost = self.cost.saturating_add(call_usage.cost);
+    /// Adds further calls to the same upstream.
+    pub(crate) fn add(&mut self, other: &UpstreamSpending) {
+        self.tokens.input = self.tokens.input.saturating_add(other.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(other.tokens.output);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+        self.cost = self.cost.saturating_add(other.cost);
     }
 }

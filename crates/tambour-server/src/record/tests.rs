@@ -11,10 +11,10 @@ fn reading_defaults() -> ReadingDefaults {
     ReadingDefaults::new(&Limits::default(), &ToolLimits::default(), &Settings::default())
 }
 
-fn fold_log(chosen: Option<Value>, entries: impl FnOnce(&mut Batch)) -> LogFold {
+fn fold_log(fallback_fields: Option<Value>, entries: impl FnOnce(&mut Batch)) -> LogFold {
     let mut batch = Batch::new(1);
-    if let Some(chosen) = chosen {
-        add_choice(&chosen, &mut batch);
+    if let Some(fallback_fields) = fallback_fields {
+        add_fallback_entry(&fallback_fields, &mut batch);
     }
     entries(&mut batch);
     let mut fold = LogFold::default();
@@ -22,33 +22,33 @@ fn fold_log(chosen: Option<Value>, entries: impl FnOnce(&mut Batch)) -> LogFold 
     fold
 }
 
-fn event(batch: &mut Batch, name: &'static str, data: &Value) {
+fn push_json(batch: &mut Batch, name: &'static str, data: &Value) {
     batch.push_event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
 }
 
 #[test]
-fn a_reply_is_written_again_as_it_was_read() {
+fn history_has_the_reply_in_the_dialect_of_the_fallback() {
     let request = json!({"dialect": "jsonseq"}).to_string();
     let reply = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
-    let history = |chosen: Option<Value>| {
-        let fold = fold_log(chosen, |batch| {
+    let history = |fallback_fields: Option<Value>| {
+        let fold = fold_log(fallback_fields, |batch| {
             batch.push_raw(1, reply);
-            event(batch, "completed", &json!({"finish_reason": "stop"}));
+            push_json(batch, "completed", &json!({"finish_reason": "stop"}));
         });
         fold.into_record(Timings::default(), &request, &reading_defaults()).1["history"].clone()
     };
     let rewritten = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
     assert!(rewritten.as_str().is_some_and(|text| text.contains("</final>")), "{rewritten}");
-    // Reading it as the first choice would give another result.
+    // Read in the dialect of the request, it would give another text.
     assert_ne!(history(None), rewritten);
 }
 
 #[test]
-fn what_closes_a_log_is_in_the_language_of_who_was_asked() {
+fn closing_events_are_in_the_language_of_the_fallback() {
     let row = MessageRow { request: json!({"tools": ["lint"]}).to_string(), ..MessageRow::default() };
-    let closing_text = |chosen: Option<Value>| {
+    let closing_text = |fallback_fields: Option<Value>| {
         let call = json!({"id": 1, "call_id": "a", "name": "lint", "args": {}});
-        let mut fold = fold_log(chosen, |batch| event(batch, "tool_call", &call));
+        let mut fold = fold_log(fallback_fields, |batch| push_json(batch, "tool_call", &call));
         let batch = closing_events(&mut fold, &row, &reading_defaults(), interrupted_failure());
         batch.entries().map(|entry| entry.json.to_owned()).collect::<String>()
     };

@@ -1,4 +1,4 @@
-//! State that the runs of messages and turns share.
+//! State that the runs of messages and of dialogue turns share.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,14 +21,14 @@ use crate::run::live_run::LiveRun;
 use crate::run::loaded_config::LoadedConfig;
 use crate::run::quotas::{Quotas, day};
 use crate::run::run_registry::RunRegistry;
-use crate::run::turns::TurnQueues;
+use crate::run::turns::ConversationQueues;
 use crate::store::{Figures, MessageRow, Store, UsageRow};
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache};
 
 /// State that runs share.
 pub(crate) struct RunEngine {
-    /// Part that a reload replaces.
+    /// Configuration, which a reload replaces.
     loaded_config: RwLock<Arc<LoadedConfig>>,
     /// Persistent store.
     pub store: Arc<dyn Store>,
@@ -40,25 +40,25 @@ pub(crate) struct RunEngine {
     pub cpu_pool: CpuPool,
     /// Cache of compiled tool schemas.
     pub schemas: SchemaCache,
-    /// Pending confirmations and client results that running messages wait for.
+    /// Confirmations and tool results of clients that running messages wait for.
     pub desks: DeskRegistry,
-    /// Queue of turns in each conversation.
-    pub turns: TurnQueues,
+    /// Queues for exclusive access to conversations and dialogues.
+    pub conversation_queues: ConversationQueues,
     /// Rate and token limits of keys.
     pub quotas: Quotas,
     /// Cache of parsed dialogue templates.
     pub templates: Arc<ParsedTemplateCache>,
     /// Settings that can be changed at run time.
     pub settings: RwLock<Settings>,
-    /// Held while settings change, in the store and in memory.
+    /// Locked while settings change, in the store and in memory.
     pub settings_change: tokio::sync::Mutex<()>,
     /// API keys.
     pub keys: KeyRegistry,
-    /// Counters.
+    /// Metrics of the server.
     pub metrics: Metrics,
-    /// Tracing spans.
+    /// Source of tracing spans.
     pub traces: TraceHandle,
-    /// Notified when data was deleted and has to be erased from the files.
+    /// Notified when data was deleted and has to be erased from the files of the store.
     pub deletion_notify: Notify,
     /// Cancelled when the server stops accepting requests.
     pub shutdown: CancellationToken,
@@ -86,7 +86,7 @@ impl RunEngine {
             cpu_pool: CpuPool::new(),
             schemas: SchemaCache::new(),
             desks: DeskRegistry::default(),
-            turns: TurnQueues::default(),
+            conversation_queues: ConversationQueues::default(),
             quotas,
             templates: Arc::new(ParsedTemplateCache::new(
                 metrics.template_hits.clone(),
@@ -104,7 +104,8 @@ impl RunEngine {
         }
     }
 
-    /// Charges usage to a key: for its limits and for `GET /api/v1/usage`.
+    /// Charges requests and tokens to a key: for its limits and for `GET /api/v1/usage`. `usage` has the
+    /// token counts as an upstream reports them.
     pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
         let added_usage = self.record_usage(key, owner, requests, usage);
         if let Err(error) = self.store.add_usage(&added_usage).await {
@@ -119,19 +120,20 @@ impl RunEngine {
         }
     }
 
-    /// Charges usage to the limits of a key; returns the row to store.
+    /// Charges tokens to the limits of a key. Returns the row of its requests and tokens, for the caller to
+    /// store.
     pub(crate) fn record_usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> UsageRow {
         let (tokens, now) = (TokenCounts::from_usage(usage), Timestamp::now());
         self.quotas.spend(key, tokens, now);
-        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        let token_count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         UsageRow {
             day: day(now),
             key: key.to_owned(),
             name: self.keys.key_name(key),
             owner: owner.to_owned(),
             requests,
-            input_tokens: count(tokens.input),
-            output_tokens: count(tokens.output),
+            input_tokens: token_count(tokens.input),
+            output_tokens: token_count(tokens.output),
         }
     }
 
@@ -141,7 +143,7 @@ impl RunEngine {
         self.loaded_config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the configuration for messages that begin from now on.
+    /// Replaces the configuration for messages that begin from now on, and connects its MCP servers.
     pub(crate) fn replace(&self, loaded_config: LoadedConfig) {
         loaded_config.mcp.start();
         *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded_config);

@@ -1,5 +1,5 @@
-//! API keys, callers and owners (invariant 10). A key belongs to an owner, as does everything created with
-//! it; both outlive the key.
+//! API keys, callers and owners (invariant 11 of ARCHITECTURE.md). A key belongs to an owner, as does
+//! everything created with the key; the owner and these things outlive the key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -16,34 +16,37 @@ use crate::run::quotas::{self, Limits};
 use crate::store::KeyRow;
 use crate::telemetry::ParentSpan;
 
-/// Registry of API keys. Holds hashes only, never secrets.
+/// Registry of API keys. Has only the hashes of keys, never their secret texts.
 pub(crate) struct KeyRegistry {
     keys: RwLock<Vec<ActiveKey>>,
-    /// Tokens for event streams, by hash.
+    /// Tokens for event streams, by the hash of their text.
     tokens: Mutex<HashMap<Vec<u8>, StreamToken>>,
     /// Serializes changes of keys, so that the check before a change still holds when it is made.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
 }
 
-/// Key with its limits and the token that is cancelled on removal.
+/// Key with what its requests share.
 struct ActiveKey {
     key: KeyRow,
     limits: Arc<Limits>,
+    /// Cancelled when the key is removed.
     removal: CancellationToken,
 }
 
-/// Permission to read one event stream.
+/// Permission to read the events of one message.
 struct StreamToken {
+    /// Id of the message.
     message: String,
+    /// Caller that created the token.
     caller: Caller,
     expires_at: Instant,
 }
 
-/// Owner and key id while no key exists.
+/// Owner and key id of all requests while no key exists.
 pub(crate) const LOCAL_OWNER: &str = "local";
 /// Id and owner of the configured key.
 pub(crate) const CONFIGURED_KEY: &str = "configured";
-/// Lifetime of a token.
+/// Lifetime of a token for an event stream.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Authenticated client of a request.
@@ -61,14 +64,14 @@ pub(crate) struct Caller {
     pub(crate) removal: CancellationToken,
     /// Connection of the request.
     pub(crate) connection: Option<Arc<Connection>>,
-    /// Parent span of the request.
+    /// Tracing span under which those of the request are.
     pub(crate) span: ParentSpan,
     /// Memory reserved for the request.
     pub(crate) memory: MemoryHold,
 }
 
 impl KeyRegistry {
-    /// Combines the stored keys with the configured one.
+    /// Creates the registry of the stored keys and the key of the configuration.
     #[must_use]
     pub(crate) fn new(mut rows: Vec<KeyRow>, configured_key: Option<&str>) -> KeyRegistry {
         rows.extend(configured_key.map(|secret| KeyRow {
@@ -76,7 +79,7 @@ impl KeyRegistry {
             owner: CONFIGURED_KEY.into(),
             name: CONFIGURED_KEY.into(),
             hash: hash(secret),
-            admin: true,
+            is_admin: true,
             created: ids::now(),
             limits: None,
         }));
@@ -102,27 +105,28 @@ impl KeyRegistry {
         self.read_keys().is_empty()
     }
 
-    /// Checks that an admitted caller would still be admitted.
+    /// Returns `true` if the key of a caller still exists.
     pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {
             caller.key == LOCAL_OWNER
         } else {
-            keys.iter().any(|keys| keys.key.id == caller.key)
+            keys.iter().any(|active| active.key.id == caller.key)
         }
     }
 
-    /// Checks that a caller may still change keys.
+    /// Returns `true` if a caller may still change keys.
     pub(crate) fn can_change(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {
             caller.key == LOCAL_OWNER
         } else {
-            keys.iter().any(|keys| keys.key.id == caller.key && keys.key.admin)
+            keys.iter().any(|active| active.key.id == caller.key && active.key.is_admin)
         }
     }
 
-    /// Returns the caller of a secret. Compares it with every key, each in constant time.
+    /// Returns the caller whose key has this secret text. While no key exists, every request is admitted, as
+    /// `LOCAL_OWNER`. Compares with every key, each in constant time, so that the time tells nothing.
     pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
         let keys = self.read_keys();
         if keys.is_empty() {
@@ -145,7 +149,7 @@ impl KeyRegistry {
                 found = Some(Caller {
                     owner: key.owner.clone(),
                     key: key.id.clone(),
-                    admin: key.admin,
+                    admin: key.is_admin,
                     limits: limits.clone(),
                     removal: removal.clone(),
                     connection: None,
@@ -160,7 +164,8 @@ impl KeyRegistry {
     /// Returns the name of a key, or its id if it is not known.
     pub(crate) fn key_name(&self, id: &str) -> String {
         let keys = self.read_keys();
-        keys.iter().find(|keys| keys.key.id == id).map_or_else(|| id.to_owned(), |keys| keys.key.name.clone())
+        let active_key = keys.iter().find(|active| active.key.id == id);
+        active_key.map_or_else(|| id.to_owned(), |active| active.key.name.clone())
     }
 
     /// Adds a key.
@@ -168,22 +173,22 @@ impl KeyRegistry {
         self.keys.write().unwrap_or_else(PoisonError::into_inner).push(ActiveKey::new(key));
     }
 
-    /// Replaces a key for new requests.
+    /// Replaces the key with the same id, for new requests. Its streams and runs go on.
     pub(crate) fn change(&self, key: KeyRow) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keys) = keys.iter_mut().find(|keys| keys.key.id == key.id) {
-            let removal = keys.removal.clone();
-            *keys = ActiveKey { removal, ..ActiveKey::new(key) };
+        if let Some(active) = keys.iter_mut().find(|active| active.key.id == key.id) {
+            let removal = active.removal.clone();
+            *active = ActiveKey { removal, ..ActiveKey::new(key) };
         }
     }
 
     /// Removes a key; its streams and runs end.
     pub(crate) fn remove(&self, id: &str) {
-        self.keys.write().unwrap_or_else(PoisonError::into_inner).retain(|keys| {
-            if keys.key.id == id {
-                keys.removal.cancel();
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).retain(|active| {
+            if active.key.id == id {
+                active.removal.cancel();
             }
-            keys.key.id != id
+            active.key.id != id
         });
     }
 
@@ -199,10 +204,11 @@ impl KeyRegistry {
         secret
     }
 
-    /// Returns the caller that created a token, if it is valid for that message.
-    pub(crate) fn find_by_token(&self, token: &str, message: &str) -> Option<Caller> {
+    /// Returns the caller that created a token, if the token is valid for that message and the key still
+    /// exists.
+    pub(crate) fn find_by_token(&self, token_text: &str, message: &str) -> Option<Caller> {
         let tokens = self.lock_tokens();
-        let token = tokens.get(&hash(token))?;
+        let token = tokens.get(&hash(token_text))?;
         let is_valid = token.message == message && token.expires_at > Instant::now();
         (is_valid && self.is_admitted(&token.caller)).then(|| token.caller.clone())
     }
@@ -220,7 +226,7 @@ impl ActiveKey {
     }
 }
 
-/// Returns the SHA-256 hash of a secret.
+/// Returns the SHA-256 hash of a secret text.
 pub(crate) fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }

@@ -1,4 +1,4 @@
-//! In-memory handle of a running message: its readers, the position of its log, and its cancellation.
+//! In-memory handle of a running message or turn: its readers, the end of its log, and its cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,20 +12,20 @@ use crate::store::Batch;
 /// Handle of a running message or turn.
 #[derive(Debug)]
 pub(crate) struct LiveRun {
-    /// Id of the message.
+    /// Id of the message or turn.
     pub(crate) id: String,
-    /// Cancels the run.
+    /// Cancels the run when cancelled.
     pub(crate) cancel: CancellationToken,
-    /// Number of the last entry that the run has appended.
+    /// Number of the last entry that the run has appended, or is about to append.
     last_entry: AtomicU64,
-    /// Set when that entry is the last of the log.
+    /// Set when that entry ends the log, or the run is over.
     has_end: AtomicBool,
     /// Cancelled when the run is over and its whole log is readable.
     over_token: CancellationToken,
     readers: watch::Sender<ReaderCounts>,
 }
 
-/// Counts of the readers of a message.
+/// Counts of the readers of a message or turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ReaderCounts {
     /// Readers now.
@@ -34,12 +34,12 @@ struct ReaderCounts {
     departed: u64,
 }
 
-/// Registration of a reader; dropping it ends the reading.
+/// Registration of a reader, which counts as reading until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReaderGuard(Arc<LiveRun>);
 
 impl LiveRun {
-    /// Creates the handle of a message with an empty log.
+    /// Creates the handle of a run with an empty log.
     pub(crate) fn new(id: String) -> Arc<LiveRun> {
         Arc::new(LiveRun {
             id,
@@ -51,8 +51,8 @@ impl LiveRun {
         })
     }
 
-    /// Notes a batch that is about to be appended. Must precede the append, so that readers never see entries
-    /// beyond `last`.
+    /// Notes a batch that is about to be appended. Must be called before the append, so that readers never
+    /// see entries beyond `last_entry`.
     pub(crate) fn note_append(&self, batch: &Batch) {
         self.last_entry.store(batch.last(), Ordering::Release);
         if batch.has_end() {
@@ -60,7 +60,7 @@ impl LiveRun {
         }
     }
 
-    /// Returns a number that is at least that of any entry a reader can have seen.
+    /// Returns the number of the last noted entry: no reader can have seen one beyond it.
     pub(crate) fn last_entry(&self) -> u64 {
         self.last_entry.load(Ordering::Acquire)
     }
@@ -70,7 +70,7 @@ impl LiveRun {
         self.has_end.load(Ordering::Acquire)
     }
 
-    /// Marks the run as over.
+    /// Marks the run as over: its whole log is readable.
     pub(crate) fn mark_over(&self) {
         self.has_end.store(true, Ordering::Release);
         self.over_token.cancel();
@@ -81,7 +81,7 @@ impl LiveRun {
         self.over_token.cancelled().await;
     }
 
-    /// Waits until the message has no reader.
+    /// Waits until the run has no reader.
     pub(crate) async fn wait_unread(&self) {
         // The sender lives as long as `self`.
         let _ = self.readers.subscribe().wait_for(|readers| readers.current == 0).await;
@@ -93,17 +93,18 @@ impl LiveRun {
         ReaderGuard(self.clone())
     }
 
-    /// Waits until the last reader has left and none has come for `grace`. Never returns for a message that
-    /// had no reader yet.
+    /// Waits until the last reader has left and none has come for `grace`. Never returns for a run that had
+    /// no reader yet.
     pub(crate) async fn wait_deserted(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         let mut departed = 0;
         loop {
-            let wait_left =
+            let all_left =
                 readers.wait_for(|readers| readers.current == 0 && readers.departed > departed).await;
-            departed = wait_left.map_or(departed, |readers| readers.departed);
-            let wait_return = readers.wait_for(|readers| readers.current > 0 || readers.departed > departed);
-            if tokio::time::timeout(grace, wait_return).await.is_err() {
+            departed = all_left.map_or(departed, |readers| readers.departed);
+            // A reader that came and left meanwhile starts the grace time again.
+            let any_came = readers.wait_for(|readers| readers.current > 0 || readers.departed > departed);
+            if tokio::time::timeout(grace, any_came).await.is_err() {
                 return;
             }
         }
@@ -111,7 +112,7 @@ impl LiveRun {
 }
 
 impl ReaderGuard {
-    /// Returns the handle of the message.
+    /// Returns the handle of the run.
     pub(crate) fn live_run(&self) -> &Arc<LiveRun> {
         &self.0
     }

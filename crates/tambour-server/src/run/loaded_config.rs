@@ -1,4 +1,4 @@
-//! Loaded configuration, with upstreams, MCP servers and Skeins made of it.
+//! Loaded configuration, with the upstreams, MCP servers and Skeins that it describes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct LoadedConfig {
     pub webhooks: WebhookClient,
     /// MCP servers, whose tools messages may use.
     pub mcp: McpServers,
-    /// Skeins by alias.
+    /// Skeins of aliases, as JSON, by alias.
     pub skeins: BTreeMap<String, Value>,
     /// Round-robin state of aliases that share their load.
     rotation: Rotation,
@@ -51,30 +51,34 @@ impl LoadedConfig {
         self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
     }
 
-    /// Returns the chain of aliases to try for an alias, in order, until one gives a usable reply. Aliases
-    /// whose upstreams keep failing come last.
+    /// Returns the aliases to try for an alias, in order, until one gives a usable reply. Aliases whose
+    /// upstreams keep failing come last. Of healthy aliases with weights, a different one comes first each
+    /// time.
     pub(crate) fn fallback_chain<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
         let mut chain = self.config.alias_chain(alias);
         if chain.len() < 2 {
             return chain;
         }
         let upstream = |name: &str| self.upstream(self.config.aliases[name].upstream.as_deref());
-        let is_well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
+        let is_healthy = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
         // The sort is stable: both groups keep the order of the configuration.
-        chain.sort_by_key(|name| !is_well(name));
+        chain.sort_by_key(|name| !is_healthy(name));
         let weight = |name: &str| self.config.aliases[name].weight.filter(|weight| *weight > 0);
         let first = if weight(alias).is_some() {
-            let weighted = |name: &&'a str| is_well(name).then(|| Some((*name, weight(name)?))).flatten();
-            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighted).collect();
+            let weighted_member =
+                |name: &&'a str| is_healthy(name).then(|| Some((*name, weight(name)?))).flatten();
+            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighted_member).collect();
             self.rotation.pick_first(alias, &members)
         } else {
             None
         };
-        // An upstream whose pause is over is probed first.
-        let is_ready = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
-        let first = chain.iter().copied().find(is_ready).or(first);
-        if let Some(at) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
-            chain[..=at].rotate_right(1);
+        // A failed upstream whose pause is over comes before all others, to probe it with this request.
+        let may_probe =
+            |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
+        let first = chain.iter().copied().find(may_probe).or(first);
+        if let Some(index) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
+            // Moves it to the front; the others keep their order.
+            chain[..=index].rotate_right(1);
         }
         chain
     }

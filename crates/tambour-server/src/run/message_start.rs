@@ -26,53 +26,60 @@ pub(crate) struct StartRequest {
     /// Client and key of the request.
     pub(crate) caller: Caller,
     pub(crate) request_id: String,
-    /// An existing conversation of the owner; a new one is made when absent.
+    /// An existing conversation of the owner; a new one is created when absent.
     pub(crate) conversation_id: Option<String>,
-    /// The new prompt; earlier messages of the conversation precede its `text`.
+    /// Prompt of the request; earlier messages of the conversation precede its `text`.
     pub(crate) prompt: PromptRecord,
-    /// Upstreams to ask, the fallbacks in order; at least one. Their messages are filled in when the message
-    /// has its turn.
+    /// Upstreams to ask: the first choice, then the fallbacks in order. Their requests get the messages when
+    /// the earlier messages of the conversation are over.
     pub(crate) candidates: Vec<UpstreamChoice>,
+    /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<ToolOffer>,
-    /// The client receives the raw text.
+    /// True for a client of the legacy protocol, which receives the raw text.
     pub(crate) is_legacy: bool,
+    /// Most re-asks of one upstream.
     pub(crate) max_reasks: u32,
     /// True to queue after a running message of the conversation instead of being refused.
     pub(crate) is_queued: bool,
-    /// The request as JSON, for the record.
+    /// Request as JSON, stored with the message.
     pub(crate) request: String,
     /// Idempotency key of the client.
     pub(crate) idempotency_key: Option<String>,
     /// True if a reader is attached from the beginning.
     pub(crate) has_reader: bool,
-    /// Time that it continues without a reader; the server's default when absent.
+    /// Time that the run continues without a reader; the server's default when absent.
     pub(crate) grace: Option<Duration>,
-    /// State of timed lore so far, if the next turn is to know it.
+    /// State of timed lore entries after this prompt, to store for the next message of the conversation.
     pub(crate) timed_lore: Option<TimedEffects>,
-    /// Id of the message that this one replaces, with the turn in its conversation.
+    /// Id of the message that this one replaces, with the lock of its conversation.
     pub(crate) replaces: Option<(String, OwnedMutexGuard<()>)>,
 }
 
-/// Prompt of a message that waits for its turn.
+/// Prompt of a message that waits for the earlier messages of its conversation.
 pub(crate) struct PendingPrompt {
-    sent: PromptRecord,
-    /// True if earlier messages of the conversation precede it.
+    /// Prompt of the request, without earlier messages.
+    prompt: PromptRecord,
+    /// True if earlier messages of the conversation precede the prompt.
     has_history: bool,
     /// True if the conversation existed before the message.
     pub(crate) is_existing: bool,
-    /// The turn in the conversation, if the message holds it already.
-    turn: Option<OwnedMutexGuard<()>>,
+    /// Lock of the conversation, if the message holds it already.
+    conversation_guard: Option<OwnedMutexGuard<()>>,
 }
 
 /// A started message.
 pub(crate) struct StartedMessage {
     pub(crate) row: Arc<MessageRow>,
+    /// Reader of the message, if the request wanted one.
     pub(crate) reader: Option<ReaderGuard>,
-    /// True if the same request started it before.
+    /// True if an earlier request with the same idempotency key started the message.
     pub(crate) is_repeated: bool,
 }
 
-/// Stores a message and starts its run, which continues even if the client disconnects.
+/// Stores a message and starts its run. Both go on even if the client disconnects.
+///
+/// # Errors
+/// A limit of the key or of the server is reached, the conversation is busy or unknown, or the store failed.
 pub(crate) async fn start_message(
     engine: &Arc<RunEngine>,
     start_request: StartRequest,
@@ -81,9 +88,10 @@ pub(crate) async fn start_message(
     engine.run_to_completion(async move { begin_message(&work, start_request).await }).await
 }
 
-/// Reserved quota and running slot of a message; released on drop unless the message has begun.
+/// Request counted in the quota, and place among the running messages; both are given back on drop unless the
+/// message has begun.
 struct RunAdmission<'a> {
-    app: &'a RunEngine,
+    engine: &'a RunEngine,
     caller: &'a Caller,
     live_run: Arc<LiveRun>,
     has_begun: bool,
@@ -106,20 +114,21 @@ impl<'a> RunAdmission<'a> {
             let detail = format!("{limit_text} of this key may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
-        Ok(RunAdmission { app: engine, caller, live_run, has_begun: false })
+        Ok(RunAdmission { engine, caller, live_run, has_begun: false })
     }
 }
 
 impl Drop for RunAdmission<'_> {
     fn drop(&mut self) {
         if !self.has_begun {
-            self.app.running.remove(&self.live_run.id);
+            self.engine.running.remove(&self.live_run.id);
             self.live_run.mark_over();
-            self.app.quotas.refund(&self.caller.key, &self.caller.limits);
+            self.engine.quotas.refund(&self.caller.key, &self.caller.limits);
         }
     }
 }
 
+/// Stores a message and starts its run. Must run to its end, not be dropped midway.
 async fn begin_message(
     engine: &Arc<RunEngine>,
     start_request: StartRequest,
@@ -137,23 +146,24 @@ async fn begin_message(
         ..MessageRow::default()
     };
     let live_run = LiveRun::new(row.id.clone());
-    // Registered before the run begins, so that its leaving is noticed.
+    // Registered before the run begins, so that the run notices when the reader leaves.
     let reader = start_request.has_reader.then(|| live_run.add_reader());
-    let room = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
+    let memory_permit = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
     let mut admission =
         RunAdmission::reserve(engine, &start_request.caller, &row.conversation_id, live_run.clone())?;
-    let (replaces, turn) = start_request.replaces.unzip();
+    let (replaces, conversation_guard) = start_request.replaces.unzip();
     // Stored before the model is asked: a message that cannot be stored does not begin.
     let start_time = Instant::now();
     let conversation = row.conversation_id.clone();
-    let new = NewRun {
+    let new_run = NewRun {
         row,
         opens_conversation,
         is_exclusive: !start_request.is_queued,
         repeat_since: request_repeats::repeat_since(),
         replaces,
     };
-    let (lease, repeated) = match engine.store.acquire(new).await? {
+    // `durable` resolves once the message is stored.
+    let (lease, durable) = match engine.store.acquire(new_run).await? {
         AcquireOutcome::Started { lease, durable } => (lease, durable),
         AcquireOutcome::Repeated(row) => {
             return Ok(StartedMessage { row: Arc::new(*row), reader: None, is_repeated: true });
@@ -201,13 +211,17 @@ async fn begin_message(
         grace_time: start_request
             .grace
             .unwrap_or(Duration::from_millis(engine.loaded_config().config.grace_ms)),
-        _kept: room,
+        _memory_permit: memory_permit,
     };
-    // Its memory is free for others while the message waits for its model.
+    // The memory of the request is free for others while the message waits for its model.
     start_request.caller.memory.release();
     let has_history = !opens_conversation && start_request.prompt.messages.is_none();
-    let prompt =
-        PendingPrompt { sent: start_request.prompt, has_history, is_existing: !opens_conversation, turn };
+    let prompt = PendingPrompt {
+        prompt: start_request.prompt,
+        has_history,
+        is_existing: !opens_conversation,
+        conversation_guard,
+    };
     engine.run_tasks.spawn(runner::run_message(
         engine.clone(),
         Box::new(run),
@@ -215,16 +229,17 @@ async fn begin_message(
         start_request.candidates,
         prompt,
     ));
-    let repeated = repeated.await;
+    let write_outcome = durable.await;
     engine.metrics.observe_commit("message", start_time.elapsed());
-    if repeated != WriteOutcome::Stored {
+    if write_outcome != WriteOutcome::Stored {
         live_run.cancel.cancel();
         return Err(StoreError::Closed.into());
     }
     if let Some(timed_effects) = &start_request.timed_lore {
-        // Failing here leaves the message valid; timed lore restarts in the next turn.
-        let repeated = engine.store.put_lore(&row.conversation_id, &json!(timed_effects).to_string()).await;
-        repeated.unwrap_or_else(
+        // If this fails, the message stays valid; timed lore starts anew with the next message.
+        let put_result =
+            engine.store.put_timed_effects(&row.conversation_id, &json!(timed_effects).to_string()).await;
+        put_result.unwrap_or_else(
             |error| tracing::warn!(%error, message_id = row.id, "world info could not be stored"),
         );
     }
@@ -233,31 +248,35 @@ async fn begin_message(
 }
 
 impl PendingPrompt {
-    /// Waits for the turn in the conversation, exclusive of other messages and state changes.
-    pub(crate) async fn wait_turn(&mut self, engine: &RunEngine, row: &MessageRow) -> OwnedMutexGuard<()> {
-        match self.turn.take() {
-            Some(turn) => turn,
-            None => engine.turns.enqueue(&row.conversation_id).wait().await,
+    /// Locks the conversation against other messages and state changes; waits until it is free.
+    pub(crate) async fn lock_conversation(
+        &mut self,
+        engine: &RunEngine,
+        row: &MessageRow,
+    ) -> OwnedMutexGuard<()> {
+        match self.conversation_guard.take() {
+            Some(guard) => guard,
+            None => engine.conversation_queues.enqueue(&row.conversation_id).wait().await,
         }
     }
 
-    /// Builds the messages for the model and the prompt to log. Called when the message has its turn.
+    /// Returns the prompt to log, and the messages for the model. The caller has locked the conversation.
     pub(crate) async fn build(
         self,
         engine: &RunEngine,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
         let defaults = engine.reading_defaults();
-        let (sent_messages, messages) = if self.has_history {
+        let (sent_prompt, messages) = if self.has_history {
             let max_history = engine.loaded_config().config.max_history;
-            history::build_prompt(&*engine.store, &defaults, max_history, row, self.sent).await?
+            history::build_prompt(&*engine.store, &defaults, max_history, row, self.prompt).await?
         } else {
-            let messages = self.sent.clone().load_messages(&*engine.store, &defaults).await?;
-            (self.sent, messages)
+            let messages = self.prompt.clone().load_messages(&*engine.store, &defaults).await?;
+            (self.prompt, messages)
         };
         if engine.loaded_config().config.log_content {
             tracing::info!(message_id = row.id, prompt = %json!(messages), "prompt");
         }
-        Ok((sent_messages, messages))
+        Ok((sent_prompt, messages))
     }
 }

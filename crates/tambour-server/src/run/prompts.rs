@@ -1,10 +1,10 @@
-//! Loads the folder of prompt templates (S-020).
+//! Loading of a folder with prompt templates (S-020).
 
 use std::path::Path;
 
 use tambour_prompt::template::TemplateFiles;
 
-/// Reads the `.md` templates of a folder and its subfolders. A folder that does not exist has none.
+/// Reads the `.md` templates of a folder and its subfolders. A folder that does not exist has no templates.
 ///
 /// # Errors
 /// A file cannot be read, or two of them have the same id.
@@ -20,6 +20,7 @@ pub fn load_folder(root: &Path) -> Result<TemplateFiles, String> {
 /// Deepest level of subfolders that is read.
 const MAX_DEPTH: usize = 8;
 
+/// Adds the templates of a folder below `root` to `files`: path from `root` with `/`, and text.
 fn read_folder(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {
     let io_error = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     for entry in std::fs::read_dir(folder).map_err(|error| io_error(folder, &error))? {

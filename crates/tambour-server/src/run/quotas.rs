@@ -1,4 +1,4 @@
-//! Limits of keys and their usage: requests a minute, tokens a day.
+//! Limits of keys (requests a minute, tokens a day, aliases), and the usage that is checked against them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,23 +28,26 @@ pub(crate) struct Limits {
     pub(crate) aliases: Option<Vec<String>>,
 }
 
-/// Usage of the keys, as needed for their limits.
+/// Usage of the keys by id, as needed for their limits.
 #[derive(Default)]
 pub(crate) struct Quotas(Mutex<HashMap<String, KeyUsage>>);
 
 /// Usage of one key.
 #[derive(Default)]
 struct KeyUsage {
-    /// Time up to which the requests so far use the allowed rate.
+    /// Time up to which the requests so far use up the allowed rate. Each request moves it on by a minute
+    /// divided by the limit; it may be at most a minute ahead.
     rate_until: Option<Instant>,
+    /// Date (UTC) of `tokens`.
     day: String,
+    /// Tokens used on `day`.
     tokens: u64,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Quotas {
-    /// Starts with the tokens that each key has used on `day`.
+    /// Starts with the tokens that each key, by id, has used on `day`.
     pub(crate) fn new(day: &str, usage: impl Iterator<Item = (String, u64)>) -> Quotas {
         let usage_entry =
             |(key, tokens)| (key, KeyUsage { day: day.to_owned(), tokens, ..KeyUsage::default() });
@@ -55,14 +58,17 @@ impl Quotas {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request, or refuses it.
+    /// Counts a request of a key. `now` and `time` are the same time.
+    ///
+    /// # Errors
+    /// The tokens of the day are used up, or too many requests came within a minute.
     pub(crate) fn admit(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
         let Limits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
         if requests_per_minute.is_none() && tokens_per_day.is_none() {
             return Ok(());
         }
-        let mut all = self.lock();
-        let key_usage = all.entry(caller.key.clone()).or_default();
+        let mut usages = self.lock();
+        let key_usage = usages.entry(caller.key.clone()).or_default();
         if let Some(max) = tokens_per_day
             && key_usage.day == day(time)
             && key_usage.tokens >= *max
@@ -85,7 +91,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Returns a request that was counted and then refused for another reason.
+    /// Takes back the count of a request that was then refused for another reason.
     pub(crate) fn refund(&self, key: &str, limits: &Limits) {
         let Some(max) = limits.requests_per_minute else { return };
         if let Some(key_usage) = self.lock().get_mut(key) {
@@ -96,8 +102,8 @@ impl Quotas {
 
     /// Adds the tokens that a message has used.
     pub(crate) fn spend(&self, key: &str, tokens: TokenCounts, time: Timestamp) {
-        let mut all = self.lock();
-        let key_usage = all.entry(key.to_owned()).or_default();
+        let mut usages = self.lock();
+        let key_usage = usages.entry(key.to_owned()).or_default();
         let day = day(time);
         if key_usage.day != day {
             (key_usage.day, key_usage.tokens) = (day, 0);
@@ -112,7 +118,7 @@ impl Quotas {
 }
 
 impl Limits {
-    /// Checks that the key may use this alias; `None` stands for a request that names no alias.
+    /// Checks that the key may ask this alias. `None` means a request that names no alias.
     pub(crate) fn check_alias(&self, alias: Option<&str>) -> Result<(), Problem> {
         let Some(aliases) = &self.aliases else { return Ok(()) };
         if alias.is_some_and(|alias| aliases.iter().any(|allowed| allowed == alias)) {
@@ -126,9 +132,10 @@ impl Limits {
     }
 }
 
-/// Service fields that a key limited to aliases may send. They affect how a model writes and never which
-/// model is asked. Services and proxies accept many fields that choose a model (`models`, `route`,
-/// `provider`, `fallbacks`, `extra_body`, `api_base`) and add new ones, so this is a list of allowed fields.
+/// Extra fields for the model service that a key limited to aliases may send. They affect how a model writes,
+/// never which model is asked. Services and proxies accept many fields that choose a model (`models`,
+/// `route`, `provider`, `fallbacks`, `extra_body`, `api_base`) and add new ones, so allowed fields are listed
+/// here, not forbidden ones.
 const ALLOWED_FIELDS: [&str; 37] = [
     "audio",
     "chat_template_kwargs",
@@ -170,8 +177,8 @@ const ALLOWED_FIELDS: [&str; 37] = [
 ];
 
 impl Limits {
-    /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `extra_fields`
-    /// passed on to the service.
+    /// Checks the names of fields that a key limited to aliases sends: `overrides` are settings of the alias,
+    /// `extra_fields` are passed on to the service.
     pub(crate) fn check_fields<'a>(
         &self,
         mut overrides: impl Iterator<Item = &'a String>,
@@ -202,7 +209,7 @@ impl Limits {
     }
 }
 
-/// Returns the day of a time, in UTC.
+/// Returns the date of a time in UTC, as `2026-01-01`.
 pub(crate) fn day(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).date().to_string()
 }
@@ -210,9 +217,9 @@ pub(crate) fn day(time: Timestamp) -> String {
 /// Returns the seconds until the next day (UTC).
 fn seconds_until_midnight(time: Timestamp) -> u64 {
     let now = time.to_zoned(TimeZone::UTC);
-    let next = now.start_of_day().and_then(|start| start.checked_add(1.day()));
-    let seconds =
-        next.and_then(|next| now.until((Unit::Second, &next))).map_or(3600, |span| span.get_seconds());
+    let midnight = now.start_of_day().and_then(|start| start.checked_add(1.day()));
+    let span = midnight.and_then(|midnight| now.until((Unit::Second, &midnight)));
+    let seconds = span.map_or(3600, |span| span.get_seconds());
     u64::try_from(seconds).unwrap_or(3600).max(1)
 }
 
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_may_come_at_once_and_then_one_after_the_other() {
+    fn requests_of_a_minute_may_come_at_once_and_then_at_the_allowed_rate() {
         let (quotas, start) = (Quotas::default(), Instant::now());
         let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
         let admit_at = |seconds: u64| {
@@ -266,17 +273,17 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_those_of_a_day() {
+    fn tokens_are_limited_each_day() {
         let quotas = Quotas::new("2026-01-01", [("k".to_owned(), 90)].into_iter());
         let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
-        let (evening, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
+        let (evening, next_day) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
         let now = Instant::now();
         assert!(quotas.admit(&caller, now, evening).is_ok());
         quotas.spend("k", TokenCounts { input: 9, output: 2 }, evening);
         assert_eq!(quotas.admit(&caller, now, evening).expect_err("used up").code(), "tokens_used_up");
-        assert!(quotas.admit(&caller, now, next).is_ok());
-        quotas.spend("k", TokenCounts { input: 1, output: 0 }, next);
-        assert!(quotas.admit(&caller, now, next).is_ok());
+        assert!(quotas.admit(&caller, now, next_day).is_ok());
+        quotas.spend("k", TokenCounts { input: 1, output: 0 }, next_day);
+        assert!(quotas.admit(&caller, now, next_day).is_ok());
         assert_eq!(seconds_until_midnight(evening), 60);
     }
 }

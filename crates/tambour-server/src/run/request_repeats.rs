@@ -1,10 +1,11 @@
-//! Repeated requests: how long they are known, and the refusal of one in progress.
+//! Requests repeated with the same `Idempotency-Key`: the time for which their responses are kept, and the
+//! refusal of a repetition while the first is in progress.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::base::problem::Problem;
 
-/// Hours for which a response is returned again.
+/// Hours for which a repeated request gets the response of the first one.
 pub(crate) const RETENTION_HOURS: i64 = 24;
 
 /// Problem: the same request is in progress.
@@ -12,8 +13,8 @@ pub(crate) fn in_progress_problem() -> Problem {
     Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
-/// Returns the RFC 3339 time before which responses are not returned again.
+/// Returns the time (RFC 3339) from which on requests count as the first of a repetition.
 pub(crate) fn repeat_since() -> String {
-    let day = SignedDuration::from_hours(RETENTION_HOURS);
-    Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default()
+    let retention = SignedDuration::from_hours(RETENTION_HOURS);
+    Timestamp::now().checked_sub(retention).map(|time| format!("{time:.3}")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Running messages and turns, which a client may read, cancel or wait for.
+//! Registry of running messages and dialogue turns, which clients may read, cancel or wait for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,9 @@ struct OwnedRun {
     owner: String,
     live_run: Arc<LiveRun>,
     kind: RunKind,
-    /// Id of its conversation or dialogue.
+    /// Id of the conversation of a message, or of the dialogue of a turn.
     conversation: String,
-    /// Set for a turn once the turns before it are over.
+    /// Set for a turn once the turns before it in its dialogue are over; never for a message.
     is_active: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
-    /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
+    /// Registers a turn of an owner's dialogue; `None` if the owner has the most runs allowed already.
     pub(crate) fn begin(engine: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let max = engine.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));
@@ -40,12 +40,12 @@ impl RunningTurn {
         was_added.then(|| RunningTurn { engine: engine.clone(), live_run })
     }
 
-    /// Returns the handle with its readers and its cancellation.
+    /// Returns the handle of the turn, with its readers and its cancellation.
     pub(crate) fn live_run(&self) -> &Arc<LiveRun> {
         &self.live_run
     }
 
-    /// Marks the turn as first in its queue.
+    /// Marks the turn as active: the turns before it in its dialogue are over.
     pub(crate) fn mark_active(&self) {
         let mut by_id = self.engine.running.lock();
         if let Some(turn) = by_id.get_mut(&self.live_run.id) {
@@ -62,7 +62,7 @@ impl Drop for RunningTurn {
 }
 
 impl RunRegistry {
-    /// Adds a message of an owner's conversation; `false` if the owner has `max` already.
+    /// Adds a message of an owner's conversation; returns `false` if the owner has `max` runs already.
     pub(crate) fn add(&self, owner: &str, conversation: &str, live_run: Arc<LiveRun>, max: usize) -> bool {
         self.insert((owner, conversation), RunKind::Message, live_run, max)
     }
@@ -71,6 +71,7 @@ impl RunRegistry {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a run; returns `false` if the owner has `max` runs already.
     fn insert(
         &self,
         (owner, conversation): (&str, &str),
@@ -79,6 +80,7 @@ impl RunRegistry {
         max: usize,
     ) -> bool {
         let mut by_id = self.lock();
+        // The length is checked first, to count the runs of the owner only if there can be enough of them.
         if by_id.len() >= max && by_id.values().filter(|other| other.owner == owner).count() >= max {
             return false;
         }
@@ -114,7 +116,7 @@ impl RunRegistry {
         self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue && run.is_active)
     }
 
-    /// Returns the turns of a dialogue, including queued ones.
+    /// Returns the running turns of a dialogue, including queued ones.
     pub(crate) fn dialogue_turns(&self, dialogue: &str) -> Vec<Arc<LiveRun>> {
         self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
     }
@@ -123,7 +125,7 @@ impl RunRegistry {
         self.lock().values().filter(|run| predicate(run)).map(|run| run.live_run.clone()).collect()
     }
 
-    /// Removes a message that has ended.
+    /// Removes a message or turn that has ended.
     pub(crate) fn remove(&self, id: &str) {
         self.lock().remove(id);
     }

@@ -1,4 +1,4 @@
-//! Prompts from Skeins: read from a request, combined with imported cards and lorebooks, and rendered.
+//! Prompts from Skeins: a Skein from a request is combined with imported cards and lorebooks, and rendered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,13 +29,13 @@ const MAX_IMPORT_BYTES: u64 = 64 << 20;
 /// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptParts {
-    /// The Skein: an object, or YAML.
+    /// Skein: a JSON object, or a string of YAML. Without one, the card or first lorebook is the Skein.
     pub(crate) skein: Option<Value>,
     /// Id of an imported card.
     pub(crate) card: Option<String>,
     /// Ids of imported lorebooks.
     pub(crate) books: Vec<String>,
-    /// The variables.
+    /// Variables of the templates.
     pub(crate) context: Map<String, Value>,
     /// State of timed lore entries from earlier turns.
     pub(crate) timed: TimedEffects,
@@ -44,19 +44,20 @@ pub(crate) struct PromptParts {
 /// Options of a rendering.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RenderSettings {
+    /// Most tokens of the prompt; `None` for the limit of the Skein, if any.
     pub(crate) max_context: Option<usize>,
     pub(crate) tokenizer: Tokenizer,
-    /// Count tokens even without a limit.
+    /// True to count tokens even without a limit.
     pub(crate) count_tokens: bool,
-    /// Count each part separately too.
+    /// True to count the tokens of each part too.
     pub(crate) count_parts: bool,
-    /// A missing variable is an error.
+    /// True if a missing variable is an error.
     pub(crate) strict: bool,
-    /// Adds the protocol instructions where no slot asks for them.
+    /// True to add the instructions of the expected structure even if no slot asks for them.
     pub(crate) instructions: bool,
 }
 
-/// Converts a library error about the client's input to a problem, with its place.
+/// Converts an error of the libraries about the client's input to a problem, with its place in the input.
 pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Problem {
     let problem = Problem::invalid(code, error.to_string());
     match error.location() {
@@ -71,8 +72,8 @@ pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Probl
 /// Renders the prompt on the CPU pool.
 ///
 /// # Errors
-/// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
-/// fails.
+/// The Skein or the context is invalid, the owner has no such card or lorebook, they are too many or too
+/// large, or a template fails or takes too long.
 pub(crate) async fn render(
     run_engine: &Arc<RunEngine>,
     owner: &str,
@@ -92,30 +93,30 @@ pub(crate) async fn render(
     let named_files: Vec<_> =
         card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
     let mut files = Vec::with_capacity(named_files.len());
-    let mut bytes = 0;
+    let mut total_bytes = 0;
     for (kind, id) in named_files {
         let row =
             run_engine.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
-        bytes += row.size;
+        total_bytes += row.size;
         files.push((kind, row));
     }
-    if bytes > MAX_IMPORT_BYTES {
+    if total_bytes > MAX_IMPORT_BYTES {
         let detail = format!(
-            "the cards and books of one prompt must have at most {MAX_IMPORT_BYTES} bytes, not {bytes}"
+            "the cards and books of one prompt must have at most {MAX_IMPORT_BYTES} bytes, not {total_bytes}"
         );
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
-    let mut other_files = Vec::with_capacity(files.len());
+    let mut imported_skeins = Vec::with_capacity(files.len());
     for (kind, row) in files {
         let bytes = run_engine
             .store
             .import_bytes(owner, kind, &row.id)
             .await?
             .ok_or_else(|| missing_import(kind, &row.id))?;
-        other_files.push(
+        imported_skeins.push(
             run_engine
                 .cpu_pool
-                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| from_import(&found)))
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|import| from_import(&import)))
                 .await??,
         );
     }
@@ -124,22 +125,22 @@ pub(crate) async fn render(
     }
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = run_engine.settings().texts().language;
-    // Set when this future is dropped, so that a rendering stops once its client has disconnected.
+    // The flag is set when this future is dropped: a rendering stops once its client has disconnected.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
     run_engine
         .cpu_pool
         .run(owner, move || {
-            let mut other_files = other_files.into_iter();
+            let mut imported_skeins = imported_skeins.into_iter();
             let mut skein = match skein {
                 Some(value) => parse_skein(&value)
                     .map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?,
-                None => other_files.next().unwrap_or_default(),
+                None => imported_skeins.next().unwrap_or_default(),
             };
-            other_files.for_each(|other| skein.merge_lore(&other));
+            imported_skeins.for_each(|imported| skein.merge_lore(&imported));
             let engine =
                 Engine::new(if settings.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
-            let count = |text: &str| settings.tokenizer.count(text);
+            let count_tokens = |text: &str| settings.tokenizer.count(text);
             let mut options = RenderOptions::default();
             options.budget = Some(render_budget(&engine, is_abandoned));
             options.engine = Some(&engine);
@@ -149,11 +150,11 @@ pub(crate) async fn render(
             options.max_context = settings.max_context;
             options.timed_effects = timed_effects;
             options.random_seed = Uuid::new_v4().as_u64_pair().0;
-            // Counting is slow, so it is skipped without a limit.
-            let is_limited = settings.count_tokens
+            // Counting is slow, so it is skipped if nobody needs the counts.
+            let needs_counts = settings.count_tokens
                 || settings.max_context.or(skein.max_context).is_some()
                 || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
-            options.count_tokens = if is_limited { &count } else { &|_| 0 };
+            options.count_tokens = if needs_counts { &count_tokens } else { &|_| 0 };
             skein
                 .render(&context.into(), &options)
                 .map_err(|error| input_problem("prompt_not_rendered", &error))
@@ -166,16 +167,16 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the budget of a rendering, which ends when the client is gone or after [`RENDER_TIMEOUT`].
 fn render_budget(engine: &Engine, is_abandoned: Arc<AtomicBool>) -> Budget {
-    let began = Instant::now();
+    let start_time = Instant::now();
     Budget::with_stop(engine.limits(), move || {
-        is_abandoned.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
+        is_abandoned.load(Ordering::Relaxed) || start_time.elapsed() > RENDER_TIMEOUT
     })
 }
 
-/// Parses a stored file again.
+/// Parses a stored card or lorebook again; `file` is its file name.
 ///
 /// # Errors
-/// The file is no longer readable.
+/// The file is no longer readable, although it was when it was imported.
 pub(crate) fn reparse_import(file: &str, bytes: &[u8]) -> Result<ImportedFile, Problem> {
     import_file(file, bytes, &ImportLimits::default()).map_err(|error| {
         tracing::error!(%error, "an imported file cannot be read");
@@ -234,16 +235,16 @@ mod tests {
         let engine = Engine::new(UndefinedMode::Lenient);
         let long = "{% for a in range(100) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
         let skein = parse_skein(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
-        let render_end = |skein: &Skein, is_abandoned: Arc<AtomicBool>| {
+        let rendered_len = |skein: &Skein, is_abandoned: Arc<AtomicBool>| {
             let mut options = RenderOptions::default();
             options.budget = Some(render_budget(&engine, is_abandoned));
             options.engine = Some(&engine);
-            skein.render(&json!({}), &options).map(|render_end| render_end.text.len())
+            skein.render(&json!({}), &options).map(|prompt| prompt.text.len())
         };
         let drop_flag = DropFlag::default();
-        assert!(render_end(&skein, Arc::clone(&drop_flag.0)).unwrap() >= 10_000);
+        assert!(rendered_len(&skein, Arc::clone(&drop_flag.0)).unwrap() >= 10_000);
         let is_abandoned = Arc::clone(&drop_flag.0);
         drop(drop_flag);
-        assert!(render_end(&skein, is_abandoned).is_err());
+        assert!(rendered_len(&skein, is_abandoned).is_err());
     }
 }

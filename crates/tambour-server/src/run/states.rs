@@ -1,4 +1,4 @@
-//! State of conversations: attached to replies that read it, and changed by clients (F-110 to F-117).
+//! State of conversations, as JSON: the replies of a message change it, and so do clients (F-110 to F-117).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,21 +17,22 @@ use crate::run::engine::RunEngine;
 use crate::store::{MessageRow, ROUTE_UPDATE, StateRow, StoreError, StoredUpdate};
 use tokio::sync::OwnedMutexGuard;
 
-/// Dialects whose replies change the state, or may turn out to be one that does.
+/// Dialects whose replies change the state: `filament`, and `auto`, which may find out that a reply is in it.
 const STATEFUL_DIALECTS: [&str; 2] = ["filament", tambour::dialect::AUTO];
 
-/// Longest wait of a change for a running message.
-const TURN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait of a client's change for running messages.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State that the replies of a message start from.
 pub(crate) struct MessageState {
-    /// State in the library's form.
+    /// State as the pipeline of a reply needs it.
     pub(crate) attached: AttachedState,
     /// Position of the message's first update within its conversation.
     pub(crate) start: i64,
 }
 
-/// Loads the state of the conversation when a message begins. `is_existing`: the conversation existed before it.
+/// Loads the state of the conversation when a message begins; `None` if the dialect changes no state. With
+/// `is_existing`, the conversation existed before the message.
 pub(crate) async fn load_message_state(
     engine: &RunEngine,
     row: &MessageRow,
@@ -49,8 +50,8 @@ pub(crate) async fn load_message_state(
     let schema = match compile_state_schema(engine, &row.owner, &stored_state).await {
         Ok(schema) => schema,
         Err(problem) => {
-            // It was valid when it was stored, but limits are narrower now; without it, operations are
-            // applied unchecked.
+            // The schema was valid when it was stored, but the limits are narrower now. Without it,
+            // operations are applied unchecked.
             tracing::warn!(
                 message_id = row.id,
                 problem = problem.detail(),
@@ -63,34 +64,40 @@ pub(crate) async fn load_message_state(
     Ok(Some(MessageState { attached, start: stored_state.next_position }))
 }
 
-/// Prepares a state for applying operations.
+/// Prepares a state for operations of the message or update with this id.
 pub(crate) fn attach_state(state: Value, id: String, schema: Option<&Schema>) -> AttachedState {
     AttachedState { message: id, state, schema: schema.cloned(), ..AttachedState::default() }
 }
 
-/// Returns the compiled schema of a state.
+/// Compiles the schema of a state; `None` without one.
+///
+/// # Errors
+/// The schema is too large or takes too long for the configured limits.
 pub(crate) async fn compile_state_schema(
     engine: &RunEngine,
     owner: &str,
-    schema_text: &StateRow,
+    row: &StateRow,
 ) -> Result<Option<Arc<Schema>>, Problem> {
-    let Some(schema) = schema_text.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
+    let Some(schema) = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
         return Ok(None);
     };
     let limits = &engine.loaded_config().config.tools;
     engine.schemas.get((&engine.cpu_pool, owner), &schema, limits).await.map(Some)
 }
 
-/// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
-pub(crate) async fn wait_change_turn(
+/// Locks a conversation for a quick change, until the guard is dropped.
+///
+/// # Errors
+/// Messages of the conversation were still running after [`LOCK_TIMEOUT`].
+pub(crate) async fn lock_conversation(
     engine: &RunEngine,
     conversation: &str,
 ) -> Result<OwnedMutexGuard<()>, Problem> {
-    let turn = async {
+    let locking = async {
         engine.store.wait_idle(conversation).await;
-        engine.turns.enqueue(conversation).wait().await
+        engine.conversation_queues.enqueue(conversation).wait().await
     };
-    tokio::time::timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
+    tokio::time::timeout(LOCK_TIMEOUT, locking).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
             "a message of the conversation is running; change the state after it has ended",
@@ -98,7 +105,7 @@ pub(crate) async fn wait_change_turn(
     })
 }
 
-/// Returns the version of a state with its schema: a hash of both.
+/// Returns the version of a state with its schema: a hash of both, in hexadecimal digits.
 pub(crate) fn state_version(state: &str, schema: Option<&str>) -> String {
     let mut hash = Sha256::new();
     hash.update(state);
@@ -108,17 +115,17 @@ pub(crate) fn state_version(state: &str, schema: Option<&str>) -> String {
     hash.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Refuses a change that is based on another version of the state.
+/// Refuses a change that is based on another version of the state; `None` means any version.
 pub(crate) fn check_version(row: &StateRow, based_on: Option<&str>) -> Result<(), Problem> {
-    let Some(base) = based_on else { return Ok(()) };
-    let now = run_in_place(|| state_version(&row.state.to_string(), row.schema.as_deref()));
-    if now == base {
+    let Some(base_version) = based_on else { return Ok(()) };
+    let current_version = run_in_place(|| state_version(&row.state.to_string(), row.schema.as_deref()));
+    if current_version == base_version {
         return Ok(());
     }
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let detail = "the state has changed in the meantime; `present` is the current state";
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
-    Err(problem.with("present", json!({"state": row.state, "schema": schema, "version": now})))
+    Err(problem.with("present", json!({"state": row.state, "schema": schema, "version": current_version})))
 }
 
 /// Result of a change.
@@ -127,13 +134,17 @@ pub(crate) struct ChangedState {
     pub(crate) update: Option<String>,
     /// Results of the operations.
     pub(crate) applied: AppliedBlock,
-    /// The state after it.
+    /// State after the change.
     pub(crate) state: Value,
-    /// The version after it.
+    /// Version after the change.
     pub(crate) version: String,
 }
 
-/// Applies operations to the state of a conversation as a separate update.
+/// Applies operations of a client to the state of a conversation, as an update of its own. If `atomic`, none
+/// is applied unless all succeed. `based_on` is the version that the state must have.
+///
+/// # Errors
+/// The conversation is busy or unknown, its state has another version, or the client has disconnected.
 pub(crate) async fn change_state(
     engine: &Arc<RunEngine>,
     (owner, conversation): (&str, &str),
@@ -142,51 +153,56 @@ pub(crate) async fn change_state(
     atomic: bool,
     based_on: Option<&str>,
 ) -> Result<ChangedState, Problem> {
-    let (work, owner, id) = (engine.clone(), owner.to_owned(), conversation.to_owned());
+    let (task_engine, owner, id) = (engine.clone(), owner.to_owned(), conversation.to_owned());
     let based_on = based_on.map(str::to_owned);
     // Operations are dropped if the client disconnects; once applied, they are stored.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
     engine
         .run_to_completion(async move {
-            let _turn = wait_change_turn(&work, &id).await?;
-            let row = work.store.state(&id).await?.unwrap_or_default();
+            let _guard = lock_conversation(&task_engine, &id).await?;
+            let row = task_engine.store.state(&id).await?.unwrap_or_default();
             check_version(&row, based_on.as_deref())?;
-            let schema = compile_state_schema(&work, &owner, &row).await?;
+            let schema = compile_state_schema(&task_engine, &owner, &row).await?;
             let update = ids::new_id(ROUTE_UPDATE);
-            let (name, before, next) = (update.clone(), row.state, row.next_position);
+            let (update_id, old_state, position) = (update.clone(), row.state, row.next_position);
             // Each operation may scan the whole state.
             let apply = move || {
-                let mut new_state = attach_state(before, name, schema.as_deref());
+                let mut attached = attach_state(old_state, update_id, schema.as_deref());
                 let applied =
-                    new_state.apply_until_stopped(&analysis, operations, atomic, Some(&is_abandoned));
+                    attached.apply_until_stopped(&analysis, operations, atomic, Some(&is_abandoned));
                 if is_abandoned.load(Ordering::Relaxed) {
                     // The client is gone and sees no error.
                     return Err(Problem::internal());
                 }
                 // Serialized directly: a tree of values would copy it several times.
-                let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
-                let texts = (text, new_state.state.to_string());
-                Ok::<_, Problem>((applied, new_state.state, texts))
+                let applied_json = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
+                let state_json = attached.state.to_string();
+                Ok::<_, Problem>((applied, attached.state, applied_json, state_json))
             };
-            let text_of_schema = row.schema;
-            let (applied, state, texts) = work.cpu_pool.run(&owner, apply).await??;
+            let schema_text = row.schema;
+            let (applied, state, applied_json, state_json) =
+                task_engine.cpu_pool.run(&owner, apply).await??;
             let has_changed = applied.results.iter().any(|result| result.ok);
             if has_changed {
-                let stored_update = StoredUpdate { position: next, applied: texts.0 };
+                let stored_update = StoredUpdate { position, applied: applied_json };
                 let created_at = ids::now();
-                if !work.store.add_state_update(&id, &update, &stored_update, (&created_at, &texts.1)).await?
-                {
+                let was_added = task_engine
+                    .store
+                    .add_state_update(&id, &update, &stored_update, (&created_at, &state_json))
+                    .await?;
+                if !was_added {
                     return Err(Problem::not_found(format!("there is no conversation `{id}`")));
                 }
             }
-            let version = run_in_place(|| state_version(&texts.1, text_of_schema.as_deref()));
+            let version = run_in_place(|| state_version(&state_json, schema_text.as_deref()));
             Ok(ChangedState { update: has_changed.then_some(update), applied, state, version })
         })
         .await
 }
 
-/// Returns the state before a message that begins, or `None` if there is none yet.
+/// Returns the current state of a conversation, before a message that is about to begin; `None` if it has no
+/// state yet.
 pub(crate) async fn state_before(engine: &RunEngine, conversation: &str) -> Result<Option<Value>, Problem> {
     Ok(engine.store.state(conversation).await?.map(|row| row.state))
 }

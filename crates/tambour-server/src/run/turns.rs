@@ -1,59 +1,60 @@
-//! Queues of changes per conversation or dialogue: one at a time. The order of messages is the store's; each
-//! waits for its lease's turn first.
+//! Queues for exclusive access to a conversation or dialogue: its messages, turns and other changes run one
+//! at a time. The order of messages is that of the store: each waits for the earlier ones of its lease before
+//! it enters the queue.
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::FutureExt;
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Conversations with a running or waiting change.
+/// Queues of all conversations that something is running or waiting in.
 #[derive(Default)]
-pub(crate) struct TurnQueues {
-    by_conversation: Mutex<HashMap<String, Weak<Turn<()>>>>,
+pub(crate) struct ConversationQueues {
+    by_conversation: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
 }
 
-/// Future that resolves to the turn.
-pub(crate) type TurnWait = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
+/// Future of the exclusive access, which lasts until the guard is dropped.
+pub(crate) type QueueWait = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 /// Place in the queue of a conversation.
 pub(crate) enum QueuePlace {
-    /// Nothing else runs; the turn lasts until the guard is dropped.
+    /// Nothing else runs: access is granted, until the guard is dropped.
     Ready(OwnedMutexGuard<()>),
-    /// Waiting for others.
-    Queued(TurnWait),
+    /// Others are first.
+    Queued(QueueWait),
 }
 
 impl QueuePlace {
-    /// Waits for the turn.
+    /// Waits for access.
     pub(crate) async fn wait(self) -> OwnedMutexGuard<()> {
         match self {
-            QueuePlace::Ready(turn) => turn,
-            QueuePlace::Queued(turn_wait) => turn_wait.await,
+            QueuePlace::Ready(guard) => guard,
+            QueuePlace::Queued(queue_wait) => queue_wait.await,
         }
     }
 }
 
-impl TurnQueues {
+impl ConversationQueues {
     /// Takes the next place in the queue of a conversation.
     pub(crate) fn enqueue(&self, conversation: &str) -> QueuePlace {
         let mut by_conversation = self.by_conversation.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = by_conversation.get(conversation).and_then(Weak::upgrade);
-        let turn = queue.unwrap_or_else(|| {
-            // Drops dead entries before the map would grow.
+        let lock = queue.unwrap_or_else(|| {
+            // Entries that nobody holds are removed before the map would grow.
             if by_conversation.len() == by_conversation.capacity() {
-                by_conversation.retain(|_, turn| turn.strong_count() > 0);
+                by_conversation.retain(|_, lock| lock.strong_count() > 0);
             }
-            let turn = Arc::new(Turn::new(()));
-            by_conversation.insert(conversation.to_owned(), Arc::downgrade(&turn));
-            turn
+            let lock = Arc::new(AsyncMutex::new(()));
+            by_conversation.insert(conversation.to_owned(), Arc::downgrade(&lock));
+            lock
         });
-        let mut turn_wait: TurnWait = Box::pin(turn.lock_owned());
-        // Polling it once enters the queue.
-        match (&mut turn_wait).now_or_never() {
-            Some(turn) => QueuePlace::Ready(turn),
-            None => QueuePlace::Queued(turn_wait),
+        let mut queue_wait: QueueWait = Box::pin(lock.lock_owned());
+        // The first poll enters the queue.
+        match (&mut queue_wait).now_or_never() {
+            Some(guard) => QueuePlace::Ready(guard),
+            None => QueuePlace::Queued(queue_wait),
         }
     }
 }
@@ -63,16 +64,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_comes_first_is_first() {
-        let turns = TurnQueues::default();
-        let QueuePlace::Ready(first) = turns.enqueue("a") else { panic!("nobody is before it") };
-        assert!(matches!(turns.enqueue("b"), QueuePlace::Ready(_)), "another conversation");
-        let (second, third) = (turns.enqueue("a"), turns.enqueue("a"));
+    async fn access_is_granted_in_order_of_arrival() {
+        let queues = ConversationQueues::default();
+        let QueuePlace::Ready(first) = queues.enqueue("a") else { panic!("nobody is before it") };
+        assert!(matches!(queues.enqueue("b"), QueuePlace::Ready(_)), "another conversation");
+        let (second, third) = (queues.enqueue("a"), queues.enqueue("a"));
         drop(first);
         let mut third = Box::pin(third.wait());
         assert!((&mut third).now_or_never().is_none(), "the second one is before it");
         drop(second.wait().await);
         drop(third.await);
-        assert!(matches!(turns.enqueue("a"), QueuePlace::Ready(_)));
+        assert!(matches!(queues.enqueue("a"), QueuePlace::Ready(_)));
     }
 }

@@ -5,13 +5,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError};
 
-/// Starts logging for this process; `log` filters (`info`, `tambour_server=debug`), `log_json` selects the
-/// format.
+/// Starts logging for this process. The field `log` of the configuration is the filter, such as `info` or
+/// `tambour_server=debug`; `log_json` selects the format.
 ///
 /// # Errors
 /// The filter cannot be read.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
-    let filter = EnvFilter::try_new(filter(&config.log))
+    let filter = EnvFilter::try_new(complete_filter(&config.log))
         .map_err(|error| config.field_error("log", &format!("is not a valid filter: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A log line that cannot be written is dropped: reporting it would write to the same place and panic.
@@ -25,13 +25,14 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Completes the log filter. The MCP client library logs its servers' own messages and URLs at any length, so
-/// it is silenced unless the filter names it; the relevant facts are logged here. The store is a part of the
-/// server to those who filter.
-fn filter(directives: &str) -> String {
+/// Completes the log filter. Levels of the server (`tambour_server`) also apply to its store
+/// (`tambour_store`). The MCP client library (`rmcp`) logs messages and URLs of the servers at any length, so
+/// it is silenced unless the filter names it; the server itself logs what matters of them.
+fn complete_filter(directives: &str) -> String {
     let levels =
         directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
-    let with_store = levels.fold(directives.to_owned(), |all, level| format!("{all},tambour_store={level}"));
+    let with_store =
+        levels.fold(directives.to_owned(), |filter, level| format!("{filter},tambour_store={level}"));
     if directives.contains("rmcp") { with_store } else { format!("{with_store},rmcp=off") }
 }
 
@@ -39,17 +40,17 @@ fn filter(directives: &str) -> String {
 mod tests {
     use tracing_subscriber::EnvFilter;
 
-    use super::filter;
+    use super::complete_filter;
 
     #[test]
-    fn the_client_of_mcp_logs_nothing_unless_it_is_named() {
+    fn the_store_follows_the_server_and_the_mcp_client_is_silent_unless_named() {
         for (directives, expected) in [
             ("info", "info,rmcp=off"),
             ("tambour_server=debug,warn", "tambour_server=debug,warn,tambour_store=debug,rmcp=off"),
             ("info,rmcp=debug", "info,rmcp=debug"),
         ] {
-            assert_eq!(filter(directives), expected);
-            assert!(EnvFilter::try_new(filter(directives)).is_ok());
+            assert_eq!(complete_filter(directives), expected);
+            assert!(EnvFilter::try_new(complete_filter(directives)).is_ok());
         }
     }
 }

@@ -60,29 +60,31 @@ pub struct ServerFailed;
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
+    /// Address that the listener is bound to.
     address: SocketAddr,
-    load: Option<ConfigLoader>,
-    hang_ups: HangUpSignals,
+    /// Loads the configuration when the process receives SIGHUP; absent if it is not reloaded.
+    load_config: Option<ConfigLoader>,
+    hang_up_signals: HangUpSignals,
 }
 
-/// Time that runs and connections get to end after they were told to.
+/// Time that cancelled runs, and after them connections, get to end.
 const HALT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time that a step of the sweep gets to end when the server stops.
+/// Time that the current step of the sweep gets to end when the server stops.
 const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Loads the configuration again.
+/// Function that loads the configuration again.
 type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
-/// Reads today's usage of each key.
+/// Reads today's token usage of each key.
 async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
     let usage_rows = store.usage(None, (&today, &today), None, u32::MAX).await?;
-    let tokens = |usage: UsageRow| {
+    let key_tokens = |usage: UsageRow| {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         (usage.key, u64::try_from(tokens).unwrap_or(0))
     };
-    Ok(Quotas::new(&today, usage_rows.into_iter().map(tokens)))
+    Ok(Quotas::new(&today, usage_rows.into_iter().map(key_tokens)))
 }
 
 impl Server {
@@ -106,6 +108,7 @@ impl Server {
         let (store, report) = SqliteStore::open_with(&file, options).await?;
         let damaged = report.damaged.iter().map(|file| file.records).sum();
         metrics.count_damage(damaged, report.loss.message_count());
+        // Before interrupted messages get an end: clients may have seen events that are lost.
         store.reserve_numbers(&report).await?;
         let store: Arc<dyn Store> = Arc::new(store);
         let keys = KeyRegistry::new(store.keys().await?, configured_key.as_deref());
@@ -118,8 +121,8 @@ impl Server {
         }
         let settings = Settings::from_stored(store.settings().await?);
         let quotas = load_quotas(&*store).await?;
-        // Binding first: a second server with the same data fails here, before it takes the first one's
-        // running messages for abandoned.
+        // Bound before `recover`: a second server with the same data and address fails here, before it takes
+        // the running messages of the first one for abandoned.
         let listen_error = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
@@ -140,20 +143,20 @@ impl Server {
             ))),
             listener,
             address,
-            load: None,
-            hang_ups: HangUpSignals::new(false),
+            load_config: None,
+            hang_up_signals: HangUpSignals::new(false),
         })
     }
 
-    /// Reloads the configuration with `load` when the process receives SIGHUP; streams continue.
+    /// Reloads the configuration with `load_config` when the process receives SIGHUP; streams continue.
     #[must_use]
     pub fn with_reload(
         mut self,
-        load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+        load_config: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     ) -> Server {
-        self.load = Some(Box::new(load));
-        // Subscribed from here on: without a handler the signal ends the process.
-        self.hang_ups = HangUpSignals::new(true);
+        self.load_config = Some(Box::new(load_config));
+        // Subscribed now, not in `serve`: without a handler the signal ends the process.
+        self.hang_up_signals = HangUpSignals::new(true);
         self
     }
 
@@ -163,13 +166,13 @@ impl Server {
         ReloadHandle { app: self.app.clone() }
     }
 
-    /// Returns the store, for another machine that claims runs in it.
+    /// Returns the store, for tests in which another server claims its runs.
     #[must_use]
     pub fn store(&self) -> Arc<dyn Store> {
         self.app.store.clone()
     }
 
-    /// Returns the address it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -182,12 +185,12 @@ impl Server {
     /// next start recovers it from the journal.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), ServerFailed> {
         let reload = self.reload_handle();
-        let Server { app, listener, load, mut hang_ups, .. } = self;
+        let Server { app, listener, load_config, mut hang_up_signals, .. } = self;
         let mut sweep = tokio::spawn(supervise::run_supervised(app.clone(), "sweep", sweep::run));
         tokio::spawn(supervise::run_supervised(app.clone(), "watch", stream_watch::watch_streams));
         let service = TowerToHyperService::new(build_router(app.clone()));
         let connections = TaskTracker::new();
-        let hang_up = CancellationToken::new();
+        let connection_stop = CancellationToken::new();
         let mut stop = std::pin::pin!(stop);
         let mut result = Ok(());
         loop {
@@ -199,19 +202,19 @@ impl Server {
                     result = Err(ServerFailed);
                     break;
                 }
-                () = hang_ups.next() => {
-                    if let Some(load) = &load {
-                        reload.load_and_apply(load).await;
+                () = hang_up_signals.next() => {
+                    if let Some(load_config) = &load_config {
+                        reload.load_and_apply(load_config).await;
                     }
                     continue;
                 }
             };
             match accept_result {
                 Ok((socket, _)) => {
-                    connections.spawn(connection::serve(socket, service.clone(), hang_up.clone()));
+                    connections.spawn(connection::serve(socket, service.clone(), connection_stop.clone()));
                 }
                 Err(error) => {
-                    // Most likely out of file descriptors; others may free some.
+                    // Most likely file descriptors are used up; other connections may free some.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -225,18 +228,18 @@ impl Server {
         if tokio::time::timeout(drain, app.run_tasks.wait()).await.is_err() {
             app.run_abort.cancel();
             if tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await.is_err() {
-                // The remaining runs wait for disk space.
+                // The remaining runs wait for disk space: their writes are given up.
                 app.store.release_waiters();
                 let _ = tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await;
             }
         }
-        hang_up.cancel();
+        connection_stop.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
-        // The sweep ends between two steps. A step that takes longer is abandoned: the next start completes
-        // it or it has no effect.
-        let patience = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
-        if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
+        // The sweep ends between two steps. A step that takes longer is abandoned: it has no effect, or the
+        // next start completes it.
+        let sweep_deadline = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
+        if tokio::time::timeout_at(sweep_deadline, &mut sweep).await.is_err() {
             tracing::warn!("deleted data is still in the files; the next start removes it");
             sweep.abort();
         }

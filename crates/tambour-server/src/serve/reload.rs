@@ -1,4 +1,4 @@
-//! Reloads the configuration of a running server: upstreams, limits and timeouts are replaced, streams
+//! Reloads the configuration of a running server. Upstreams, limits and timeouts are replaced; streams
 //! continue.
 
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use crate::config::{Config, ConfigError};
 use crate::http::app::App;
 use crate::run::loaded_config::LoadedConfig;
 
-/// Handle that replaces the configuration of a running server. Running messages keep the one they began with.
+/// Handle that replaces the configuration of a running server. Running messages keep the configuration that
+/// they began with.
 #[derive(Clone)]
 pub struct ReloadHandle {
     pub(crate) app: Arc<App>,
@@ -21,43 +22,43 @@ impl ReloadHandle {
     /// # Errors
     /// The configuration is invalid, or the store fails; nothing has changed then.
     pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
-        let before = self.app.loaded_config();
-        let mut fixed_fields = Vec::new();
+        let old_config = self.app.loaded_config();
+        let mut restart_fields = Vec::new();
+        // Keeps the old value of each field that needs a restart, and notes the names of those that changed.
         macro_rules! keep {
             ($($field:ident),+) => {$(
-                if config.$field != before.config.$field {
-                    fixed_fields.push(stringify!($field));
-                    config.$field.clone_from(&before.config.$field);
+                if config.$field != old_config.config.$field {
+                    restart_fields.push(stringify!($field));
+                    config.$field.clone_from(&old_config.config.$field);
                 }
             )+};
         }
         keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
-        let loaded_config = LoadedConfig::new(config, &self.app.metrics, Some(&before))?;
+        let loaded_config = LoadedConfig::new(config, &self.app.metrics, Some(&old_config))?;
         let _change_guard = self.app.settings_change.lock().await;
         let stored = self.app.store.settings().await.map_err(|error| ConfigError(error.to_string()))?;
         let settings = Settings::from_stored(stored);
         self.app.replace(loaded_config);
         self.app.replace_settings(settings);
-        Ok(fixed_fields)
+        Ok(restart_fields)
     }
 
-    /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
+    /// Calls `load_config` and applies its result. An invalid configuration is logged and changes nothing.
     pub(crate) async fn load_and_apply(
         &self,
-        load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync),
+        load_config: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync),
     ) {
-        let loaded_config = load();
-        let result = match loaded_config {
+        let result = match load_config() {
             Ok(config) => self.apply(config).await,
             Err(error) => Err(error),
         };
         match result {
-            Ok(fixed_fields) if fixed_fields.is_empty() => {
+            Ok(restart_fields) if restart_fields.is_empty() => {
                 tracing::info!("the configuration was reloaded")
             }
-            Ok(fixed_fields) => {
+            Ok(restart_fields) => {
                 tracing::warn!(
-                    needs_restart = fixed_fields.join(", "),
+                    needs_restart = restart_fields.join(", "),
                     "the configuration was reloaded in part"
                 );
             }

@@ -1,4 +1,4 @@
-//! Watch over event streams whose clients have stopped reading.
+//! Watches for event streams whose clients have stopped reading, and closes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,14 @@ use crate::http::app::App;
 /// Closes stalled streams periodically until the server stops.
 pub(crate) async fn watch_streams(app: Arc<App>) {
     loop {
-        let patience = Duration::from_millis(app.loaded_config().config.reader_idle_ms);
+        let idle_limit = Duration::from_millis(app.loaded_config().config.reader_idle_ms);
+        // A quarter of the limit, so that a stream is closed soon after it, within bounds for extreme limits.
+        let interval = (idle_limit / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
         tokio::select! {
-            () = tokio::time::sleep((patience / 4).clamp(Duration::from_millis(20), Duration::from_secs(5))) => {}
+            () = tokio::time::sleep(interval) => {}
             () = app.shutdown.cancelled() => return,
         }
         fail::point("watch");
-        app.streams.close_stalled(patience);
+        app.streams.close_stalled(idle_limit);
     }
 }

@@ -13,83 +13,85 @@ use crate::store::{Retention, StoreError};
 
 /// Interval between retention sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Pause before emptying the write-ahead file is tried again, when readers prevented it.
+/// Pause before erasing deleted data is tried again, if readers of the database prevented it.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs until the server stops.
+/// Sweeps at intervals, and after deletions, until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
-    // Covers data deleted right before the last stop.
-    let mut due = true;
+    // True while deleted data may still be in the files; at first, from right before the last stop.
+    let mut needs_erasure = true;
     loop {
         match expire(&app).await {
-            Ok(found) => due |= found,
+            Ok(has_deleted) => needs_erasure |= has_deleted,
             Err(error) => tracing::warn!(%error, "expired messages could not be deleted"),
         }
-        app.claims.drop_expired(None);
+        app.memory_responses.drop_stale(None);
         match app.store.delete_responses(&request_repeats::repeat_since()).await {
-            Ok(found) => due |= found,
+            Ok(has_deleted) => needs_erasure |= has_deleted,
             Err(error) => tracing::warn!(%error, "expired responses could not be deleted"),
         }
         fail::point("sweep");
-        if due {
+        if needs_erasure {
             match app.store.sweep(&app.shutdown).await {
-                Ok(is_done) => due = !is_done,
+                Ok(is_erased) => needs_erasure = !is_erased,
                 Err(error) => tracing::warn!(%error, "deleted data is still in the files; trying again"),
             }
         }
         tokio::select! {
-            () = app.deletion_notify.notified() => due = true,
-            () = tokio::time::sleep(if due { RETRY_PAUSE } else { SWEEP_INTERVAL }) => {}
+            () = app.deletion_notify.notified() => needs_erasure = true,
+            () = tokio::time::sleep(if needs_erasure { RETRY_PAUSE } else { SWEEP_INTERVAL }) => {}
             () = app.shutdown.cancelled() => return,
         }
     }
 }
 
-/// Deletes expired messages and dialogues; returns `true` if there were any.
+/// Deletes expired dialogues and messages. Returns `true` if any was deleted.
 async fn expire(app: &App) -> Result<bool, StoreError> {
     let retention = app.loaded_config().config.retention;
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
     let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
     let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
-    let mut found = expire_dialogues(app, retention).await?;
+    let mut has_deleted = expire_dialogues(app, retention).await?;
     loop {
         let expired_ids = app.store.expired_messages(retention).await?;
         if expired_ids.is_empty() || app.shutdown.is_cancelled() {
-            return Ok(found);
+            return Ok(has_deleted);
         }
         tracing::info!(messages = expired_ids.len(), "deleting expired messages");
         app.store.delete_messages(&expired_ids).await?;
-        found = true;
+        has_deleted = true;
     }
 }
 
-/// Deletes expired dialogues without a running turn; returns `true` if there were any.
+/// Deletes expired dialogues without a running turn. Returns `true` if any was deleted.
 async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
-    let mut found = false;
+    let mut has_deleted = false;
     let (by_time, by_size) =
         (Retention { bytes: None, ..retention }, Retention { before: None, ..retention });
+    // Listed apart, since only the age is checked again: see `is_still_expired`.
     for retention in [by_time, by_size] {
         for id in app.store.expired_dialogues(retention).await? {
             fail::point("sweep.listed");
             if app.shutdown.is_cancelled() {
-                return Ok(found);
+                return Ok(has_deleted);
             }
             // Holding the turn keeps other turns from running between the check and the deletion.
-            let QueuePlace::Ready(_turn) = app.turns.enqueue(&id) else { continue };
+            let QueuePlace::Ready(_guard) = app.conversation_queues.enqueue(&id) else { continue };
             fail::point("sweep.dialogue");
             // `close_if_idle` fails if a turn has begun, and lets none begin afterwards.
-            if is_over(app, &id, retention).await? && app.store.close_if_idle(&id) {
+            if is_still_expired(app, &id, retention).await? && app.store.close_if_idle(&id) {
                 tracing::info!(dialogue = id, "deleting an expired dialogue");
                 app.store.delete_dialogue(&id).await?;
-                found = true;
+                has_deleted = true;
             }
         }
     }
-    Ok(found)
+    Ok(has_deleted)
 }
 
-/// Checks that a dialogue is still expired: it may have changed since it was listed.
-async fn is_over(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
+/// Checks that a dialogue is still too old: it may have changed since it was listed. One that was listed for
+/// its size, where `retention.before` is absent, is always expired.
+async fn is_still_expired(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
     let Some(before) = retention.before else { return Ok(true) };
     Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))
 }

@@ -1,5 +1,5 @@
-//! Export of spans to the collector, in batches beside the messages. Batches that it does not accept in time
-//! are dropped.
+//! Export of spans to an OpenTelemetry collector, in batches in the background. Batches that the collector
+//! does not accept in time are dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use super::TelemetryConfig;
 use crate::base::urls::is_local_host;
 
-/// Timeout of a batch, and of the last ones at shutdown.
+/// Timeout of sending a batch, and of sending the last ones at shutdown.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most bytes read of its responses.
+/// Most bytes read of a response of the collector.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Creates the provider of spans that are sent to a collector.
@@ -44,28 +44,29 @@ pub(super) fn build_provider(
         .build())
 }
 
-/// HTTP client that sends batches on the server's runtime: the exporter's thread has none.
+/// HTTP client that sends batches on the server's async runtime: the thread of the exporter has no runtime.
 #[derive(Debug)]
 struct ExportClient {
-    inner: reqwest::Client,
+    client: reqwest::Client,
     runtime: Handle,
-    /// True if the last batch was refused.
+    /// True if the last batch was refused or not sent.
     is_failing: AtomicBool,
 }
 
 impl ExportClient {
     fn new(endpoint: &str) -> Result<ExportClient, HttpError> {
+        // Fails if a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut inner = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder()
             .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")));
         if reqwest::Url::parse(endpoint)?.host_str().is_some_and(is_local_host) {
             // Proxies of the environment are not used for local hosts.
-            inner = inner.no_proxy();
+            builder = builder.no_proxy();
         }
         Ok(ExportClient {
-            inner: inner.build()?,
+            client: builder.build()?,
             runtime: Handle::current(),
             is_failing: AtomicBool::new(false),
         })
@@ -75,26 +76,27 @@ impl ExportClient {
 #[async_trait]
 impl HttpClient for ExportClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let outcome = match self.runtime.spawn(send(self.inner.clone(), request)).await {
-            Ok(outcome) => outcome,
+        let result = match self.runtime.spawn(send(self.client.clone(), request)).await {
+            Ok(result) => result,
             Err(error) => Err(error.into()),
         };
-        let error_text = match &outcome {
+        let error_text = match &result {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("it answered {}", response.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
-        // Logged once, not for each batch.
+        // Only changes are logged, not each batch.
         let was_failing = self.is_failing.swap(error_text.is_some(), Ordering::Relaxed);
         match error_text {
             Some(error) if !was_failing => tracing::warn!(error, "the collector does not accept traces"),
             None if was_failing => tracing::info!("the collector accepts traces again"),
             _ => {}
         }
-        outcome
+        result
     }
 }
 
+/// Sends a batch and reads the response.
 async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     // The URL may contain a password.
     let mut answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;

@@ -40,7 +40,7 @@ impl TelemetryConfig {
         self.otlp_endpoint.as_deref().map(str::trim).filter(|endpoint| !endpoint.is_empty())
     }
 
-    /// Masks possible secrets.
+    /// Masks possible secrets in the endpoint, to show the configuration.
     pub(crate) fn mask(&mut self) {
         self.otlp_endpoint = self.otlp_endpoint.take().map(|url| mask_url(&url));
     }
@@ -67,13 +67,13 @@ impl TelemetryConfig {
             return telemetry_error("otlp_endpoint", "needs a server that was built with the feature `otel`");
         }
         let masked_url = mask_url(endpoint);
-        let example = "it takes the base URL of a collector such as `http://127.0.0.1:4318`";
+        let hint = "it takes the base URL of a collector such as `http://127.0.0.1:4318`";
         match Url::parse(endpoint) {
             Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
-                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`; {example}"))
+                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`; {hint}"))
             }
             Ok(url) if url.query().is_some() || url.fragment().is_some() => {
-                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`, with a query; {example}"))
+                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`, with a query; {hint}"))
             }
             Ok(url) if url.path().trim_end_matches('/').ends_with("/v1/traces") => telemetry_error(
                 "otlp_endpoint",
@@ -82,7 +82,7 @@ impl TelemetryConfig {
             Ok(_) => Ok(()),
             Err(error) => telemetry_error(
                 "otlp_endpoint",
-                &format!("is `{masked_url}`, which is not a valid URL ({error}); {example}"),
+                &format!("is `{masked_url}`, which is not a valid URL ({error}); {hint}"),
             ),
         }
     }

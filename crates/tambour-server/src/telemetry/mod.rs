@@ -1,5 +1,6 @@
 //! Tracing for an OpenTelemetry collector: a span for each message and dialogue turn, with child spans for
-//! model and tool calls. Off unless `telemetry.otlp_endpoint` is set, and without the feature `otel`.
+//! model and tool calls. Nothing is traced unless `telemetry.otlp_endpoint` is set and the server is built
+//! with the feature `otel`.
 
 #[cfg(feature = "otel")]
 mod collector;
@@ -12,15 +13,15 @@ mod spans;
 mod stub;
 
 #[cfg(feature = "otel")]
-use spans as chosen;
+use spans as implementation;
 #[cfg(not(feature = "otel"))]
-use stub as chosen;
+use stub as implementation;
 
-pub use chosen::TraceSpan;
-pub(crate) use chosen::{ParentSpan, TraceHandle};
 pub use config::TelemetryConfig;
+pub use implementation::TraceSpan;
+pub(crate) use implementation::{ParentSpan, TraceHandle};
 
-/// Tool call, as described to a span.
+/// Tool call as its span describes it.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
 pub(crate) struct ToolCallInfo<'a> {
     pub(crate) name: &'a str,

@@ -1,4 +1,4 @@
-//! Spans, and the tracer that creates them.
+//! Tracing spans, and the handle that starts them.
 
 use std::sync::Arc;
 
@@ -17,27 +17,31 @@ use super::TelemetryConfig;
 use super::{ToolCallInfo, collector, genai};
 use crate::base::origins::{ConfigError, ValueOrigins};
 
-/// Creates spans if tracing is configured. Clones share it.
+/// Starts spans; `None` if tracing is not configured. Clones share the tracer.
 #[derive(Clone, Default)]
 pub(crate) struct TraceHandle(Option<Arc<SpanFactory>>);
 
+/// Tracer with its settings.
 struct SpanFactory {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    /// True if texts are traced.
-    content: bool,
+    /// True if prompts, replies, arguments and results are traced too.
+    traces_content: bool,
 }
 
-/// Span of a message, a turn or a call; empty where nothing is traced. Clones share it.
+/// Span of a message, a turn or a call; `None` where nothing is traced. Clones share the span.
 #[derive(Clone, Default)]
 pub struct TraceSpan(Option<Arc<OpenSpan>>);
 
+/// Started span.
 struct OpenSpan {
-    traces: Arc<SpanFactory>,
+    factory: Arc<SpanFactory>,
+    /// Context of child spans: it has this span.
     context: Context,
 }
 
-/// Parent span of the caller, from `traceparent`.
+/// Span of the client under which the spans of its request are, from the header `traceparent`; `None` without
+/// one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParentSpan(Option<Box<SpanContext>>);
 
@@ -63,21 +67,21 @@ impl TraceHandle {
             origins.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}"))
         })?;
         let tracer = provider.tracer("tambour");
-        Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, content: config.content }))))
+        Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, traces_content: config.content }))))
     }
 
-    /// Reads the caller's span from the request headers.
+    /// Reads the span of the client from the headers of its request.
     pub(crate) fn read_parent(&self, headers: &HeaderMap) -> ParentSpan {
         if self.0.is_none() {
             return ParentSpan::default();
         }
-        let found =
+        let context =
             TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        let span = found.span().span_context().clone();
+        let span = context.span().span_context().clone();
         ParentSpan(span.is_valid().then(|| Box::new(span)))
     }
 
-    /// Starts the span of a message.
+    /// Starts the span of the message with this id.
     pub(crate) fn start_message(
         &self,
         parent: &ParentSpan,
@@ -89,7 +93,7 @@ impl TraceHandle {
             vec![
                 KeyValue::new("tambour.message.id", id.to_owned()),
                 KeyValue::new("tambour.dialect", dialect.to_owned()),
-                KeyValue::new(genai::CONVERSATION, conversation.to_owned()),
+                KeyValue::new(genai::CONVERSATION_ID, conversation.to_owned()),
             ]
         })
     }
@@ -97,7 +101,7 @@ impl TraceHandle {
     /// Starts the span of a dialogue turn.
     pub(crate) fn start_turn(&self, parent: &ParentSpan, dialogue: &str) -> TraceSpan {
         self.start_root(parent, "dialogue turn", || {
-            vec![KeyValue::new(genai::CONVERSATION, dialogue.to_owned())]
+            vec![KeyValue::new(genai::CONVERSATION_ID, dialogue.to_owned())]
         })
     }
 
@@ -107,24 +111,24 @@ impl TraceHandle {
         name: &'static str,
         attributes: impl FnOnce() -> Vec<KeyValue>,
     ) -> TraceSpan {
-        let Some(traces) = &self.0 else { return TraceSpan::default() };
+        let Some(factory) = &self.0 else { return TraceSpan::default() };
         let context = match parent {
             Some(parent) => Context::new().with_remote_span_context((**parent).clone()),
             None => Context::new(),
         };
         start_span(
-            traces,
+            factory,
             &context,
             SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes(attributes()),
         )
     }
 
-    /// Sends the remaining spans.
+    /// Sends the remaining spans and stops tracing.
     pub(crate) async fn stop(&self) {
-        let Some(traces) = self.0.clone() else { return };
-        // Blocks until the collector has answered.
+        let Some(factory) = self.0.clone() else { return };
+        // The shutdown blocks until the collector has answered.
         let shutdown = tokio::task::spawn_blocking(move || {
-            traces.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT)
+            factory.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT)
         });
         if let Ok(Err(error)) = shutdown.await {
             tracing::warn!(%error, "the last traces were not sent");
@@ -132,9 +136,9 @@ impl TraceHandle {
     }
 }
 
-fn start_span(traces: &Arc<SpanFactory>, parent: &Context, span: SpanBuilder) -> TraceSpan {
-    let span = traces.tracer.build_with_context(span, parent);
-    TraceSpan(Some(Arc::new(OpenSpan { traces: traces.clone(), context: parent.with_span(span) })))
+fn start_span(factory: &Arc<SpanFactory>, parent: &Context, builder: SpanBuilder) -> TraceSpan {
+    let span = factory.tracer.build_with_context(builder, parent);
+    TraceSpan(Some(Arc::new(OpenSpan { factory: factory.clone(), context: parent.with_span(span) })))
 }
 
 impl TraceSpan {
@@ -145,21 +149,23 @@ impl TraceSpan {
 
     /// Starts a child span for a tool call.
     pub(crate) fn start_tool(&self, tool: &ToolCallInfo<'_>) -> TraceSpan {
-        let Some(content) = self.traces_content() else { return TraceSpan::default() };
-        let span = SpanBuilder::from_name(genai::tool_name(tool)).with_kind(SpanKind::Internal);
-        self.start_child(span.with_attributes(genai::tool_attributes(tool, content)))
+        let Some(with_content) = self.traces_content() else { return TraceSpan::default() };
+        let builder = SpanBuilder::from_name(genai::tool_span_name(tool)).with_kind(SpanKind::Internal);
+        self.start_child(builder.with_attributes(genai::tool_attributes(tool, with_content)))
     }
 
-    fn start_child(&self, span: SpanBuilder) -> TraceSpan {
+    fn start_child(&self, builder: SpanBuilder) -> TraceSpan {
         let Some(open_span) = &self.0 else { return TraceSpan::default() };
-        start_span(&open_span.traces, &open_span.context, span)
+        start_span(&open_span.factory, &open_span.context, builder)
     }
 
-    /// Returns whether texts are traced; `None` if nothing is.
+    /// Returns `true` if prompts, replies, arguments and results are traced; `None` if nothing is traced.
     pub(crate) fn traces_content(&self) -> Option<bool> {
-        self.0.as_ref().map(|open_span| open_span.traces.content && open_span.context.span().is_recording())
+        let open_span = self.0.as_ref()?;
+        Some(open_span.factory.traces_content && open_span.context.span().is_recording())
     }
 
+    /// Sets attributes of the span.
     pub(crate) fn set_attributes(&self, attributes: impl IntoIterator<Item = KeyValue>) {
         if let Some(open_span) = &self.0 {
             open_span.context.span().set_attributes(attributes);
@@ -173,7 +179,7 @@ impl TraceSpan {
         }
     }
 
-    /// Records a tool's result.
+    /// Records the result of a tool call, if content is traced.
     pub(crate) fn record_result(&self, result: &Value) {
         if self.traces_content() == Some(true) {
             self.set_attributes([genai::result_attribute(result)]);
@@ -184,11 +190,11 @@ impl TraceSpan {
     pub(crate) fn fail(&self, code: &str) {
         let Some(open_span) = &self.0 else { return };
         let span = open_span.context.span();
-        span.set_attribute(KeyValue::new(genai::ERROR, code.to_owned()));
+        span.set_attribute(KeyValue::new(genai::ERROR_TYPE, code.to_owned()));
         span.set_status(Status::error(code.to_owned()));
     }
 
-    /// Ends the span.
+    /// Ends the span; `outcome` becomes an attribute.
     pub(crate) fn end(&self, outcome: &str) {
         let Some(open_span) = &self.0 else { return };
         let span = open_span.context.span();

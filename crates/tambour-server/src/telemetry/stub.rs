@@ -1,4 +1,5 @@
-//! Stub without the feature `otel`: nothing is traced, and a configuration with an endpoint is refused.
+//! Stub of `spans` for a build without the feature `otel`: nothing is traced. The check of the configuration
+//! refuses an endpoint.
 
 use axum::http::HeaderMap;
 use serde_json::Value;

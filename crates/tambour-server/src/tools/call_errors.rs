@@ -1,5 +1,5 @@
-//! Errors of tool calls, with texts in both languages for the model and for readers of events. The codes are
-//! the same in both.
+//! Errors of tool calls, with texts in Chinese and English for the model and for readers of events. The codes
+//! are the same in both languages.
 
 use tambour::event::ToolError;
 use tambour::options::Language;
@@ -14,55 +14,55 @@ use super::guard::WebhookRefusal;
     expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
 )]
 pub(crate) enum CallError {
-    /// The tool does not exist.
+    /// There is no tool of this name.
     NoTool(String),
-    /// The caller may not use the tool.
+    /// The caller may not use the tool of this name.
     Forbidden(String),
-    /// The arguments violate the schema: message and pointer.
+    /// The arguments violate the schema: message, and JSON pointer to the value.
     Arguments(String, String),
-    /// Another call of the plan must not run.
+    /// Another call of the same reply must not run.
     OtherRefused,
-    /// The user denied another call of the plan.
+    /// The user denied another call of the same reply.
     OtherDenied,
-    /// An earlier call failed.
+    /// An earlier call of the same reply failed.
     BeforeFailed,
-    /// The message ended before the call.
+    /// The message ended before the call began.
     MessageEnded,
-    /// The server stopped before the call.
+    /// The server stopped before the call began.
     ServerStopped,
     /// The tool has no executor.
     NoExecutor,
     /// The user denied the call, perhaps with a reason.
     Denied(Option<String>),
-    /// No confirmation within this many milliseconds.
+    /// The user did not confirm the call within this many milliseconds.
     Unconfirmed(u64),
-    /// No result of the client within this many milliseconds.
+    /// The client gave no result within this many milliseconds.
     NoResult(u64),
-    /// Cancelled while it ran.
+    /// The message was cancelled while the call ran.
     Cancelled,
-    /// The server stopped while it ran.
+    /// The server stopped while the call ran.
     Interrupted,
-    /// The URL must not be called.
+    /// The URL of the webhook must not be called.
     Host(WebhookRefusal),
-    /// The address must not be called.
+    /// The address of the webhook's host must not be called.
     Address(WebhookRefusal),
-    /// The environment has no such secret.
+    /// The environment has no secret in the variable of this name.
     NoSecret(String),
-    /// No response of the webhook within this many milliseconds.
+    /// The webhook did not respond within this many milliseconds.
     Timeout(u64),
-    /// Error status of the webhook, with its text.
+    /// The webhook responded with this error status and text.
     Status(u16, String),
     /// The webhook's response exceeds this many bytes.
     TooLarge(usize),
     /// The webhook cannot be reached.
     Unreachable,
-    /// The server cannot create a webhook client.
+    /// The server cannot create an HTTP client for webhooks.
     NoClient,
     /// The connection to the webhook broke.
     ConnectionBroken,
     /// The MCP server of this name cannot be reached.
     ServerDown(String),
-    /// No response of the MCP server within this many milliseconds.
+    /// The MCP server did not respond within this many milliseconds.
     ServerTimeout(u64),
     /// The connection to the MCP server broke.
     ServerBroken,
@@ -77,7 +77,7 @@ pub(crate) enum CallError {
 use CallError::*;
 
 impl CallError {
-    /// Returns its stable code.
+    /// Returns the stable code, the same in both languages.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             NoTool(_) => "tool_unknown",
@@ -103,12 +103,12 @@ impl CallError {
         }
     }
 
-    /// Returns the error result of the call.
+    /// Returns the error as the result of the call.
     pub(crate) fn error(&self, language: Language) -> ToolError {
         ToolError { code: self.code().into(), message: self.text(language) }
     }
 
-    /// Returns its text.
+    /// Returns the explanation in a language.
     pub(crate) fn text(&self, language: Language) -> String {
         match language {
             Language::Zh => self.zh(),
@@ -116,6 +116,7 @@ impl CallError {
         }
     }
 
+    /// Returns the explanation in English.
     fn en(&self) -> String {
         match self {
             NoTool(name) => format!("there is no tool `{name}`"),
@@ -166,6 +167,7 @@ impl CallError {
         }
     }
 
+    /// Returns the explanation in Chinese.
     fn zh(&self) -> String {
         match self {
             NoTool(name) => format!("没有工具 `{name}`"),

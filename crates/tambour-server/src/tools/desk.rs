@@ -14,11 +14,13 @@ pub(crate) struct DeskRegistry {
     by_message: Mutex<HashMap<String, Arc<AnswerDesk>>>,
 }
 
-/// Desk of one message.
+/// Desk of one message: clients leave their answers here, and the run of the message takes them.
 #[derive(Default)]
 pub(crate) struct AnswerDesk {
+    /// Calls of the message by call id.
     calls: Mutex<BTreeMap<String, CallSlot>>,
-    answer_notify: watch::Sender<()>,
+    /// Notified when answers were given.
+    answers_changed: watch::Sender<()>,
 }
 
 /// State of one call.
@@ -31,31 +33,33 @@ struct CallSlot {
 /// State of an answer that a client may give.
 #[derive(Default)]
 enum AnswerSlot<T> {
-    /// Not expected.
+    /// No answer is expected.
     #[default]
     NotExpected,
-    /// Expected.
+    /// An answer is expected.
     Expected,
-    /// Given, and not yet taken.
+    /// The answer was given, and not taken yet.
     Given(T),
-    /// Taken, or too late.
+    /// The answer was taken, or did not come in time.
     Closed,
 }
 
-/// Decision of a person about a call.
+/// Decision of the user about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallDecision {
+    /// True if the call may run.
     pub(crate) allow: bool,
+    /// Reason of the user, for the model if the call is denied.
     pub(crate) reason: Option<String>,
 }
 
-/// Result of a client's tool.
+/// Result of a tool, or the reason why there is none.
 pub(crate) type ToolAnswer = Result<Value, ToolError>;
 
-/// Reason why an answer is refused.
+/// Reason why an answer is refused, with the id of its call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerRefusal {
-    /// The message has no such call.
+    /// The message has no call with this id.
     Unknown(String),
     /// The call was answered already, or its time is over.
     Answered(String),
@@ -105,17 +109,17 @@ impl AnswerDesk {
         }
     }
 
-    /// Waits for the decisions on these calls.
+    /// Waits for the decisions on all these calls; returns them in order.
     pub(crate) async fn wait_decisions(&self, calls: &[ToolCall]) -> Vec<CallDecision> {
         self.wait_all(calls, |slot| &mut slot.decision).await
     }
 
-    /// Waits for the results of these calls.
+    /// Waits for the results of all these calls; returns them in order.
     pub(crate) async fn wait_results(&self, calls: &[ToolCall]) -> Vec<ToolAnswer> {
         self.wait_all(calls, |slot| &mut slot.result).await
     }
 
-    /// Takes the answers given for these calls; later ones are refused.
+    /// Takes the answers given so far for these calls, in order; later answers are refused.
     pub(crate) fn close(&self, calls: &[ToolCall]) -> (Vec<Option<CallDecision>>, Vec<Option<ToolAnswer>>) {
         let mut slots = self.lock();
         let mut take = |call: &ToolCall| {
@@ -125,7 +129,7 @@ impl AnswerDesk {
         calls.iter().map(&mut take).unzip()
     }
 
-    /// Accepts decisions, all or none.
+    /// Accepts decisions of a client by call id, all or none.
     pub(crate) fn accept_decisions(
         &self,
         decisions: Vec<(String, CallDecision)>,
@@ -133,20 +137,21 @@ impl AnswerDesk {
         self.accept(decisions, |slot| &mut slot.decision)
     }
 
-    /// Accepts results, all or none.
+    /// Accepts results of a client by call id, all or none.
     pub(crate) fn accept_results(&self, results: Vec<(String, ToolAnswer)>) -> Result<(), AnswerRefusal> {
         self.accept(results, |slot| &mut slot.result)
     }
 
+    /// Accepts answers by call id, all or none; `select` selects the kind of answer.
     fn accept<T>(
         &self,
         answers: Vec<(String, T)>,
-        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+        select: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Result<(), AnswerRefusal> {
         let mut slots = self.lock();
         for (call, _) in &answers {
             let slot = slots.get_mut(call).ok_or_else(|| AnswerRefusal::Unknown(call.clone()))?;
-            match place(slot) {
+            match select(slot) {
                 AnswerSlot::Expected => {}
                 AnswerSlot::NotExpected => return Err(AnswerRefusal::NotWaiting(call.clone())),
                 AnswerSlot::Given(_) | AnswerSlot::Closed => {
@@ -156,42 +161,43 @@ impl AnswerDesk {
         }
         for (call, value) in answers {
             if let Some(slot) = slots.get_mut(&call) {
-                *place(slot) = AnswerSlot::Given(value);
+                *select(slot) = AnswerSlot::Given(value);
             }
         }
         drop(slots);
-        self.answer_notify.send_replace(());
+        self.answers_changed.send_replace(());
         Ok(())
     }
 
+    /// Waits until there is an answer to each of these calls, and takes them; `select` selects the kind.
     async fn wait_all<T>(
         &self,
         calls: &[ToolCall],
-        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+        select: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Vec<T> {
-        let mut answer_changes = self.answer_notify.subscribe();
+        let mut changes = self.answers_changed.subscribe();
         loop {
-            if let Some(all) = self.take_complete(calls, &place) {
-                return all;
+            if let Some(answers) = self.take_complete(calls, &select) {
+                return answers;
             }
             // The sender lives as long as `self`.
-            let _ = answer_changes.changed().await;
+            let _ = changes.changed().await;
         }
     }
 
-    /// Takes the answers to these calls, if they are complete.
+    /// Takes the answers to these calls if each has one; otherwise takes none.
     fn take_complete<T>(
         &self,
         calls: &[ToolCall],
-        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+        select: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Option<Vec<T>> {
         let mut slots = self.lock();
-        let mut answers =
-            |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&place), Some(AnswerSlot::Given(_)));
-        if !calls.iter().all(&mut answers) {
+        let mut has_answer =
+            |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&select), Some(AnswerSlot::Given(_)));
+        if !calls.iter().all(&mut has_answer) {
             return None;
         }
-        calls.iter().map(|call| slots.get_mut(&call.call_id).and_then(|slot| place(slot).close())).collect()
+        calls.iter().map(|call| slots.get_mut(&call.call_id).and_then(|slot| select(slot).close())).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, CallSlot>> {
@@ -200,7 +206,7 @@ impl AnswerDesk {
 }
 
 impl<T> AnswerSlot<T> {
-    /// Takes the answer and closes the slot.
+    /// Takes the answer, if it was given, and closes the slot. A slot that expects no answer stays as it is.
     fn close(&mut self) -> Option<T> {
         match self {
             AnswerSlot::NotExpected => None,

@@ -10,14 +10,16 @@ use super::ToolLimits;
 /// Access rule for webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WebhookGuard {
+    /// Entries of allowed hosts: `host`, `host:port` or `*.domain`, normalized.
     hosts: Vec<String>,
+    /// True if private addresses may be called.
     allow_private: bool,
 }
 
 /// Reason why a webhook may not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WebhookRefusal {
-    /// The URL is unusable.
+    /// The URL is invalid, is not `http` or `https`, or has a user name or password.
     #[error(
         "`{0}` is not a valid webhook URL: it must begin with http:// or https://, name a host, and hold no password"
     )]
@@ -25,12 +27,12 @@ pub(crate) enum WebhookRefusal {
     /// The configuration does not list the host.
     #[error("the host `{0}` is not in `tools.allowed_hosts` of the server's configuration")]
     Host(String),
-    /// The address is private.
+    /// The address is private, and private addresses are not allowed.
     #[error(
         "the address {0} belongs to this machine or a private network; `tools.allow_private` of the server's configuration permits those"
     )]
     Private(IpAddr),
-    /// The address is never called.
+    /// The address is of a kind that is never called.
     #[error("the address {0} is never called: it is link-local, multicast, reserved or unspecified")]
     Never(IpAddr),
 }
@@ -61,19 +63,19 @@ impl WebhookGuard {
         WebhookGuard { hosts, allow_private: limits.allow_private }
     }
 
-    /// Checks a URL without resolving its host name. The URL parser normalizes all spellings of addresses
-    /// (decimal, octal, hexadecimal, short).
+    /// Parses a URL and checks it, without resolving its host name. The URL parser normalizes all spellings
+    /// of addresses (decimal, octal, hexadecimal, short).
     pub(crate) fn check_url(&self, text: &str) -> Result<Url, WebhookRefusal> {
         let url_refusal = || WebhookRefusal::Url(text.chars().take(200).collect());
         let url = Url::parse(text).map_err(|_| url_refusal())?;
-        let secrets = !url.username().is_empty() || url.password().is_some();
-        let Some(host) = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https") && !secrets)
-        else {
+        let has_credentials = !url.username().is_empty() || url.password().is_some();
+        let is_http = matches!(url.scheme(), "http" | "https");
+        let Some(host) = url.host_str().filter(|_| is_http && !has_credentials) else {
             return Err(url_refusal());
         };
         let host = normalize_host(host);
         let port = url.port_or_known_default().unwrap_or_default();
-        if !self.hosts.iter().any(|host_entry| entry_matches(host_entry, &host, port)) {
+        if !self.hosts.iter().any(|entry| entry_matches(entry, &host, port)) {
             return Err(WebhookRefusal::Host(host));
         }
         if let Ok(address) = host.trim_matches(['[', ']']).parse() {
@@ -82,7 +84,7 @@ impl WebhookGuard {
         Ok(url)
     }
 
-    /// Checks an address.
+    /// Checks an address, also one that a host name was resolved to.
     pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), WebhookRefusal> {
         match address_kind(address) {
             AddressKind::Public => Ok(()),
@@ -98,10 +100,10 @@ fn normalize_host(host: &str) -> String {
     host.trim().trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Returns `true` if an entry of the list matches this host and port.
+/// Returns `true` if an entry of the allowed hosts matches this host and port.
 fn entry_matches(entry: &str, host: &str, port: u16) -> bool {
     let (name, port_text) = match entry.rsplit_once(':') {
-        // The last colon of an IPv6 address separates no port.
+        // The last colon of an IPv6 address without brackets separates no port.
         Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, Some(digits)),
         _ => (entry, None),
     };
@@ -110,15 +112,19 @@ fn entry_matches(entry: &str, host: &str, port: u16) -> bool {
         return false;
     }
     match name.strip_prefix("*.") {
-        Some(domain) => host.strip_suffix(domain).is_some_and(|before| before.ends_with('.')),
+        Some(domain) => host.strip_suffix(domain).is_some_and(|subdomain| subdomain.ends_with('.')),
         None => name.trim_matches(['[', ']']) == host.trim_matches(['[', ']']),
     }
 }
 
+/// Kind of an address, for the access rule.
 #[derive(Debug, PartialEq, Eq)]
 enum AddressKind {
+    /// Always allowed.
     Public,
+    /// Of this machine or a private network: allowed by the configuration only.
     Private,
+    /// Never allowed.
     Never,
 }
 
@@ -132,7 +138,8 @@ fn address_kind(address: IpAddr) -> AddressKind {
 fn address_kind_v4(v4: Ipv4Addr) -> AddressKind {
     let [a, b, c, _] = v4.octets();
     match (a, b, c) {
-        // "This network", link-local (cloud metadata services), multicast and reserved.
+        // Addresses of "this network", multicast and reserved ones, and link-local ones, which include the
+        // metadata services of clouds.
         (0 | 224.., ..) | (169, 254, _) => AddressKind::Never,
         // Protocol assignments, documentation, benchmarks, and the old 6to4 relay.
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => {
@@ -148,13 +155,14 @@ fn address_kind_v6(v6: Ipv6Addr) -> AddressKind {
         return address_kind_v4(v4);
     }
     let [a, b, c, d, e, f, g, h] = v6.segments();
-    let last = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
+    // The last 32 bits.
+    let embedded_v4 = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
     match (a, b) {
         // NAT64 leads to the embedded IPv4 address.
-        (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => address_kind_v4(last()),
+        (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => address_kind_v4(embedded_v4()),
         _ if v6 == Ipv6Addr::LOCALHOST => AddressKind::Private,
         (0xfc00..=0xfdff, _) => AddressKind::Private,
-        // Public is only global unicast, without Teredo, 6to4, ORCHID and documentation.
+        // Of global unicast, all is public but Teredo, ORCHID, documentation and 6to4.
         (0x2001, 0..=0x1ff | 0xdb8) | (0x2002, _) | (0x3fff, _) => AddressKind::Never,
         (0x2000..=0x3fff, _) => AddressKind::Public,
         _ => AddressKind::Never,
@@ -171,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_addresses() {
+    fn addresses_are_public_private_or_never_called() {
         for (address, expected) in [
             ("93.184.216.34", AddressKind::Public),
             ("2606:4700::1111", AddressKind::Public),
@@ -211,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_of_the_list() {
+    fn only_listed_hosts_may_be_called() {
         let guard = guard(
             &[
                 "Tools.example.",
@@ -222,14 +230,14 @@ mod tests {
             ],
             false,
         );
-        for fine in [
+        for allowed_url in [
             "https://tools.example/x",
             "http://TOOLS.example:81",
             "https://a.hooks.example/",
             "https://a.b.hooks.example/",
             "https://ported.example:8443/",
         ] {
-            assert!(guard.check_url(fine).is_ok(), "{fine}");
+            assert!(guard.check_url(allowed_url).is_ok(), "{allowed_url}");
         }
         for refused_url in [
             "https://hooks.example/",

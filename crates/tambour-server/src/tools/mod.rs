@@ -1,6 +1,6 @@
 //! Tools and their executors: definitions, access rules, clients' answers, webhooks, and error results.
 //!
-//! The order of calls does not belong here but to the loop in `run::runner`.
+//! The calls of a reply are ordered and run by the loop in `run::runner`, not here.
 
 mod call_errors;
 mod desk;
@@ -28,7 +28,7 @@ pub(crate) use webhook::{WebhookClient, WebhookRequest, secret_from_env};
 pub struct ToolLimits {
     /// Hosts of webhooks: `host`, `host:port` or `*.domain`. None by default.
     pub allowed_hosts: Vec<String>,
-    /// Permits loopback and private addresses for allowed hosts.
+    /// True if allowed hosts may have loopback and private addresses.
     pub allow_private: bool,
     /// Most replies of one message that may call tools.
     pub max_iterations: u32,
@@ -36,11 +36,11 @@ pub struct ToolLimits {
     pub timeout_ms: u64,
     /// Longest timeout of a tool in milliseconds.
     pub max_timeout_ms: u64,
-    /// Milliseconds that clients get to post results.
+    /// Milliseconds that clients have to post results.
     pub results_ms: u64,
-    /// Milliseconds that people get to confirm calls.
+    /// Milliseconds that users have to confirm calls.
     pub confirmations_ms: u64,
-    /// Most bytes of a webhook's response.
+    /// Most bytes of a result of a webhook or an MCP server.
     pub max_answer: usize,
     /// Most bytes of one result that the model is shown.
     pub max_shown: usize,
@@ -127,7 +127,7 @@ pub(crate) enum Executor {
     },
 }
 
-/// Text that is never shown.
+/// Text that is never shown: its `Debug` is masked.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct HiddenText(pub(crate) String);
@@ -138,14 +138,14 @@ impl std::fmt::Debug for HiddenText {
     }
 }
 
-/// Most bytes of one definition, including its schema.
+/// Most bytes of a tool's definition, and of a schema.
 pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 
 /// Most bytes of a description.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
-/// Prefix of environment variables that may hold secrets of tools, so that a caller cannot name any other
-/// variable.
+/// Prefix of the environment variables that may hold secrets of tools, so that no client can have another
+/// variable read.
 pub(crate) const SECRET_ENV_PREFIX: &str = "TAMBOUR_TOOL_SECRET_";
 
 /// Tool that a message may call.
@@ -158,10 +158,11 @@ pub(crate) struct OfferedTool {
 }
 
 impl Definition {
-    /// Builds the tool with its compiled schema.
+    /// Builds the tool of this name with its compiled schema.
     pub(crate) fn into_tool(self, name: &str, schema: &Schema) -> OfferedTool {
         let mut tool = RegisteredTool::with_schema(name, schema.clone());
         if let Some(text) = self.description {
+            // The same text in both languages.
             tool.description = [text.clone(), text];
         }
         tool.read_only = self.read_only.unwrap_or(tool.read_only);
@@ -171,7 +172,7 @@ impl Definition {
     }
 }
 
-/// Returns the tools of a message in the form of the chat completions interface, for native calls.
+/// Returns the tools of a message in the form of OpenAI's chat completions interface, for native calls.
 pub(crate) fn tool_functions(tools: &[OfferedTool], language: Language) -> Vec<Value> {
     let function = |OfferedTool { tool, .. }: &OfferedTool| {
         let (name, description) = (&tool.name, tool.description(language));
@@ -180,12 +181,12 @@ pub(crate) fn tool_functions(tools: &[OfferedTool], language: Language) -> Vec<V
     tools.iter().map(function).collect()
 }
 
-/// Returns the tools of a message for the pipeline.
+/// Returns the tools of a message in the form that the pipeline checks calls against.
 pub(crate) fn tool_registry(tools: &[OfferedTool]) -> ToolRegistry {
-    ToolRegistry::new(tools.iter().map(|selected| selected.tool.clone()))
+    ToolRegistry::new(tools.iter().map(|offered| offered.tool.clone()))
 }
 
-/// Returns `true` if a name is valid for a tool.
+/// Returns `true` if a name is valid for a tool: 1 to 64 letters, digits, `_`, `-` and `.`.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=64).contains(&name.chars().count()) && name.chars().all(is_allowed)

@@ -1,4 +1,4 @@
-//! Cache of tool schemas, compiled within limits on the CPU pool.
+//! Cache of compiled JSON Schemas of tools and states. They are compiled within limits on the CPU pool.
 
 use std::sync::Arc;
 
@@ -13,20 +13,23 @@ use crate::base::cpu_pool::CpuPool;
 use crate::base::fail;
 use crate::base::problem::Problem;
 
-/// Approximate bytes of the cache.
+/// Most bytes of memory that the cached schemas take, by estimate.
 const CACHE_BYTES: u64 = 64 << 20;
-/// Approximate bytes of a compiled schema per byte of its text.
-const COMPILED_FACTOR: usize = 16;
+/// Estimated bytes of a compiled schema for each byte of its text, without its patterns.
+const COMPILED_BYTES_PER_BYTE: usize = 16;
 
-/// Cache of compiled schemas.
+/// Cache of compiled schemas, by the SHA-256 of the limits and the text.
 pub(crate) struct SchemaCache(Cache<[u8; 32], CachedSchema, SchemaWeighter>);
 
+/// Compiled schema in the cache.
 #[derive(Clone)]
 struct CachedSchema {
     schema: Arc<Schema>,
+    /// Estimated bytes of memory.
     bytes: u64,
 }
 
+/// Weighs a cached schema by its bytes.
 #[derive(Clone)]
 struct SchemaWeighter;
 
@@ -38,7 +41,7 @@ impl Weighter<[u8; 32], CachedSchema> for SchemaWeighter {
 
 impl SchemaCache {
     pub(crate) fn new() -> SchemaCache {
-        // One shard, so that the largest schema fits.
+        // With more shards, each would be too small for the largest schema.
         let options = OptionsBuilder::new()
             .estimated_items_capacity(1000)
             .weight_capacity(CACHE_BYTES)
@@ -50,13 +53,14 @@ impl SchemaCache {
         SchemaCache(options.map_or_else(|_| Cache::with_weighter(1000, CACHE_BYTES, SchemaWeighter), build))
     }
 
-    /// Returns the compiled schema.
+    /// Returns a compiled schema. One that is not cached is compiled on the CPU pool, for this owner; a
+    /// failure is not cached.
     ///
     /// # Errors
-    /// The schema is invalid, or exceeds a limit.
+    /// The schema is invalid or exceeds a limit, or the pool's queue of the owner is full.
     pub(crate) async fn get(
         &self,
-        (aside, owner): (&CpuPool, &str),
+        (cpu_pool, owner): (&CpuPool, &str),
         schema: &Value,
         limits: &ToolLimits,
     ) -> Result<Arc<Schema>, Problem> {
@@ -66,19 +70,19 @@ impl SchemaCache {
             let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {}", text.len());
             return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
         }
-        // The order of fields matters, since the model is shown it.
+        // Schemas that differ in the order of fields are different: the model is shown the order.
         let mut hash = Sha256::new();
         hash.update(limits.patterns.to_le_bytes());
         hash.update(limits.pattern_bytes.to_le_bytes());
         hash.update(&text);
         let compile = async {
             let schema = schema.clone();
-            let compile_result = aside.run(owner, move || {
+            let compile_result = cpu_pool.run(owner, move || {
                 fail::point("schema");
                 Schema::with_limits(schema, &limits)
             });
-            let schema = compile_result.await?.map_err(|unfit| schema_problem(&unfit))?;
-            let bytes = text.len() * COMPILED_FACTOR + schema.count_patterns() * limits.pattern_bytes;
+            let schema = compile_result.await?.map_err(|rejection| schema_problem(&rejection))?;
+            let bytes = text.len() * COMPILED_BYTES_PER_BYTE + schema.count_patterns() * limits.pattern_bytes;
             Ok::<CachedSchema, Problem>(CachedSchema {
                 schema: Arc::new(schema),
                 bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
@@ -90,10 +94,11 @@ impl SchemaCache {
     }
 }
 
-fn schema_problem(unfit: &SchemaRejection) -> Problem {
-    Problem::invalid(unfit.code, unfit.message.as_str())
+/// Returns the problem of a request with an invalid schema.
+fn schema_problem(rejection: &SchemaRejection) -> Problem {
+    Problem::invalid(rejection.code, rejection.message.as_str())
         .with("field", "schema")
-        .with("pointer", unfit.pointer.as_str())
+        .with("pointer", rejection.pointer.as_str())
 }
 
 #[cfg(test)]
@@ -105,19 +110,19 @@ mod tests {
     use super::{CpuPool, SchemaCache, ToolLimits};
 
     #[tokio::test]
-    async fn what_was_compiled_is_kept_and_failures_are_not() {
-        let (schemas, aside, limits) = (SchemaCache::new(), CpuPool::new(), ToolLimits::default());
+    async fn compiled_schemas_are_cached_and_failures_are_not() {
+        let (schemas, cpu_pool, limits) = (SchemaCache::new(), CpuPool::new(), ToolLimits::default());
         let schema = json!({"properties": {"a": {"pattern": "^a+b$"}}});
-        let first = schemas.get((&aside, "a"), &schema, &limits).await.unwrap();
-        assert!(Arc::ptr_eq(&first, &schemas.get((&aside, "a"), &schema, &limits).await.unwrap()));
+        let first = schemas.get((&cpu_pool, "a"), &schema, &limits).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &schemas.get((&cpu_pool, "a"), &schema, &limits).await.unwrap()));
         let strict = ToolLimits { max_patterns: 0, ..limits.clone() };
-        assert!(schemas.get((&aside, "a"), &schema, &strict).await.is_err());
+        assert!(schemas.get((&cpu_pool, "a"), &schema, &strict).await.is_err());
         // Many large schemas evict each other.
-        for at in 0..20 {
+        for number in 0..20 {
             let fields: serde_json::Map<_, _> =
-                (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{at}$")}))).collect();
+                (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{number}$")}))).collect();
             let large = json!({ "properties": fields });
-            schemas.get((&aside, "a"), &large, &limits).await.unwrap();
+            schemas.get((&cpu_pool, "a"), &large, &limits).await.unwrap();
             assert!((1..=super::CACHE_BYTES).contains(&schemas.0.weight()));
         }
     }

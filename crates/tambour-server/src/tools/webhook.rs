@@ -14,11 +14,11 @@ use super::guard::WebhookRefusal;
 use super::{CallError, HiddenText, SECRET_ENV_PREFIX, ToolLimits, WebhookGuard};
 use crate::telemetry::TraceSpan;
 
-/// Webhook client with its access rule.
+/// Client that calls webhooks, as far as its access rule allows.
 pub(crate) struct WebhookClient {
     guard: WebhookGuard,
     limits: ToolLimits,
-    /// Created on first use.
+    /// HTTP client, created on first use.
     client: OnceLock<reqwest::Client>,
 }
 
@@ -29,24 +29,28 @@ pub(crate) struct WebhookRequest<'a> {
     pub(crate) call_id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) args: &'a Value,
+    /// Caller on whose behalf the tool runs (P-033).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) caller: Option<&'a str>,
 }
 
 /// Most bytes read of an error response.
 const MAX_ERROR_BYTES: usize = 4 << 10;
+/// Most characters of an error response that the error of the call has.
+const MAX_ERROR_CHARS: usize = 500;
 
 impl WebhookClient {
     pub(crate) fn new(limits: &ToolLimits) -> WebhookClient {
         WebhookClient { guard: WebhookGuard::new(limits), limits: limits.clone(), client: OnceLock::new() }
     }
 
-    /// Returns the access rule.
+    /// Returns the access rule for URLs and addresses.
     pub(crate) fn guard(&self) -> &WebhookGuard {
         &self.guard
     }
 
-    /// Sends a call once; returns the webhook's response.
+    /// Sends a call once; returns the response of the webhook. The secret, if any, signs the call; one from
+    /// the environment variable `secret_env` is preferred. Without `timeout_ms`, the default timeout applies.
     pub(crate) async fn call(
         &self,
         url: &str,
@@ -58,23 +62,25 @@ impl WebhookClient {
         let url = self.guard.check_url(url).map_err(CallError::Host)?;
         let from_env = secret_env.map(secret_from_env).transpose()?;
         let secret = from_env.as_ref().or(secret);
-        let ms = timeout_ms.unwrap_or(self.limits.timeout_ms).min(self.limits.max_timeout_ms);
+        let timeout_ms = timeout_ms.unwrap_or(self.limits.timeout_ms).min(self.limits.max_timeout_ms);
         let body = serde_json::to_string(request).unwrap_or_default();
-        let key = format!("{}:{}", request.message_id, request.call_id);
+        let idempotency_key = format!("{}:{}", request.message_id, request.call_id);
         let mut call = self.client()?.post(url).header("content-type", "application/json");
-        call = call.header("accept", "application/json").header("idempotency-key", key);
+        call = call.header("accept", "application/json").header("idempotency-key", idempotency_key);
         let mut headers = HeaderMap::new();
         span.inject_headers(&mut headers);
         call = call.headers(headers);
         if let Some(secret) = secret {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            call = call.header("x-tambour-timestamp", now);
-            call = call.header("x-tambour-signature", sign_body(secret, now, &body));
+            let unix_seconds =
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            call = call.header("x-tambour-timestamp", unix_seconds);
+            call = call.header("x-tambour-signature", sign_body(secret, unix_seconds, &body));
         }
-        let answer = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
-        answer.await.unwrap_or(Err(CallError::Timeout(ms)))
+        let response = tokio::time::timeout(Duration::from_millis(timeout_ms), self.send(call.body(body)));
+        response.await.unwrap_or(Err(CallError::Timeout(timeout_ms)))
     }
 
+    /// Sends a request and reads the response: JSON, or else text; `null` if it is empty.
     async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, CallError> {
         let mut response = call.send().await.map_err(|error| request_error(&error))?;
         let status = response.status();
@@ -87,7 +93,8 @@ impl WebhookClient {
             }
         }
         if !status.is_success() {
-            let body_text: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
+            let body_text = String::from_utf8_lossy(&body);
+            let body_text: String = body_text.trim().chars().take(MAX_ERROR_CHARS).collect();
             return Err(CallError::Status(status.as_u16(), body_text));
         }
         if body.len() > max_bytes {
@@ -100,12 +107,13 @@ impl WebhookClient {
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())))
     }
 
-    /// Returns the shared client: no proxies, redirects or kept connections, so that each call goes to an
-    /// address just checked.
+    /// Returns the HTTP client of all calls. It uses no proxies, redirects or kept connections, so that each
+    /// call goes to an address that was just checked.
     fn client(&self) -> Result<&reqwest::Client, CallError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
+        // Fails if a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let result = reqwest::Client::builder()
             .no_proxy()
@@ -126,30 +134,31 @@ impl WebhookClient {
     }
 }
 
-/// DNS resolver that fails unless every address may be called. The connection uses the checked addresses.
+/// DNS resolver that fails unless every address of the host may be called. The connection uses the checked
+/// addresses.
 struct GuardedResolver(WebhookGuard);
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.0.clone();
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            for address in &found {
+            let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            for address in &addresses {
                 guard.check_address(address.ip())?;
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-/// Reads a secret from an environment variable.
+/// Reads a secret from an environment variable whose name has the prefix for secrets.
 pub(crate) fn secret_from_env(name: &str) -> Result<HiddenText, CallError> {
-    let allowed = name.starts_with(SECRET_ENV_PREFIX);
-    let value = allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
+    let is_allowed = name.starts_with(SECRET_ENV_PREFIX);
+    let value = is_allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
     value.map(HiddenText).ok_or_else(|| CallError::NoSecret(name.to_owned()))
 }
 
-/// Computes the signature header over timestamp and body.
+/// Computes the value of the signature header: HMAC-SHA256 over `TIMESTAMP.BODY`.
 fn sign_body(secret: &HiddenText, timestamp: u64, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
     let tag = hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
@@ -157,7 +166,7 @@ fn sign_body(secret: &HiddenText, timestamp: u64, body: &str) -> String {
     format!("sha256={hex}")
 }
 
-/// Converts a failed request.
+/// Converts the error of a request: refused by the resolver's access rule, unreachable or broken off.
 fn request_error(error: &reqwest::Error) -> CallError {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
@@ -174,8 +183,7 @@ mod tests {
     use super::{HiddenText, sign_body};
 
     #[test]
-    fn signatures_are_those_of_others() {
-        // Computed with another HMAC implementation.
+    fn a_signature_matches_that_of_another_implementation() {
         let signature =
             sign_body(&HiddenText("key".into()), 1, "The quick brown fox jumps over the lazy dog");
         assert_eq!(signature, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");

@@ -1,14 +1,15 @@
-//! Circuit breaker: an upstream that fails repeatedly is skipped for a while if another one can be asked.
+//! Circuit breaker: an upstream that fails repeatedly is avoided for a while if another one can be asked.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Consecutive failures that open the breaker.
 const MAX_FAILURES: u32 = 5;
-/// Time that it stays open; then one call probes the upstream.
+/// Time that the breaker stays open; then one call probes the upstream.
 const OPEN_TIME: Duration = Duration::from_secs(30);
 
-/// Circuit breaker of an upstream.
+/// Circuit breaker of an upstream. It is closed while the upstream is asked as usual, open while it is
+/// avoided.
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreaker(Mutex<BreakerState>);
 
@@ -40,15 +41,15 @@ impl CircuitBreaker {
         self.lock_state().open_until.is_none()
     }
 
-    /// Returns `true` if the open time is over, so that the caller probes the upstream; the open time
-    /// restarts for others.
+    /// Returns `true` if the open time is over: the caller must then probe the upstream with a call. For
+    /// others, the open time starts again.
     pub(crate) fn try_probe(&self, now: Instant) -> bool {
         let mut state = self.lock_state();
-        let is_ready = state.open_until.is_some_and(|open_until| now >= open_until);
-        if is_ready {
+        let may_probe = state.open_until.is_some_and(|open_until| now >= open_until);
+        if may_probe {
             state.open_until = Some(now + OPEN_TIME);
         }
-        is_ready
+        may_probe
     }
 
     fn lock_state(&self) -> std::sync::MutexGuard<'_, BreakerState> {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_opens_rests_tries_and_closes() {
+    fn the_breaker_opens_allows_probes_and_closes() {
         let (breaker, start) = (CircuitBreaker::default(), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         for second in 0..4 {

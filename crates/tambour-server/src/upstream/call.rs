@@ -1,4 +1,5 @@
-//! Observation of one upstream call: failures are logged and counted, times are measured.
+//! Observation of one upstream call: failures are logged and counted, times are measured, the circuit breaker
+//! is told the result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,31 +17,37 @@ use crate::base::metrics::UpstreamMetrics;
 pub(super) struct UpstreamCall {
     metrics: UpstreamMetrics,
     breaker: Arc<CircuitBreaker>,
+    /// Name of the upstream.
     upstream: Arc<str>,
+    /// Id of the message.
     message: Arc<str>,
+    /// Number of the current attempt, from 1.
     attempt: u32,
-    started: Instant,
+    start_time: Instant,
+    /// Time from the start to the first text.
     first_text: Option<Duration>,
+    /// Span of the call, if it is traced.
     span: Option<Box<ChatSpan>>,
-    /// `dropped` until the call has ended.
+    /// Outcome for the metrics: `dropped` until the call has ended, then `completed` or `failed`.
     outcome: &'static str,
 }
 
 impl UpstreamCall {
+    /// Begins the observation of a call to the upstream, for the message of this id.
     pub(super) fn begin(
         upstream: &Arc<str>,
         message: &Arc<str>,
-        calls: &UpstreamMetrics,
+        metrics: &UpstreamMetrics,
         breaker: &Arc<CircuitBreaker>,
         span: Option<Box<ChatSpan>>,
     ) -> UpstreamCall {
         UpstreamCall {
-            metrics: calls.clone(),
+            metrics: metrics.clone(),
             breaker: breaker.clone(),
             upstream: upstream.clone(),
             message: message.clone(),
             attempt: 1,
-            started: Instant::now(),
+            start_time: Instant::now(),
             first_text: None,
             span,
             outcome: "dropped",
@@ -56,24 +63,24 @@ impl UpstreamCall {
         headers
     }
 
-    /// Records a failed attempt, followed by another one after `wait`, or by none.
-    pub(super) fn record_failure(&mut self, failure: &Failure, wait: Option<Duration>) {
+    /// Records a failed attempt. Another one follows after `pause`; with `None`, the call has failed.
+    pub(super) fn record_failure(&mut self, failure: &Failure, pause: Option<Duration>) {
         let (upstream, message_id) = (&*self.upstream, &*self.message);
         let (code, attempt) = (&failure.code, self.attempt);
         self.metrics.count_failure(&self.upstream, code);
         if let Some(span) = &mut self.span {
-            span.record_failure(code, wait.is_some());
+            span.record_failure(code, pause.is_some());
         }
-        match wait {
-            Some(wait) => {
-                let wait_ms = wait.as_millis();
+        match pause {
+            Some(pause) => {
+                let wait_ms = pause.as_millis();
                 tracing::warn!(message_id, upstream, %code, attempt, wait_ms, "an upstream failed; retrying");
                 self.attempt += 1;
             }
             None => {
                 tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
-                // A refused request may be the client's fault.
+                // Failures with these codes may be the client's fault, not that of the upstream.
                 if !matches!(&**code, "upstream_refused" | "recording_not_found") {
                     self.breaker.record_failure(Instant::now());
                 }
@@ -89,7 +96,7 @@ impl UpstreamCall {
         for item in items {
             match item {
                 ReplyItem::Text(_) if self.first_text.is_none() => {
-                    self.first_text = Some(self.started.elapsed())
+                    self.first_text = Some(self.start_time.elapsed())
                 }
                 ReplyItem::End(InputEnd::Failed(failure)) => self.record_failure(failure, None),
                 ReplyItem::End(_) => {
@@ -104,6 +111,6 @@ impl UpstreamCall {
 
 impl Drop for UpstreamCall {
     fn drop(&mut self) {
-        self.metrics.observe_call(&self.upstream, self.outcome, self.first_text, self.started.elapsed());
+        self.metrics.observe_call(&self.upstream, self.outcome, self.first_text, self.start_time.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! Span of one model call, from the request to the end of the reply.
+//! Tracing span of one model call, from the request to the end of the reply.
 
 use std::time::Instant;
 
@@ -10,39 +10,40 @@ use tambour::event::FinishReason;
 use super::{CallTarget, ModelRequest, ReplyItem, genai};
 use crate::telemetry::TraceSpan;
 
-/// Span that ends when it is dropped.
+/// Span of a model call. Ends when it is dropped.
 pub(crate) struct ChatSpan {
     span: TraceSpan,
-    started: Instant,
-    /// Seconds until the first text.
+    start_time: Instant,
+    /// Seconds from the start to the first text.
     first_text: Option<f64>,
+    /// Token counts as the service reports them.
     usage: Option<Value>,
-    finish: Option<FinishReason>,
-    /// Collected reply, if texts are traced.
-    reply_text: Option<genai::CollectedReply>,
-    /// Failed attempts that were retried.
+    finish_reason: Option<FinishReason>,
+    /// Reply so far, if content is traced.
+    collected_reply: Option<genai::CollectedReply>,
+    /// Number of failed attempts that were retried.
     retries: i64,
     /// Code of the final failure.
     failure_code: Option<String>,
 }
 
 impl TraceSpan {
-    /// Starts the span of a model call.
+    /// Starts the span of a model call; `None` if nothing is traced.
     pub(crate) fn start_chat(
         &self,
         target: &CallTarget<'_>,
         request: &ModelRequest,
     ) -> Option<Box<ChatSpan>> {
-        let content = self.traces_content()?;
-        let span =
-            self.start_client(genai::chat_name(target), genai::chat_attributes(target, request, content));
+        let with_content = self.traces_content()?;
+        let attributes = genai::chat_attributes(target, request, with_content);
+        let span = self.start_client(genai::chat_span_name(target), attributes);
         Some(Box::new(ChatSpan {
             span,
-            started: Instant::now(),
+            start_time: Instant::now(),
             first_text: None,
             usage: None,
-            finish: None,
-            reply_text: content.then(genai::CollectedReply::default),
+            finish_reason: None,
+            collected_reply: with_content.then(genai::CollectedReply::default),
             retries: 0,
             failure_code: None,
         }))
@@ -60,26 +61,26 @@ impl ChatSpan {
         for item in items {
             match item {
                 ReplyItem::Text(text) => {
-                    self.first_text.get_or_insert_with(|| self.started.elapsed().as_secs_f64());
-                    if let Some(reply_text) = &mut self.reply_text {
-                        reply_text.text.push_str(text);
+                    self.first_text.get_or_insert_with(|| self.start_time.elapsed().as_secs_f64());
+                    if let Some(collected_reply) = &mut self.collected_reply {
+                        collected_reply.text.push_str(text);
                     }
                 }
                 ReplyItem::Reasoning(text) => {
-                    if let Some(reply_text) = &mut self.reply_text {
-                        reply_text.reasoning.push_str(text);
+                    if let Some(collected_reply) = &mut self.collected_reply {
+                        collected_reply.reasoning.push_str(text);
                     }
                 }
                 ReplyItem::Call(call) => {
-                    if let Some(reply_text) = &mut self.reply_text {
-                        reply_text.calls.push(call.clone());
+                    if let Some(collected_reply) = &mut self.collected_reply {
+                        collected_reply.calls.push(call.clone());
                     }
                 }
                 ReplyItem::Usage(usage) => self.usage = Some(usage.clone()),
                 ReplyItem::End(InputEnd::Finished(reason) | InputEnd::Incomplete(reason)) => {
-                    self.finish = Some(*reason)
+                    self.finish_reason = Some(*reason)
                 }
-                // Recorded by `failed`.
+                // A failure is recorded by `record_failure`; any other end has nothing to record.
                 ReplyItem::End(_) => {}
             }
         }
@@ -96,15 +97,15 @@ impl Drop for ChatSpan {
         let end_attributes = genai::chat_end_attributes(
             self.usage.as_ref(),
             self.first_text,
-            self.finish,
-            self.reply_text.as_ref(),
+            self.finish_reason,
+            self.collected_reply.as_ref(),
         );
         self.span.set_attributes(end_attributes);
         if self.retries > 0 {
             self.span.set_attributes([opentelemetry::KeyValue::new("tambour.retries", self.retries)]);
         }
-        // Dropped before the end: the call counts as aborted.
-        let outcome = match (&self.failure_code, self.finish) {
+        // Without a failure or finish reason, the call was dropped before its end.
+        let outcome = match (&self.failure_code, self.finish_reason) {
             (Some(_), _) => "failed",
             (None, Some(_)) => "completed",
             (None, None) => "dropped",

@@ -1,11 +1,11 @@
-//! Stub without the feature `otel`: no call is traced.
+//! Stub of `chat_span` for a build without the feature `otel`: no call is traced.
 
 use axum::http::HeaderMap;
 
 use super::{CallTarget, ModelRequest, ReplyItem};
 use crate::telemetry::TraceSpan;
 
-/// Never constructed.
+/// Type without a value, in place of the span of the feature `otel`.
 pub(crate) enum ChatSpan {}
 
 impl TraceSpan {

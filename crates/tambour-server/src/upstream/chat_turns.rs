@@ -1,5 +1,5 @@
-//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user with
-//! tool results, and the model. Adjacent messages of one side form one turn.
+//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user (also
+//! with tool results) and the model. Adjacent messages of one side form one turn.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use tambour::event::Failure;
 
 use super::{Content, Message, NativeCall, new_failure};
 
-/// Placeholder of the user's turn where the model speaks first.
+/// Text of the user's turn that is added if the model speaks first.
 const EMPTY_TURN: &str = ".";
 
 /// Prompt as turns; the first one is the user's.
@@ -19,9 +19,9 @@ pub(super) struct PromptTurns<'a> {
     pub(super) turns: Vec<ChatTurn<'a>>,
 }
 
-/// Everything that one side says in a row.
+/// Adjacent messages of one side.
 pub(super) struct ChatTurn<'a> {
-    /// True if the model speaks.
+    /// True for the model, false for the user.
     pub(super) is_model: bool,
     pub(super) parts: Vec<ChatPart<'a>>,
 }
@@ -40,16 +40,17 @@ pub(super) enum ChatPart<'a> {
     Result {
         /// Id of the call.
         id: &'a str,
-        /// The call, if it is in the prompt.
+        /// Call, if it is in the prompt.
         call: Option<&'a NativeCall>,
+        /// Text of the result.
         text: String,
     },
 }
 
 /// Source of an image.
 pub(super) enum ImageSource<'a> {
-    /// Inline data in base64.
-    Inline { kind: &'a str, data: &'a str },
+    /// Data in base64, with its media type such as `image/png`.
+    Inline { media_type: &'a str, data: &'a str },
     /// URL.
     Remote(&'a str),
 }
@@ -59,7 +60,10 @@ pub(super) fn unsendable_failure(problem: impl Into<String>) -> Failure {
     new_failure("upstream_refused", problem, false)
 }
 
-/// Converts messages to turns.
+/// Converts the messages of a prompt to turns.
+///
+/// # Errors
+/// The prompt is empty, or a part of a message is invalid.
 pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failure> {
     let (mut system, mut turns, mut calls) =
         (String::new(), Vec::<ChatTurn<'_>>::new(), CallIndex::default());
@@ -83,20 +87,20 @@ pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failu
             _ => turns.push(ChatTurn { is_model, parts }),
         }
     }
-    let text = |text: String| vec![ChatPart::Text(text.into())];
+    let text_parts = |text: String| vec![ChatPart::Text(text.into())];
     match turns.first() {
         None if system.is_empty() => return Err(unsendable_failure("the prompt for the model is empty")),
         // Services need a user message, so a lone system prompt becomes one.
-        None => turns.push(ChatTurn { is_model: false, parts: text(std::mem::take(&mut system)) }),
+        None => turns.push(ChatTurn { is_model: false, parts: text_parts(std::mem::take(&mut system)) }),
         Some(ChatTurn { is_model: true, .. }) => {
-            turns.insert(0, ChatTurn { is_model: false, parts: text(EMPTY_TURN.to_owned()) });
+            turns.insert(0, ChatTurn { is_model: false, parts: text_parts(EMPTY_TURN.to_owned()) });
         }
         Some(_) => {}
     }
     Ok(PromptTurns { system, turns })
 }
 
-/// Calls made before a message, by id. A repeated id refers to the last call.
+/// Calls of the messages so far, by id. A repeated id refers to the last call that has it.
 #[derive(Default)]
 pub(super) struct CallIndex<'a>(HashMap<&'a str, &'a NativeCall>);
 
@@ -112,7 +116,7 @@ impl<'a> CallIndex<'a> {
     }
 }
 
-/// Returns the parts of one message.
+/// Returns the parts of one message that is not a tool result.
 pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Failure> {
     let mut parts = Vec::new();
     match &message.content {
@@ -129,7 +133,7 @@ pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Fail
         }
     }
     parts.retain(|part| !matches!(part, ChatPart::Text(text) if text.trim().is_empty()));
-    // Only users are named.
+    // The name of a user precedes the text, since these services have no field for it.
     if let (Some(name), "user", Some(ChatPart::Text(text))) =
         (&message.name, &*message.role, parts.first_mut())
     {
@@ -146,31 +150,32 @@ fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
     let url = url.ok_or_else(|| unsendable_failure("a part `image_url` has no `url`"))?;
     let Some(data_url) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
     let (head, data) = data_url.split_once(',').unwrap_or_default();
-    let kind = head.strip_suffix(";base64").filter(|kind| !kind.is_empty());
-    let kind = kind.ok_or_else(|| {
+    let media_type = head.strip_suffix(";base64").filter(|media_type| !media_type.is_empty());
+    let media_type = media_type.ok_or_else(|| {
         unsendable_failure("a `data:` URL of an image must be `data:image/TYPE;base64,...`")
     })?;
-    Ok(ImageSource::Inline { kind: kind.split(';').next().unwrap_or(kind), data })
+    // Parameters of the type are left out.
+    Ok(ImageSource::Inline { media_type: media_type.split(';').next().unwrap_or(media_type), data })
 }
 
-/// Returns the arguments of a call as an object. Invalid ones are wrapped in one, so that the model sees what
-/// it wrote.
+/// Returns the arguments of a call as an object. Arguments that are no object are wrapped in one as text, so
+/// that the model sees what it wrote.
 pub(super) fn arguments(call: &NativeCall) -> Value {
-    let written = call.function.arguments.trim();
-    match serde_json::from_str(written) {
+    let arguments_text = call.function.arguments.trim();
+    match serde_json::from_str(arguments_text) {
         Ok(object @ Value::Object(_)) => object,
-        _ if written.is_empty() => json!({}),
-        _ => json!({ "arguments": written }),
+        _ if arguments_text.is_empty() => json!({}),
+        _ => json!({ "arguments": arguments_text }),
     }
 }
 
-/// Appends a text as a separate paragraph.
-fn append_paragraph(before: &mut String, text: &str) {
+/// Appends a text that is not blank as a separate paragraph.
+fn append_paragraph(out: &mut String, text: &str) {
     if text.trim().is_empty() {
         return;
     }
-    if !before.is_empty() {
-        before.push_str("\n\n");
+    if !out.is_empty() {
+        out.push_str("\n\n");
     }
-    before.push_str(text);
+    out.push_str(text);
 }

@@ -1,5 +1,5 @@
-//! HTTP client for services: pooled connections, TLS, proxies, and buffers that stay small however fast a
-//! service is.
+//! HTTP client for services: pooled connections, TLS, proxies, and buffers that stay small even if a service
+//! sends fast.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -40,10 +40,11 @@ const KEEPALIVE_TIME: Duration = Duration::from_secs(15);
 /// Client of one service.
 pub(super) struct ServiceClient {
     inner: legacy::Client<TimedConnector, Full<Bytes>>,
+    /// Proxies by host.
     proxies: Arc<Matcher>,
     /// Base URL of all requests, without a trailing slash.
     base: String,
-    /// Authorization from name and password in the base URL.
+    /// Header `Authorization` from the name and password in the base URL.
     login: Option<HeaderValue>,
 }
 
@@ -59,15 +60,15 @@ pub(super) enum ConnectError {
 }
 
 impl ServiceClient {
-    /// Creates a client for a service at `base`.
+    /// Creates a client for a service at `base`, with a timeout for connecting.
     ///
     /// # Errors
     /// The system's certificates cannot be read.
-    pub(super) fn new(base: &str, connect: Duration) -> Result<ServiceClient, rustls::Error> {
-        let local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local_host));
+    pub(super) fn new(base: &str, timeout: Duration) -> Result<ServiceClient, rustls::Error> {
+        let is_local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local_host));
         // Proxies of the environment are not used for local hosts.
-        let proxies = if local { Matcher::builder().build() } else { Matcher::from_env() };
-        ServiceClient::with_proxies(proxies, base, connect)
+        let proxies = if is_local { Matcher::builder().build() } else { Matcher::from_env() };
+        ServiceClient::with_proxies(proxies, base, timeout)
     }
 
     fn with_proxies(proxies: Matcher, base: &str, timeout: Duration) -> Result<ServiceClient, rustls::Error> {
@@ -80,10 +81,10 @@ impl ServiceClient {
         tcp.set_keepalive(Some(KEEPALIVE_TIME));
         let (base, login) = split_credentials(base);
         let tls = tls_config(&base, &proxies)?;
-        let secure = || HttpsConnectorBuilder::new().with_tls_config(tls.clone());
-        let proxy_tls = secure().https_or_http().enable_http1().wrap_connector(tcp.clone());
+        let tls_builder = || HttpsConnectorBuilder::new().with_tls_config(tls.clone());
+        let proxy_tls = tls_builder().https_or_http().enable_http1().wrap_connector(tcp.clone());
         let proxy_connector = ProxyConnector::new(tcp, proxy_tls, proxies.clone());
-        let https = secure().https_or_http().enable_all_versions().wrap_connector(proxy_connector);
+        let https = tls_builder().https_or_http().enable_all_versions().wrap_connector(proxy_connector);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -94,12 +95,12 @@ impl ServiceClient {
         Ok(ServiceClient { inner, proxies, base, login })
     }
 
-    /// Returns the base URL of requests.
+    /// Returns the base URL of requests, without credentials and trailing slash.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Sends a request and returns the response head.
+    /// Sends a request and returns the head of the response, whose body is still to be read.
     pub(super) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -108,10 +109,10 @@ impl ServiceClient {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
         }
         if request.uri().scheme_str() == Some("http") {
-            // Without a tunnel the proxy reads the request itself.
+            // Plain http uses no tunnel: the proxy reads the request itself, and its credentials in it.
             let proxy = self.proxies.intercept(request.uri());
-            if let Some(name) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
-                request.headers_mut().insert(PROXY_AUTHORIZATION, name.clone());
+            if let Some(proxy_login) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
+                request.headers_mut().insert(PROXY_AUTHORIZATION, proxy_login.clone());
             }
         }
         self.inner.request(request).await.map_err(|error| match find_source::<ConnectTimeout>(&error) {
@@ -122,15 +123,15 @@ impl ServiceClient {
     }
 }
 
-/// Builds the TLS configuration. The system's roots are loaded only if https is needed: plain http to a local
-/// service needs none.
+/// Builds the TLS configuration. The root certificates of the system are loaded only if the service or its
+/// proxy uses https.
 fn tls_config(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
-    let secure = |uri: &Uri| uri.scheme_str() == Some("https");
-    let new_config = base
-        .parse::<Uri>()
-        .is_ok_and(|base| secure(&base) || proxies.intercept(&base).is_some_and(|proxy| secure(proxy.uri())));
+    let is_https = |uri: &Uri| uri.scheme_str() == Some("https");
+    let needs_tls = base.parse::<Uri>().is_ok_and(|base| {
+        is_https(&base) || proxies.intercept(&base).is_some_and(|proxy| is_https(proxy.uri()))
+    });
     let config = ClientConfig::builder();
-    let config = if new_config {
+    let config = if needs_tls {
         config.try_with_platform_verifier()?
     } else {
         config.with_root_certificates(RootCertStore::empty())
@@ -172,12 +173,14 @@ fn find_source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Opti
     std::iter::successors(error.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
-/// Splits a base URL into the URL without credentials and the header for them.
+/// Splits a base URL into the URL without credentials and trailing slash, and the `Authorization` header of
+/// the credentials.
 fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
-    let bare = |base: &str| base.trim_end_matches('/').to_owned();
-    let Ok(mut url) = Url::parse(base) else { return (bare(base), None) };
+    let without_slash = |base: &str| base.trim_end_matches('/').to_owned();
+    // A URL that cannot be parsed fails later, when it is used.
+    let Ok(mut url) = Url::parse(base) else { return (without_slash(base), None) };
     if url.username().is_empty() && url.password().is_none() {
-        return (bare(base), None);
+        return (without_slash(base), None);
     }
     let credentials = [url.username(), url.password().unwrap_or_default()];
     let credentials = credentials.map(|text| percent_decode_str(text).collect::<Vec<u8>>()).join(&b':');
@@ -185,7 +188,7 @@ fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
     login.iter_mut().for_each(|login| login.set_sensitive(true));
     // A URL with a user name has a host, so these do not fail.
     let _ = (url.set_username(""), url.set_password(None));
-    (bare(url.as_str()), login)
+    (without_slash(url.as_str()), login)
 }
 
 #[cfg(test)]
@@ -201,40 +204,42 @@ mod tests {
 
     use super::{ConnectError, ServiceClient};
 
-    /// Sends a request through a proxy; returns the proxy's view of it and the client's result.
+    /// Sends a request through a proxy that responds with `response_text`. Returns the head of the request,
+    /// as the proxy received it in lower case, and the body of the response.
     async fn send_through_proxy(
         base: &str,
         login: &str,
-        answer: &'static str,
+        response_text: &'static str,
     ) -> (String, Result<String, ConnectError>) {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = proxy.local_addr().unwrap();
-        let server_task = tokio::spawn(async move {
+        let proxy_task = tokio::spawn(async move {
             let (mut socket, _) = proxy.accept().await.unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
                 assert_ne!(socket.read_buf(&mut head).await.unwrap(), 0, "{head:?}");
             }
-            socket.write_all(answer.as_bytes()).await.unwrap();
+            socket.write_all(response_text.as_bytes()).await.unwrap();
             String::from_utf8(head).unwrap()
         });
         let proxies = Matcher::builder().all(format!("http://{login}{address}")).no("near.example").build();
         let client = ServiceClient::with_proxies(proxies, base, Duration::from_secs(30)).unwrap();
         let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
         let response = match client.send(request).await {
-            Ok(answer) => {
-                let body = answer.into_body().collect().await.unwrap().to_bytes();
+            Ok(response) => {
+                let body = response.into_body().collect().await.unwrap().to_bytes();
                 Ok(String::from_utf8(body.to_vec()).unwrap())
             }
             Err(error) => Err(error),
         };
-        (server_task.await.unwrap().to_lowercase(), response)
+        (proxy_task.await.unwrap().to_lowercase(), response)
     }
 
     #[tokio::test]
-    async fn a_proxy_is_asked_in_the_place_of_the_service() {
-        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
-        let (head, response) = send_through_proxy("http://models.example/v1", "ada:s3cret@", answer).await;
+    async fn plain_http_is_sent_to_the_proxy() {
+        let response_text = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+        let (head, response) =
+            send_through_proxy("http://models.example/v1", "ada:s3cret@", response_text).await;
         assert!(head.starts_with("get http://models.example/v1/x http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nhost: models.example\r\n"), "{head}");
         // Encodes `ada:s3cret`.
@@ -243,18 +248,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tunnel_is_asked_for_where_there_is_tls() {
-        let answer = "HTTP/1.1 403 Forbidden\r\n\r\n";
-        let (head, response) = send_through_proxy("https://models.example/v1", "ada:s3cret@", answer).await;
+    async fn https_uses_a_tunnel_through_the_proxy() {
+        let response_text = "HTTP/1.1 403 Forbidden\r\n\r\n";
+        let (head, response) =
+            send_through_proxy("https://models.example/v1", "ada:s3cret@", response_text).await;
         assert!(head.starts_with("connect models.example:443 http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
         assert!(matches!(response, Err(ConnectError::Unreachable)), "{response:?}");
     }
 
     #[tokio::test]
-    async fn name_and_password_of_a_url_are_sent_and_not_shown() {
-        let answer = "HTTP/1.1 204 No Content\r\n\r\n";
-        let (head, _) = send_through_proxy("http://b%C3%B6b:p%40ss@models.example", "", answer).await;
+    async fn name_and_password_of_a_url_are_sent_as_a_header() {
+        let response_text = "HTTP/1.1 204 No Content\r\n\r\n";
+        let (head, _) = send_through_proxy("http://b%C3%B6b:p%40ss@models.example", "", response_text).await;
         assert!(head.starts_with("get http://models.example/x "), "{head}");
         // Encodes `böb:p@ss`.
         assert!(head.contains("\r\nauthorization: basic yso2yjpwqhnz\r\n"), "{head}");
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_not_made_in_time_is_late() {
+    async fn connecting_times_out() {
         // The server accepts, and sends no TLS handshake.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("https://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Configuration of upstreams.
+//! Configuration of upstreams: its checks, and the upstreams built from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::base::origins::{ConfigError, ValueOrigins};
 use crate::base::secrets::{parse_key, read_key_file};
 use crate::base::urls::mask_url;
 
-/// Environment variable with the optional key of `--upstream`.
+/// Environment variable with the key, which is optional, of an upstream given by `--upstream`.
 pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 
 /// Configuration of one upstream.
@@ -30,10 +30,10 @@ pub struct UpstreamConfig {
     /// Default model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Environment variable with the key.
+    /// Environment variable with the key of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// File with the key.
+    /// File with the key of the service; preferred to `key_env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
     /// Prices by model; `*` applies to all others.
@@ -42,10 +42,10 @@ pub struct UpstreamConfig {
 }
 
 impl UpstreamConfig {
-    /// Reads an upstream given as `KIND=WHERE`, as [`UpstreamKind::argument_form`] has it.
+    /// Reads an upstream given as `KIND=URL` or `KIND=FILE`, in a form of [`UpstreamKind::argument_form`].
     ///
     /// # Errors
-    /// The kind is unknown, or nothing says where.
+    /// The kind is unknown, or the URL or file is missing.
     pub(crate) fn from_argument(
         argument: &str,
         model: Option<String>,
@@ -74,25 +74,30 @@ pub(crate) struct UpstreamSection<'a> {
     /// Upstreams by name.
     pub(crate) upstreams: &'a BTreeMap<String, UpstreamConfig>,
     pub(crate) timeouts: &'a Timeouts,
+    /// Origins of the values, named in errors.
     pub(crate) origins: &'a ValueOrigins,
 }
 
 impl UpstreamSection<'_> {
-    /// Creates the upstreams of a configuration.
+    /// Creates the upstreams of a configuration, by name.
+    ///
+    /// # Errors
+    /// A kind, URL, key or file of recordings is invalid.
     pub(crate) fn build_upstreams(
         &self,
         metrics: &UpstreamMetrics,
     ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
         let build = |(name, settings): (&String, &UpstreamConfig)| {
-            let upstreams =
+            let upstream =
                 Upstream::new(name, self.build_source(name, settings)?, metrics, settings.prices.clone());
-            Ok((name.clone(), Arc::new(upstreams)))
+            Ok((name.clone(), Arc::new(upstream)))
         };
         self.upstreams.iter().map(build).collect()
     }
 
+    /// Creates the source of replies of the upstream `name`.
     fn build_source(&self, name: &str, settings: &UpstreamConfig) -> Result<ReplySource, ConfigError> {
-        let url_error = |field: &str, reason: &str| {
+        let field_error = |field: &str, reason: &str| {
             self.origins.field_error(&format!("upstreams.{name}.{field}"), reason)
         };
         let Some(kind) = UpstreamKind::from_name(&settings.kind) else {
@@ -102,23 +107,23 @@ impl UpstreamSection<'_> {
                 settings.kind,
                 known_names.join(", ")
             );
-            return Err(url_error("kind", &reason));
+            return Err(field_error("kind", &reason));
         };
         match kind {
             UpstreamKind::Demo => RecordedReplies::load_demo()
                 .map(ReplySource::Replay)
-                .map_err(|error| url_error("kind", &error)),
+                .map_err(|error| field_error("kind", &error)),
             UpstreamKind::Replay => {
                 let replies = RecordedReplies::load_file(settings.url.as_ref()).map(ReplySource::Replay);
                 replies.map_err(|error| {
-                    url_error("url", &format!("does not name a file of recordings: {error}"))
+                    field_error("url", &format!("does not name a file of recordings: {error}"))
                 })
             }
             UpstreamKind::Service(kind) => {
                 let (url, key) = (self.base_url(name, kind, settings)?, self.upstream_key(name, settings)?);
                 HttpService::new(kind, url, settings.model.clone(), key, *self.timeouts)
                     .map(|service| ReplySource::Service(Box::new(service)))
-                    .map_err(|error| url_error("url", &format!("cannot be used over TLS: {error}")))
+                    .map_err(|error| field_error("url", &format!("cannot be used over TLS: {error}")))
             }
         }
     }
@@ -164,16 +169,17 @@ impl UpstreamSection<'_> {
     /// The variable is not set, the file cannot be read, or the value is no valid key.
     fn upstream_key(&self, name: &str, upstream: &UpstreamConfig) -> Result<Option<String>, ConfigError> {
         let field = |subfield: &str| format!("upstreams.{name}.{subfield}");
-        let (field, from, key) = match (&upstream.key_env, &upstream.key_file) {
+        let (field, source_text, key) = match (&upstream.key_env, &upstream.key_file) {
             (_, Some(path)) => {
                 (field("key_file"), format!("the file {}", path.display()), read_key_file(path))
             }
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
-                // `--upstream` names this variable even where it is not set: a local model needs no key.
-                let unused_key =
+                // An upstream of `--upstream` has this variable even if it is not set: a local model needs no
+                // key. One that the file names must be set.
+                let is_key_optional =
                     variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
-                if unused_key && key.as_deref().unwrap_or_default().trim().is_empty() {
+                if is_key_optional && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
                 }
                 (field("key_env"), format!("the variable `{variable}`"), key)
@@ -182,6 +188,6 @@ impl UpstreamSection<'_> {
         };
         key.and_then(|key| parse_key(&key))
             .map(Some)
-            .map_err(|error| self.origins.field_error(&field, &format!("names {from}, but {error}")))
+            .map_err(|error| self.origins.field_error(&field, &format!("names {source_text}, but {error}")))
     }
 }

@@ -1,5 +1,5 @@
-//! Fields of the chat completions interface for other kinds of services, so that a service does not refuse
-//! fields it does not know.
+//! Conversion of request fields of OpenAI's chat completions interface for other kinds of services, which may
+//! refuse fields that they do not know.
 
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
@@ -7,8 +7,8 @@ use tambour::event::Failure;
 use super::ModelRequest;
 use super::chat_turns::unsendable_failure;
 
-/// Fields that clients of the chat completions interface send. A kind uses those for which it has a name of
-/// its own; the others are dropped.
+/// Fields that clients of the chat completions interface send. Another kind of service uses those for which
+/// it has an equivalent; the others are dropped.
 const CHAT_FIELDS: [&str; 24] = [
     "audio",
     "frequency_penalty",
@@ -36,15 +36,16 @@ const CHAT_FIELDS: [&str; 24] = [
     "web_search_options",
 ];
 
-/// Further fields of a request.
+/// Extra fields of a request, by origin.
 pub(super) struct ExtraFields {
     /// Fields of the chat completions interface.
     chat_fields: Map<String, Value>,
-    /// Fields of the service itself.
+    /// Other fields, which are meant for the service itself.
     service_fields: Map<String, Value>,
 }
 
 impl ExtraFields {
+    /// Sorts the extra fields of a request.
     pub(super) fn from_request(request: &ModelRequest) -> ExtraFields {
         let (chat_fields, service_fields) = request
             .extra_fields
@@ -59,17 +60,17 @@ impl ExtraFields {
         self.chat_fields.get(name).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Removes and returns a field that the service expects in another place.
+    /// Removes and returns a field meant for the service, for the caller to put in another place.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.service_fields.remove(name)
     }
 
-    /// Returns the limit of the reply's tokens.
+    /// Returns the most tokens of the reply, if the request limits them.
     pub(super) fn max_tokens(&self, request: &ModelRequest) -> Option<Value> {
         request.max_tokens.map(Value::from).or_else(|| self.chat_field("max_completion_tokens"))
     }
 
-    /// Adds the service's own fields to a request; existing ones are kept.
+    /// Adds the remaining fields meant for the service to the body of a request; existing fields are kept.
     pub(super) fn finish(self, mut body: Value) -> Value {
         if let Value::Object(body) = &mut body {
             merge(body, self.service_fields);
@@ -78,7 +79,8 @@ impl ExtraFields {
     }
 }
 
-/// Adds missing fields, also in nested objects. Extra fields never override the ones we set.
+/// Adds the fields that are missing in `target`, also in nested objects. Extra fields never override those
+/// that the server sets.
 fn merge(target: &mut Map<String, Value>, fields: Map<String, Value>) {
     for (name, value) in fields {
         match (target.get_mut(&name), value) {
@@ -96,7 +98,7 @@ pub(super) fn object_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> M
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Returns the stop texts as a list.
+/// Returns the stop sequences as a JSON list, if there are any.
 pub(super) fn stop_sequences(request: &ModelRequest) -> Option<Value> {
     match request.stop.clone()? {
         Value::Null => None,
@@ -114,11 +116,11 @@ pub(super) fn functions(request: &ModelRequest) -> impl Iterator<Item = &Value> 
 pub(super) enum ToolSelection<'a> {
     /// The model decides.
     Auto,
-    /// No tool.
+    /// The model calls no tool.
     None,
-    /// Any tool.
+    /// The model must call a tool.
     Any,
-    /// This tool.
+    /// The model must call the tool of this name.
     One(&'a str),
 }
 
@@ -134,11 +136,11 @@ pub(super) fn tool_selection(request: &ModelRequest) -> Option<ToolSelection<'_>
     }
 }
 
-/// Response format enforced by the service.
+/// Response format that the service enforces.
 pub(super) enum ReplyFormat<'a> {
     /// JSON of any shape.
     Json,
-    /// JSON of this schema, with its `strict` flag.
+    /// JSON of this schema, and the `strict` flag of the request.
     Schema(&'a Value, bool),
 }
 
@@ -155,7 +157,7 @@ pub(super) fn response_format(request: &ModelRequest) -> Option<ReplyFormat<'_>>
     }
 }
 
-/// Returns the model, which these services require.
+/// Returns the model; fails without one, since a service of this kind requires it.
 pub(super) fn require_model<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
     let missing_model = || {
         let advice = "name one in the request or in `model` of the upstream";

@@ -1,5 +1,5 @@
-//! Kinds of upstreams: recordings, and services, each with its own interface. A new service is a folder, and a line in
-//! each match here.
+//! Kinds of upstreams: recordings, and services, each with its own interface. A new kind of service is a
+//! folder beside this file, and a line in each match here.
 
 use std::sync::Arc;
 
@@ -24,19 +24,20 @@ pub enum ServiceKind {
     Ollama,
 }
 
-/// Adds a key in the header `name`, marked as sensitive.
+/// Adds a key, if there is one, in the header `name`. The value is marked as sensitive, so that it is not
+/// logged.
 pub(super) fn add_secret_header(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
     let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
     value.set_sensitive(true);
     request.header(name, value)
 }
 
-/// Adds a key as a bearer token.
+/// Adds a key, if there is one, as a bearer token.
 pub(super) fn add_bearer(request: Builder, key: Option<&str>) -> Builder {
     add_secret_header(request, "authorization", key.map(|key| format!("Bearer {key}")).as_deref())
 }
 
-/// Request to send.
+/// HTTP request to a service.
 pub(super) struct ServiceRequest {
     pub(super) url: String,
     pub(super) body: Value,
@@ -47,7 +48,7 @@ impl ServiceKind {
     pub const ALL: [ServiceKind; 4] =
         [ServiceKind::OpenAi, ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
-    /// Returns its name in a configuration.
+    /// Returns the name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +75,7 @@ impl ServiceKind {
         }
     }
 
-    /// Returns the path that is appended to a base URL.
+    /// Returns the path that is appended to a base URL, as messages show it.
     pub(crate) fn path(self) -> &'static str {
         match self {
             ServiceKind::OpenAi => "/chat/completions",
@@ -84,7 +85,7 @@ impl ServiceKind {
         }
     }
 
-    /// Returns its provider in traces, in the OpenTelemetry convention.
+    /// Returns the name of the provider in traces, by the OpenTelemetry convention.
     pub(super) fn provider(self) -> &'static str {
         match self {
             ServiceKind::Gemini => "gcp.gemini",
@@ -92,7 +93,10 @@ impl ServiceKind {
         }
     }
 
-    /// Builds a request to a service of the kind at `base`, which has no trailing slash.
+    /// Builds a request to a service of this kind at `base`, a URL without a trailing slash.
+    ///
+    /// # Errors
+    /// The prompt cannot be converted for the service, or it needs a model and none is named.
     pub(super) fn build_request(
         self,
         base: &str,
@@ -107,7 +111,7 @@ impl ServiceKind {
         }
     }
 
-    /// Adds the headers of a request.
+    /// Adds the headers of a request, with the key of the service.
     pub(super) fn add_headers(self, request: Builder, key: Option<&str>) -> Builder {
         match self {
             ServiceKind::OpenAi => openai::add_headers(request, key),
@@ -122,7 +126,7 @@ impl ServiceKind {
         self == ServiceKind::Ollama
     }
 
-    /// Returns the frame decoder of the kind.
+    /// Creates a decoder for the reply to the message of this id.
     pub(super) fn frame_decoder(self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
         match self {
             ServiceKind::OpenAi => Box::new(openai::OpenAiFrames::new(message)),
@@ -138,7 +142,7 @@ impl ServiceKind {
 pub enum UpstreamKind {
     /// Service over HTTP.
     Service(ServiceKind),
-    /// Recordings of a file.
+    /// Recordings in a file.
     Replay,
     /// Built-in recordings.
     Demo,
@@ -151,7 +155,7 @@ impl UpstreamKind {
         services.chain([UpstreamKind::Replay, UpstreamKind::Demo])
     }
 
-    /// Returns its name in a configuration.
+    /// Returns the name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -167,7 +171,7 @@ impl UpstreamKind {
         UpstreamKind::all().find(|kind| kind.name() == name)
     }
 
-    /// Returns the form in which a flag or variable gives an upstream of the kind, such as `replay=FILE`.
+    /// Returns the form in which a flag or variable gives an upstream of this kind, such as `replay=FILE`.
     #[must_use]
     pub fn argument_form(self) -> String {
         match self {
@@ -177,7 +181,7 @@ impl UpstreamKind {
         }
     }
 
-    /// Lists the forms of all kinds, each between two `mark`s.
+    /// Lists the forms of all kinds in one text, each between two `mark`s, such as backticks.
     #[must_use]
     pub fn list_argument_forms(mark: &str) -> String {
         let forms: Vec<String> =

@@ -1,9 +1,11 @@
-//! Splitter of a response into lines, in chunks of any size.
+//! Splitter of a response, which comes in chunks of any size, into lines.
 
-/// Line reader. A line holds at most `limit` bytes; a longer one is truncated and marked.
+/// Line reader. A line has at most `limit` bytes; of a longer one, the rest is dropped.
 pub(super) struct LineReader {
+    /// Beginning of the line that is not complete yet.
     line: Vec<u8>,
     limit: usize,
+    /// True if bytes of this line were dropped.
     is_truncated: bool,
 }
 
@@ -12,32 +14,33 @@ impl LineReader {
         LineReader { line: Vec::new(), limit, is_truncated: false }
     }
 
-    /// Reads bytes; `out` receives each complete line, and whether it was truncated.
+    /// Reads bytes. `out` receives each complete line without its line break, and `true` if it was truncated.
     pub(super) fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(&[u8], bool)) {
-        let mut rest = chunk;
-        while let Some(end) = memchr::memchr(b'\n', rest) {
+        let mut remaining = chunk;
+        while let Some(end) = memchr::memchr(b'\n', remaining) {
             if self.line.is_empty() && end <= self.limit {
-                // The whole line is in the chunk and needs no copy.
-                out(&rest[..end], false);
+                // The line lies in the chunk completely, so it is not copied.
+                out(&remaining[..end], false);
             } else {
-                self.push_part(&rest[..end]);
+                self.push_part(&remaining[..end]);
                 self.finish(out);
             }
-            rest = &rest[end + 1..];
+            remaining = &remaining[end + 1..];
         }
-        self.push_part(rest);
+        self.push_part(remaining);
     }
 
-    /// Emits the line gathered so far, even if it is empty. At the end of the input this is a last line
-    /// without a line break.
+    /// Passes the line gathered so far to `out`, even if it is empty. At the end of the input, this is the
+    /// last line without a line break.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8], bool)) {
         out(&self.line, std::mem::take(&mut self.is_truncated));
         self.line.clear();
     }
 
+    /// Adds bytes to the line, up to the limit.
     fn push_part(&mut self, bytes: &[u8]) {
-        let room = bytes.len().min(self.limit - self.line.len());
-        self.line.extend_from_slice(&bytes[..room]);
-        self.is_truncated |= room < bytes.len();
+        let accepted_bytes = bytes.len().min(self.limit - self.line.len());
+        self.line.extend_from_slice(&bytes[..accepted_bytes]);
+        self.is_truncated |= accepted_bytes < bytes.len();
     }
 }

@@ -60,12 +60,12 @@ pub struct NativeCall {
 pub enum CallExtras {
     /// Blocks of signed reasoning before the call.
     Anthropic(Vec<Value>),
-    /// Signature of the reasoning that led to the call, and the origin of the call's id.
+    /// Signature of the reasoning that led to the call, and whether the service chose the id of the call.
     Gemini {
         /// Signature of the reasoning.
         signature: Option<String>,
-        /// True if the service assigned the call's id.
-        named: bool,
+        /// True if the id of the call is from the service; otherwise the service must not see it.
+        has_service_id: bool,
     },
 }
 
@@ -79,18 +79,19 @@ pub struct Function {
     pub arguments: String,
 }
 
+/// Returns the default of `NativeCall::kind`.
 fn function() -> String {
     "function".to_owned()
 }
 
 impl Message {
-    /// Creates a text message of a role.
+    /// Creates a message of a role with a text.
     #[must_use]
     pub fn new(role: &str, text: impl Into<String>) -> Message {
         Message { role: role.to_owned(), content: Some(Content::Text(text.into())), ..Message::default() }
     }
 
-    /// Returns its text: all text parts, joined.
+    /// Returns the text of the message: all text parts, joined.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.content {
@@ -100,7 +101,7 @@ impl Message {
         }
     }
 
-    /// Returns the first fault, if any, with the name of a missing field.
+    /// Returns a description of the first fault, if any, and the name of the field if one is missing.
     pub(crate) fn find_fault(&self) -> Option<(String, Option<&'static str>)> {
         if self.content.is_none() && self.tool_calls.is_empty() && ROLES.contains(&self.role.as_str()) {
             return Some((format!("the message of role `{}` has no `content`", self.role), Some("content")));
@@ -108,12 +109,13 @@ impl Message {
         self.check_content().map(|detail| (detail, None))
     }
 
+    /// Returns a description of the first fault of a message whose fields are all present.
     fn check_content(&self) -> Option<String> {
         let Message { role, content, tool_calls, tool_call_id, .. } = self;
         if !ROLES.contains(&role.as_str()) {
             return Some(format!("a role must be {}, not `{role}`", ROLES.join(", ")));
         }
-        let content_parts = match content {
+        let has_content = match content {
             None => false,
             Some(Content::Text(_)) => true,
             Some(Content::Parts(parts)) => {
@@ -123,7 +125,7 @@ impl Message {
                 !parts.is_empty()
             }
         };
-        if !content_parts && tool_calls.is_empty() {
+        if !has_content && tool_calls.is_empty() {
             return Some(format!("the `content` of the message of role `{role}` is empty"));
         }
         if !tool_calls.is_empty() && role != "assistant" {

@@ -1,7 +1,7 @@
-//! Sources of replies: model APIs and recordings.
+//! Sources of replies: services with models, and recordings.
 //!
-//! An upstream opens a [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Quirks of a
-//! service stay in its adapter.
+//! An upstream opens an [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end.
+//! Peculiarities of a kind of service stay in its folder.
 
 mod anthropic;
 mod breaker;
@@ -63,10 +63,12 @@ pub use service::HttpService;
 
 /// Configured upstream.
 pub struct Upstream {
+    /// Name in the configuration.
     pub(crate) name: Arc<str>,
     source: ReplySource,
     metrics: UpstreamMetrics,
     breaker: Arc<CircuitBreaker>,
+    /// Prices by model; `*` is that of all others.
     prices: BTreeMap<String, Price>,
 }
 
@@ -103,15 +105,15 @@ pub struct ModelRequest {
     pub stop: Option<Value>,
     /// Random seed, where the model supports it.
     pub seed: Option<i64>,
-    /// Response format enforced by the service.
+    /// Response format that the service enforces, in the form of OpenAI's chat completions interface.
     pub response_format: Option<Value>,
-    /// Tools in the service's own form: functions with a name, a description and a schema.
+    /// Tools, in the form of OpenAI's chat completions interface.
     pub tools: Vec<Value>,
-    /// Tool choice.
+    /// Tool choice, in the form of OpenAI's chat completions interface.
     pub tool_choice: Option<Value>,
-    /// Further fields of the service's request, unchanged.
+    /// Further fields of the client's request, passed on to the service.
     pub extra_fields: Map<String, Value>,
-    /// Avoids long waits, since a fallback remains.
+    /// True if a fallback remains, so that long pauses before a retry are avoided.
     pub has_fallback: bool,
     /// Most bytes of the reply (`limits.input`); the default when absent.
     pub max_reply_bytes: Option<usize>,
@@ -125,14 +127,14 @@ pub struct Timeouts {
     pub connect_ms: u64,
     /// Milliseconds from the request to the first byte.
     pub first_byte_ms: u64,
-    /// Milliseconds without any byte.
+    /// Milliseconds that may pass without any byte.
     pub silence_ms: u64,
-    /// Milliseconds without content: text, reasoning or calls. Comments that keep a connection open and empty
-    /// deltas do not count.
+    /// Milliseconds that may pass without content: text, reasoning or calls. Comments that keep a connection
+    /// open and empty deltas do not count.
     pub content_ms: u64,
     /// Milliseconds from the request to the end of the reply.
     pub total_ms: u64,
-    /// Attempts in all, while nothing was received.
+    /// Most attempts, including the first. Once something was received, none follows.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub retry_ms: u64,
@@ -170,12 +172,12 @@ impl Timeouts {
     }
 }
 
-/// Target of a model call.
+/// Target of a model call, for its span.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
 pub(crate) struct CallTarget<'a> {
     /// Provider of the model, such as `openai`.
     pub(crate) provider: &'a str,
-    /// Base URL, if it has one.
+    /// Base URL; `None` for recordings.
     pub(crate) base: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
 }
@@ -189,7 +191,7 @@ pub enum ReplyItem {
     Reasoning(String),
     /// Complete native tool call.
     Call(NativeCall),
-    /// Token counts, as reported by the service.
+    /// Token counts, in the form of OpenAI's chat completions interface.
     Usage(Value),
     /// End; nothing follows.
     End(InputEnd),
@@ -201,6 +203,7 @@ pub struct UpstreamReply {
     call: UpstreamCall,
 }
 
+/// Reply being received, from either source.
 enum ReplyStream {
     /// From a model.
     Service(Box<stream::HttpReply>),
@@ -209,22 +212,22 @@ enum ReplyStream {
 }
 
 impl Upstream {
-    /// Creates an upstream with prices by model; its calls are counted in `calls`.
+    /// Creates an upstream with prices by model; its calls are counted in `metrics`.
     pub(crate) fn new(
         name: &str,
         source: ReplySource,
-        calls: &UpstreamMetrics,
+        metrics: &UpstreamMetrics,
         prices: BTreeMap<String, Price>,
     ) -> Upstream {
-        Upstream { name: name.into(), source, metrics: calls.clone(), breaker: Arc::default(), prices }
+        Upstream { name: name.into(), source, metrics: metrics.clone(), breaker: Arc::default(), prices }
     }
 
-    /// Returns its name.
+    /// Returns the name in the configuration.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the model for a request, if one is named.
+    /// Returns the model that a request asks: its own or the upstream's default; `None` if neither names one.
     pub(crate) fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
             ReplySource::Service(service) => service.call_target(request).model,
@@ -232,7 +235,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model for a request, if there is one.
+    /// Returns the price of the model that a request asks, if it has one.
     pub(crate) fn price(&self, request: &ModelRequest) -> Option<&Price> {
         self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
@@ -242,7 +245,7 @@ impl Upstream {
         matches!(&self.source, ReplySource::Service(service) if service.has_key())
     }
 
-    /// Returns its circuit breaker.
+    /// Returns the circuit breaker.
     pub(crate) fn breaker(&self) -> &CircuitBreaker {
         &self.breaker
     }
@@ -252,27 +255,27 @@ impl Upstream {
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply was received.
     pub async fn open(&self, request: &ModelRequest) -> Result<UpstreamReply, Failure> {
-        let opening = match &self.source {
+        let target = match &self.source {
             ReplySource::Service(service) => service.call_target(request),
             ReplySource::Replay(_) => {
                 let provider = UpstreamKind::Replay.name();
                 CallTarget { provider, base: None, model: request.model.as_deref() }
             }
         };
-        let span = request.span.start_chat(&opening, request);
+        let span = request.span.start_chat(&target, request);
         let mut call = UpstreamCall::begin(&self.name, &request.message, &self.metrics, &self.breaker, span);
         let source = match &self.source {
             ReplySource::Service(service) => {
                 let headers = call.trace_headers();
                 let stream = service
-                    .open(request, headers, |failure, wait| call.record_failure(failure, wait))
+                    .open(request, headers, |failure, pause| call.record_failure(failure, pause))
                     .await?;
                 ReplyStream::Service(Box::new(stream))
             }
             ReplySource::Replay(replay) => {
-                let replay_stream =
+                let player =
                     replay.open(request).inspect_err(|failure| call.record_failure(failure, None))?;
-                ReplyStream::Replay(replay_stream)
+                ReplyStream::Replay(player)
             }
         };
         Ok(UpstreamReply { source, call })
@@ -280,18 +283,19 @@ impl Upstream {
 }
 
 impl UpstreamReply {
-    /// Waits for the next items and adds all that are available to `items`. The last item is [`ReplyItem::End`].
+    /// Waits for the next items and adds all that are available to `items`. The last item is
+    /// [`ReplyItem::End`].
     pub async fn next(&mut self, items: &mut Vec<ReplyItem>) {
-        let before = items.len();
+        let old_len = items.len();
         match &mut self.source {
             ReplyStream::Service(stream) => stream.next(items).await,
             ReplyStream::Replay(replay) => replay.next(items).await,
         }
-        self.call.record_items(&items[before..]);
+        self.call.record_items(&items[old_len..]);
     }
 }
 
-/// Creates a failure with its stable code.
+/// Creates a failure with a stable code; `retryable` if the same request may succeed later.
 pub(crate) fn new_failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
     Failure::new(code, message, retryable)
 }

@@ -17,19 +17,21 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-/// Connector that uses a proxy where one is configured for the host.
+/// Connector that uses a proxy if one is configured for the host.
 #[derive(Clone)]
 pub(super) struct ProxyConnector {
+    /// Connects to the host without a proxy.
     direct: HttpConnector,
     /// Connects to the proxy itself, with TLS if needed.
-    to_proxy: HttpsConnector<HttpConnector>,
+    proxy_connector: HttpsConnector<HttpConnector>,
+    /// Proxies by host.
     proxies: Arc<Matcher>,
 }
 
-/// Connection before TLS with the host.
+/// Connection to the host, directly or through a proxy; TLS with the host is added later.
 pub(super) struct ProxiedStream {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// True if the peer is a proxy that reads the requests.
+    /// True if the peer is a proxy that reads and forwards the requests, not a tunnel to the host.
     is_forwarding: bool,
 }
 
@@ -38,10 +40,10 @@ type ProxyError = Box<dyn Error + Send + Sync>;
 impl ProxyConnector {
     pub(super) fn new(
         direct: HttpConnector,
-        to_proxy: HttpsConnector<HttpConnector>,
+        proxy_connector: HttpsConnector<HttpConnector>,
         proxies: Arc<Matcher>,
     ) -> ProxyConnector {
-        ProxyConnector { direct, to_proxy, proxies }
+        ProxyConnector { direct, proxy_connector, proxies }
     }
 }
 
@@ -68,15 +70,16 @@ impl Service<Uri> for ProxyConnector {
             );
             return Box::pin(async move { Err(refusal.into()) });
         }
+        // Plain http is forwarded by the proxy; https goes through a tunnel.
         if to.scheme_str() == Some("http") {
-            let connection = self.to_proxy.call(proxy.uri().clone());
+            let connection = self.proxy_connector.call(proxy.uri().clone());
             return Box::pin(
                 async move { Ok(ProxiedStream { stream: connection.await?, is_forwarding: true }) },
             );
         }
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy.clone());
-        if let Some(name) = proxy.basic_auth() {
-            tunnel = tunnel.with_auth(name.clone());
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.proxy_connector.clone());
+        if let Some(proxy_login) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(proxy_login.clone());
         }
         let connection = tunnel.call(to);
         Box::pin(async move { Ok(ProxiedStream { stream: connection.await?, is_forwarding: false }) })

@@ -1,45 +1,45 @@
-//! Redaction of services' error texts: removes keys, tokens and ids of organisations.
+//! Redaction of error texts of services: keys, tokens and ids of organisations are removed.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use tambour::privacy::{Detector, DetectorSet, FoldedText};
 
-/// Most characters of the text that are examined.
+/// Most characters of a text that are examined.
 const MAX_EXAMINED_CHARS: usize = 4000;
-/// Most characters that are kept.
+/// Most characters of the redacted text.
 const MAX_KEPT_CHARS: usize = 300;
 
 /// Returns the text, shortened, with `[access_key]` in place of every possible secret.
 pub(crate) fn redact(text: &str) -> String {
-    static TOKENS: LazyLock<DetectorSet> =
+    static STRICT_DETECTORS: LazyLock<DetectorSet> =
         LazyLock::new(|| DetectorSet::empty().with_detector(SecretDetector));
-    static KNOWN: LazyLock<DetectorSet> = LazyLock::new(DetectorSet::default);
-    // Redacted before truncating: half a key is not recognized.
+    static LIBRARY_DETECTORS: LazyLock<DetectorSet> = LazyLock::new(DetectorSet::default);
+    // Redacted before it is cut to its final length, since half a key would not be recognized.
     let text: String = text.chars().take(MAX_EXAMINED_CHARS).collect();
-    let text = TOKENS.generalise(&text);
+    let text = STRICT_DETECTORS.generalise(&text);
     let mut out = String::with_capacity(text.len());
-    let mut from = 0;
-    // Addresses and numbers are kept: the error may be about them.
-    for found in KNOWN.scan(&text).into_iter().filter(|found| found.kind == SECRET_KIND) {
-        out.push_str(&text[from..found.range.start]);
+    let mut kept_from = 0;
+    // Only keys are removed, not addresses and numbers: the error may be about them.
+    for secret in LIBRARY_DETECTORS.scan(&text).into_iter().filter(|found| found.kind == SECRET_KIND) {
+        out.push_str(&text[kept_from..secret.range.start]);
         out.push_str("[access_key]");
-        from = found.range.end;
+        kept_from = secret.range.end;
     }
-    out.push_str(&text[from..]);
+    out.push_str(&text[kept_from..]);
     out.chars().take(MAX_KEPT_CHARS).collect()
 }
 
-/// Kind under which the library reports keys.
+/// Kind under which the detectors of the library report keys.
 const SECRET_KIND: &str = "access_key";
 
-/// Detector that is stricter than the library's, since an error text can spare any token: it matches
-/// random-looking text, and anything after an id prefix, even masked or short.
+/// Detector that is stricter than those of the library, since an error text loses little without a token. It
+/// matches random-looking text, and text after a prefix of keys or ids, even if it is masked or short.
 struct SecretDetector;
 
-/// Prefixes of keys: whatever follows is redacted.
+/// Prefixes of keys: what follows is redacted from three characters on.
 const KEY_PREFIXES: [&str; 3] = ["sk-", "sk_", "AIza"];
-/// Prefixes of ids, which also begin ordinary words.
+/// Prefixes of ids. They also begin ordinary words, so what follows must look like an id.
 const ID_PREFIXES: [&str; 8] = ["org-", "org_", "proj-", "proj_", "acct_", "user-", "key-", "key_"];
 
 impl Detector for SecretDetector {
@@ -49,37 +49,39 @@ impl Detector for SecretDetector {
 
     fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let raw = text.raw();
-        let part = |c: char| c.is_ascii_alphanumeric() || "-_+/=*.~".contains(c);
-        let (mut from, mut bearer) = (0, false);
-        while let Some(start) = raw[from..].find(part).map(|at| from + at) {
-            let end = raw[start..].find(|c| !part(c)).map_or(raw.len(), |at| start + at);
+        let is_token_char = |c: char| c.is_ascii_alphanumeric() || "-_+/=*.~".contains(c);
+        let (mut from, mut follows_bearer) = (0, false);
+        while let Some(start) = raw[from..].find(is_token_char).map(|offset| from + offset) {
+            let end = raw[start..].find(|c| !is_token_char(c)).map_or(raw.len(), |offset| start + offset);
             let run = &raw[start..end];
             // A full stop ends a sentence, and `=` separates a name from its value.
             let trimmed = run.trim_end_matches(['.', '=']);
-            let prefix_length = trimmed.rfind('=').map_or(0, |at| at + 1);
-            let token = &trimmed[prefix_length..];
-            if is_secret(token) || (bearer && token.len() >= 4) {
-                found(start + prefix_length..start + trimmed.len());
+            let value_start = trimmed.rfind('=').map_or(0, |offset| offset + 1);
+            let token = &trimmed[value_start..];
+            if is_secret(token) || (follows_bearer && token.len() >= 4) {
+                found(start + value_start..start + trimmed.len());
             }
-            bearer = token.eq_ignore_ascii_case("bearer");
+            follows_bearer = token.eq_ignore_ascii_case("bearer");
             from = end;
         }
     }
 }
 
+/// Returns `true` if a token may be a key, another secret or an id. The lengths and numbers are chosen so
+/// that words, names of models and URLs do not match.
 fn is_secret(token: &str) -> bool {
-    let strip_prefix_of = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| token.strip_prefix(*prefix));
-    let digits = |text: &str| text.bytes().any(|byte| byte.is_ascii_digit());
-    if strip_prefix_of(&KEY_PREFIXES).is_some_and(|rest| rest.len() >= 3) {
+    let after_prefix = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| token.strip_prefix(*prefix));
+    let has_digit = |text: &str| text.bytes().any(|byte| byte.is_ascii_digit());
+    if after_prefix(&KEY_PREFIXES).is_some_and(|key| key.len() >= 3) {
         return true;
     }
-    if strip_prefix_of(&ID_PREFIXES).is_some_and(|rest| {
-        rest.len() >= 6 && (digits(rest) || rest.contains('*') || has_inner_capital(rest))
-    }) {
+    if after_prefix(&ID_PREFIXES)
+        .is_some_and(|id| id.len() >= 6 && (has_digit(id) || id.contains('*') || has_inner_capital(id)))
+    {
         return true;
     }
     // A long alphanumeric run. Model names contain separators and few changes between letters and digits.
-    let is_random_run = |is_random_run: &str| is_random_run.len() >= 20 && count_changes(is_random_run) >= 4;
+    let is_random_run = |run: &str| run.len() >= 20 && count_changes(run) >= 4;
     token.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random_run)
         || (token.len() >= 32 && has_inner_capital(token) && count_changes(token) >= 8)
         || is_hexadecimal(token)
@@ -91,14 +93,14 @@ fn has_inner_capital(token: &str) -> bool {
     bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
 }
 
-/// Counts the changes between letters and digits.
+/// Counts the changes between letters and digits; other characters are left out.
 fn count_changes(token: &str) -> usize {
-    let classes: Vec<bool> =
+    let is_digit: Vec<bool> =
         token.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.is_ascii_digit()).collect();
-    classes.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    is_digit.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-/// Returns `true` for a long hexadecimal number, with or without hyphens.
+/// Returns `true` for a long hexadecimal number of letters and digits, with or without hyphens.
 fn is_hexadecimal(token: &str) -> bool {
     let digits = token.bytes().filter(u8::is_ascii_hexdigit).count();
     digits >= 24

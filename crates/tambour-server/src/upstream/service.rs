@@ -1,4 +1,4 @@
-//! Service over HTTP: requests, retries and refusals. The format of requests and responses belongs to its
+//! Service over HTTP: requests, retries and refusals. The format of requests and responses is that of its
 //! kind.
 
 use std::time::Duration;
@@ -22,6 +22,7 @@ use super::{ModelRequest, Timeouts, new_failure, retry};
 pub struct HttpService {
     kind: ServiceKind,
     client: ServiceClient,
+    /// Model of requests that name none.
     model: Option<String>,
     key: Option<String>,
     timeouts: Timeouts,
@@ -54,8 +55,11 @@ impl HttpService {
         CallTarget { provider: self.kind.provider(), base: Some(self.client.base()), model }
     }
 
-    /// Sends a request, with retries while nothing was received. `on_failure` is called for each failed attempt,
-    /// with the pause before the next one, if any.
+    /// Sends a request with these headers, and again if an attempt fails before a reply has begun.
+    /// `on_failure` is called for each failed attempt, with the pause before the next one, if any.
+    ///
+    /// # Errors
+    /// The request cannot be built, or the last attempt failed.
     pub(super) async fn open(
         &self,
         model_request: &ModelRequest,
@@ -72,7 +76,7 @@ impl HttpService {
         loop {
             let deadline =
                 (Instant::now() + self.timeouts.first_byte()).min(request_time + self.timeouts.total());
-            let (failure, wait) = match self.send(&request, &headers, deadline).await {
+            let (failure, pause) = match self.send(&request, &headers, deadline).await {
                 Ok(response) if response.status().is_success() => {
                     return Ok(HttpReply::new(
                         self.kind,
@@ -84,29 +88,30 @@ impl HttpService {
                 }
                 Ok(response) => {
                     let status = response.status();
-                    let wait = retry::is_retryable(status)
+                    let pause = retry::is_retryable(status)
                         .then(|| retry::retry_pause(attempt + 1, Some(response.headers()), &self.timeouts))
                         .flatten()
-                        .filter(|wait| {
-                            !model_request.has_fallback || *wait <= retry::MAX_PAUSE_WITH_FALLBACK
+                        .filter(|pause| {
+                            !model_request.has_fallback || *pause <= retry::MAX_PAUSE_WITH_FALLBACK
                         });
-                    (refusal_failure(status, response).await, wait)
+                    (refusal_failure(status, response).await, pause)
                 }
                 Err(failure) => {
-                    let wait = failure
+                    let pause = failure
                         .retryable
                         .then(|| retry::retry_pause(attempt + 1, None, &self.timeouts))
                         .flatten();
-                    (failure, wait)
+                    (failure, pause)
                 }
             };
-            on_failure(&failure, wait);
-            let Some(wait) = wait else { return Err(failure) };
-            tokio::time::sleep(wait).await;
+            on_failure(&failure, pause);
+            let Some(pause) = pause else { return Err(failure) };
+            tokio::time::sleep(pause).await;
             attempt += 1;
         }
     }
 
+    /// Sends a request once, and waits until `deadline` for the head of the response.
     async fn send(
         &self,
         ServiceRequest { url, body }: &ServiceRequest,
@@ -114,8 +119,8 @@ impl HttpService {
         deadline: Instant,
     ) -> Result<Response<Incoming>, Failure> {
         let mut request = http::Request::post(url).header(CONTENT_TYPE, "application/json");
-        if let Some(all) = request.headers_mut() {
-            all.extend(headers.clone());
+        if let Some(request_headers) = request.headers_mut() {
+            request_headers.extend(headers.clone());
         }
         let request = self.kind.add_headers(request, self.key.as_deref());
         let request = request.body(Full::from(body.to_string())).map_err(|error| {
@@ -138,16 +143,20 @@ impl HttpService {
             Ok(Err(ConnectError::Closed)) => {
                 Err(new_failure("upstream_closed", "the upstream closed the connection", true))
             }
-            // The request may be in progress: repeating it could cost twice.
+            // Not retried: the service may still work on the request, and a second one would cost twice.
             Err(_) => Err(new_failure("upstream_timeout", "the upstream sent nothing in time", false)),
         }
     }
 }
 
-/// Returns the failure for an error status. The service's own text is kept, shortened and redacted.
+/// Longest time to read the body of an error response.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of the body of an error response after which no more is read.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// Returns the failure for an error status, with the error text of the service, shortened and redacted.
 async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Failure {
-    let body =
-        tokio::time::timeout(Duration::from_secs(5), read_error_body(response)).await.unwrap_or_default();
+    let body = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(response)).await.unwrap_or_default();
     let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let reason = error_text(&body);
     let (code, retryable) = match status.as_u16() {
@@ -166,19 +175,20 @@ async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Fa
     failure
 }
 
-/// Reads about 16 KiB of an error body.
+/// Reads the body of an error response, up to the chunk in which it exceeds `MAX_ERROR_BYTES`.
 async fn read_error_body(mut response: Response<Incoming>) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(Ok(frame)) = response.frame().await {
         body.extend_from_slice(&frame.into_data().unwrap_or_default());
-        if body.len() > 16 << 10 {
+        if body.len() > MAX_ERROR_BYTES {
             break;
         }
     }
     body
 }
 
-/// Returns the message of `{"error": {...}}` or `{"error": "..."}`, also from the first element of a list.
+/// Returns the redacted message of an error body: `{"error": {"message": ...}}` or `{"error": "..."}`, also
+/// as the first element of a list.
 pub(super) fn error_text(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;
@@ -186,12 +196,12 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
     Some(redact(text))
 }
 
-/// Returns the error code of such a body, such as `context_length_exceeded`, unless it may be a secret.
+/// Returns the code of an error body, such as `context_length_exceeded`, unless it may be a secret.
 fn error_code(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;
     let code = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let is_plain = (1..=64).contains(&code.len()) && code.chars().all(plain) && redact(code) == code;
+    let is_code_char = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let is_plain = (1..=64).contains(&code.len()) && code.chars().all(is_code_char) && redact(code) == code;
     is_plain.then(|| code.to_owned())
 }

@@ -16,36 +16,39 @@ use crate::base::self_woken::SelfWoken;
 /// Bytes of the response allowed per byte of the reply: a frame of a few letters has hundreds of bytes of
 /// JSON around them.
 const FRAME_FACTOR: usize = 16;
-/// Bytes without content that are always allowed.
+/// Bytes without content that are allowed even if the limit of the reply is lower.
 const MIN_IDLE_BYTES: usize = 64 << 10;
 
-/// Reply being received.
+/// Reply being received over HTTP.
 pub(super) struct HttpReply {
-    bytes: Incoming,
+    body: Incoming,
     timeouts: Timeouts,
     /// True if the first byte was received.
     has_begun: bool,
-    /// Time of the last data, and of the last content.
+    /// Time of the last bytes.
     last_data: Instant,
+    /// Time of the last content: text, reasoning or a part of a call.
     last_content: Instant,
     /// Time at which the whole reply must be complete.
     deadline: Instant,
-    /// Timeout timer. Reset only when it fires, not for each chunk.
-    alarm: SelfWoken<Sleep>,
+    /// Timer of the next timeout. Reset only when it fires, not at each chunk.
+    timer: SelfWoken<Sleep>,
     decoder: ResponseDecoder,
-    /// Limit of the reply in bytes; bytes received in all, in complete lines since the last content, and in
-    /// the current unfinished line.
+    /// Most bytes of the reply.
     limit: usize,
+    /// Bytes received.
     received_bytes: usize,
+    /// Bytes of complete lines since the last content.
     idle_bytes: usize,
+    /// Bytes of the current, unfinished line.
     line_bytes: usize,
     /// Bytes of calls so far, which become items only at the end.
     call_bytes: usize,
 }
 
 impl HttpReply {
-    /// Creates the stream of a reply whose request was sent at `request_time`, and whose first byte is due before
-    /// `deadline`.
+    /// Creates the stream of a reply whose request was sent at `request_time`, and whose first byte is due
+    /// before `deadline`.
     pub(super) fn new(
         kind: ServiceKind,
         response: Response<Incoming>,
@@ -55,13 +58,13 @@ impl HttpReply {
     ) -> HttpReply {
         let now = Instant::now();
         HttpReply {
-            bytes: response.into_body(),
+            body: response.into_body(),
             timeouts,
             has_begun: false,
             last_data: now,
             last_content: now,
             deadline: request_time + timeouts.total(),
-            alarm: SelfWoken::new(sleep_until(deadline)),
+            timer: SelfWoken::new(sleep_until(deadline)),
             decoder: ResponseDecoder::new(kind, &request.message),
             limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
             received_bytes: 0,
@@ -71,12 +74,14 @@ impl HttpReply {
         }
     }
 
+    /// Waits for the next items and adds them; an end if a limit or timeout is exceeded or the connection
+    /// breaks.
     pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         while items.is_empty() {
-            let next = tokio::select! {
+            let frame_result = tokio::select! {
                 biased;
-                next = self.bytes.frame() => next,
-                () = &mut self.alarm => {
+                frame_result = self.body.frame() => frame_result,
+                () = &mut self.timer => {
                     if !self.has_begun {
                         return items.push(timeout_item("the upstream sent nothing in time"));
                     }
@@ -84,22 +89,22 @@ impl HttpReply {
                     if let Some(end) = self.timeout_end(now) {
                         return items.push(end);
                     }
-                    self.alarm = SelfWoken::new(sleep_until(self.next_timeout()));
+                    self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
                     continue;
                 }
             };
-            match next {
+            match frame_result {
                 Some(Ok(frame)) => {
                     // Trailers are ignored.
                     let Ok(chunk) = frame.into_data() else { continue };
                     self.last_data = Instant::now();
                     self.decoder.push(&chunk, items);
-                    self.count(&chunk, items);
+                    self.check_limits(&chunk, items);
                     if !self.has_begun {
                         self.has_begun = true;
-                        self.alarm = SelfWoken::new(sleep_until(self.next_timeout()));
+                        self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
                     }
-                    // A fast upstream may keep the timer from being polled.
+                    // An upstream that always has bytes keeps the timer from being polled.
                     if items.is_empty()
                         && let Some(end) = self.timeout_end(self.last_data)
                     {
@@ -116,14 +121,15 @@ impl HttpReply {
         }
     }
 
-    /// Counts a chunk and its items; adds a failure beyond the limits.
-    fn count(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
+    /// Counts the bytes of a chunk, which has these items; adds a failure if a limit is exceeded. Removes
+    /// empty texts from the items.
+    fn check_limits(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
         // An empty delta is no content.
         items.retain(
             |item| !matches!(item, ReplyItem::Text(text) | ReplyItem::Reasoning(text) if text.is_empty()),
         );
-        let calls = std::mem::replace(&mut self.call_bytes, self.decoder.call_bytes());
-        let has_content = calls < self.call_bytes
+        let old_call_bytes = std::mem::replace(&mut self.call_bytes, self.decoder.call_bytes());
+        let has_content = old_call_bytes < self.call_bytes
             || items.iter().any(|item| {
                 matches!(item, ReplyItem::Text(_) | ReplyItem::Reasoning(_) | ReplyItem::Call(_))
             });
@@ -156,7 +162,7 @@ impl HttpReply {
         items.push(ReplyItem::End(InputEnd::Failed(new_failure("input_too_large", message, false))));
     }
 
-    /// Returns the end of a reply that has exceeded a timeout.
+    /// Returns the end of the reply if it has exceeded a timeout.
     fn timeout_end(&self, now: Instant) -> Option<ReplyItem> {
         let Timeouts { content_ms, total_ms, .. } = self.timeouts;
         if now >= self.deadline {
@@ -178,6 +184,7 @@ impl HttpReply {
     }
 }
 
+/// Returns the end of a reply that exceeded a timeout.
 fn timeout_item(message: &str) -> ReplyItem {
     ReplyItem::End(InputEnd::Failed(new_failure("upstream_timeout", message, true)))
 }

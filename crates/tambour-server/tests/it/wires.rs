@@ -70,8 +70,8 @@ fn call_as_json(NativeCall { id, function, extras, .. }: NativeCall) -> Value {
     match extras {
         None => {}
         Some(CallExtras::Anthropic(blocks)) => call["kept"] = blocks.into(),
-        Some(CallExtras::Gemini { signature, named }) => {
-            call["kept"] = json!({"signature": signature, "named": named});
+        Some(CallExtras::Gemini { signature, has_service_id }) => {
+            call["kept"] = json!({"signature": signature, "named": has_service_id});
         }
     }
     call

@@ -19,9 +19,9 @@ impl Admin for SqliteStore {
 
     async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
         fail::point("settings.before");
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let change_result = write_settings(&mut connection, changes).await;
-        connection.end(change_result).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let write_result = write_settings(&mut transaction, changes).await;
+        transaction.end(write_result).await?;
         fail::point("settings.after");
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Admin for SqliteStore {
             .bind(&key.owner)
             .bind(&key.name)
             .bind(&key.hash)
-            .bind(key.admin)
+            .bind(key.is_admin)
             .bind(&key.created)
             .bind(&key.limits);
         fail::point("key.before");
@@ -71,6 +71,7 @@ impl Admin for SqliteStore {
     ) -> Result<Vec<UsageRow>, StoreError> {
         // Usage of messages is stored with their records.
         self.wait_caught_up().await?;
+        // Without `after` the list begins before every day.
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
             "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
@@ -82,8 +83,10 @@ impl Admin for SqliteStore {
 
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.wait_caught_up().await?;
+        // Rows of messages that have begun meanwhile.
         self.shared.pending.hand_over(from, to);
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        // `or ignore`: rows whose key the new owner has already stay with the old one.
         let query = sqlx::query(
             "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
              update or ignore tools set owner = ?2 where owner = ?1; \
@@ -95,17 +98,17 @@ impl Admin for SqliteStore {
              update or ignore kept set owner = ?2 where owner = ?1; \
              update usage set owner = ?2 where owner = ?1",
         );
-        let move_result = async {
-            query.bind(from).bind(to).execute(&mut *connection).await?;
-            figures::hand_over(&mut connection, from, to).await
+        let writes = async {
+            query.bind(from).bind(to).execute(&mut *transaction).await?;
+            figures::hand_over(&mut transaction, from, to).await
         };
-        let move_result = move_result.await;
-        Ok(connection.end(move_result).await?)
+        let write_result = writes.await;
+        Ok(transaction.end(write_result).await?)
     }
 
     async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
-        let done = sqlx::query("delete from keys where id = ?").bind(id).execute(self.pool()).await?;
-        Ok(done.rows_affected() > 0)
+        let result = sqlx::query("delete from keys where id = ?").bind(id).execute(self.pool()).await?;
+        Ok(result.rows_affected() > 0)
     }
 }
 
@@ -122,6 +125,7 @@ pub(super) async fn add_usage(connection: &mut SqliteConnection, usage: &UsageRo
     query.execute(connection).await.map(|_| ())
 }
 
+/// Stores changed settings; values are JSON.
 async fn write_settings(connection: &mut SqliteConnection, changes: &[(String, Value)]) -> sqlx::Result<()> {
     for (name, value) in changes {
         let query = sqlx::query(
@@ -140,7 +144,7 @@ impl FromRow<'_, SqliteRow> for KeyRow {
             owner: row.try_get("owner")?,
             name: row.try_get("name")?,
             hash: row.try_get("hash")?,
-            admin: row.try_get("admin")?,
+            is_admin: row.try_get("admin")?,
             created: row.try_get("created")?,
             limits: row.try_get("limits")?,
         })

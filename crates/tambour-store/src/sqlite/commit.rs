@@ -1,4 +1,4 @@
-//! Commits: a group of work is collected and written in one transaction.
+//! Commits: the writer collects tasks into a group and writes it in one transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ use super::writer::WriterTask;
 use crate::fail;
 use crate::{MessageOutcome, MessageRow};
 
-/// Bytes written after which another connection runs a checkpoint.
+/// Bytes written after which a checkpoint is requested, which runs on another connection.
 const CHECKPOINT_BYTES: usize = 8 << 20;
-/// Pages of the write-ahead file after which the writer runs a checkpoint itself, since the other one has not
-/// kept up.
+/// Pages of the write-ahead file from which the writer runs a checkpoint itself, since those on the other
+/// connection do not keep up.
 const OVERDUE_PAGES: i64 = 32 << 10;
-/// Approximate bytes that a row writes besides its text: pages of a table and of an index.
+/// Approximate bytes that writing a row costs besides its text: pages of a table and of an index.
 const ROW_OVERHEAD: usize = 8 << 10;
-/// Rows per statement.
+/// Rows of a statement that inserts several.
 const ROWS_PER_STATEMENT: usize = 16;
-/// Version of the JSON of records.
+/// Version of the JSON in the rows of `records`.
 const RECORD_VERSION: i64 = 1;
 
 /// State of the writer task.
@@ -37,25 +37,33 @@ pub(super) struct CommitState {
     shared: Arc<StoreState>,
     /// Approximate bytes written since the last checkpoint request.
     bytes_since_checkpoint: usize,
-    checkpoint: mpsc::Sender<()>,
-    is_overdue: Arc<AtomicBool>,
+    /// Requests a checkpoint.
+    checkpoint_sender: mpsc::Sender<()>,
+    /// Set when the write-ahead file exceeds [`OVERDUE_PAGES`].
+    is_checkpoint_overdue: Arc<AtomicBool>,
     /// Extents of the journal at the last commit.
     committed_extents: SegmentExtents,
 }
 
-/// Work of one transaction.
+/// Rows of one transaction.
 #[derive(Default)]
 pub(super) struct CommitGroup {
+    /// Logs whose entries are in `rows`, to be told that they are stored.
     drained: Vec<(Arc<LogTail>, DrainedEntries)>,
+    /// Entries of logs.
     rows: Vec<EntryRange>,
+    /// New messages.
     messages: Vec<Arc<MessageRow>>,
+    /// Rows of messages that have ended, with their outcomes.
     records: Vec<Arc<MessageRow>>,
-    /// Last journal segment that the database fully has after this commit.
+    /// Last journal segment that the database has completely after this commit.
     full_segment: Option<u64>,
     /// Extents of the journal; with this group the database has every message up to there.
     extents: SegmentExtents,
+    /// Notified after the commit.
     waiters: Vec<oneshot::Sender<()>>,
-    pub(super) close: bool,
+    /// Set when the writer stops after this group.
+    pub(super) is_last: bool,
 }
 
 impl CommitGroup {
@@ -78,75 +86,81 @@ impl CommitGroup {
 
 impl CommitState {
     pub(super) fn new(shared: Arc<StoreState>) -> CommitState {
-        let (checkpoint, checkpoint_receiver) = mpsc::channel(1);
-        let is_overdue = Arc::new(AtomicBool::new(false));
-        let (task, dead) = (
-            run_checkpoints(shared.pool.clone(), checkpoint_receiver, is_overdue.clone()),
-            shared.dead.clone(),
-        );
+        let (checkpoint_sender, checkpoint_receiver) = mpsc::channel(1);
+        let is_checkpoint_overdue = Arc::new(AtomicBool::new(false));
+        let checkpoints =
+            run_checkpoints(shared.pool.clone(), checkpoint_receiver, is_checkpoint_overdue.clone());
+        let dead = shared.dead.clone();
         tokio::spawn(async move {
             // Without checkpoints the write-ahead file would grow for ever.
-            if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
+            if tokio::spawn(checkpoints).await.is_err_and(|error| error.is_panic()) {
                 tracing::error!("the task that copies the write-ahead file to the database panicked");
                 dead.cancel();
             }
         });
-        // An empty journal has been known to the database since the start.
+        // The journal is empty, and the replay has stored that in the database.
         let committed_extents = shared.journal.extents();
-        CommitState { shared, bytes_since_checkpoint: 0, checkpoint, is_overdue, committed_extents }
+        CommitState {
+            shared,
+            bytes_since_checkpoint: 0,
+            checkpoint_sender,
+            is_checkpoint_overdue,
+            committed_extents,
+        }
     }
 
-    pub(super) fn add(&self, work: WriterTask, group: &mut CommitGroup) {
-        match work {
+    /// Adds the rows of a task to the group.
+    pub(super) fn add(&self, task: WriterTask, group: &mut CommitGroup) {
+        match task {
             WriterTask::Entries(tail) => drain_tail(&tail, false, group),
             WriterTask::Commit => {}
             WriterTask::Message(row) => group.messages.push(row),
             WriterTask::Segment(number) => {
-                self.take_all(group);
+                self.drain_all_tails(group);
                 group.full_segment = group.full_segment.max(Some(number));
             }
             WriterTask::Flush(done_sender) => group.waiters.push(done_sender),
             WriterTask::Close(done_sender) => {
-                self.take_all(group);
+                self.drain_all_tails(group);
                 group.full_segment = self.shared.journal.rotate().ok().max(group.full_segment);
-                group.close = true;
+                group.is_last = true;
                 group.waiters.push(done_sender);
             }
         }
     }
 
-    /// Records the extents of the journal, before the last work of the group is taken.
+    /// Sets the extents that the commit stores: those of the journal now.
     pub(super) fn record_extents(&self, group: &mut CommitGroup) {
         group.extents = self.shared.journal.extents();
     }
 
     /// Returns `true` if the journal has grown since the last commit.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(super) fn has_journal_grown(&self) -> bool {
         self.shared.journal.extents() != self.committed_extents
     }
 
-    fn take_all(&self, group: &mut CommitGroup) {
+    /// Adds everything that the database lacks of all logs.
+    fn drain_all_tails(&self, group: &mut CommitGroup) {
         for tail in self.shared.pending.tails() {
             drain_tail(&tail, true, group);
         }
     }
 
-    /// Writes a group, and notifies those who wait for it.
+    /// Writes a group, retrying until it succeeds or waits are aborted, and notifies its waiters.
     pub(super) async fn write(&mut self, group: CommitGroup) {
         if !group.is_empty() || group.extents != self.committed_extents {
-            // A full disk holds back everything behind the journal; the write is retried until there is
-            // space.
+            // On a full disk the database falls behind the journal until there is space again.
             let mut wait = Duration::from_millis(50);
             while let Err(error) = self.insert(&group).await {
                 tracing::error!(%error, "the database cannot be written; trying again");
-                self.shared.is_behind.store(true, Ordering::Relaxed);
+                self.shared.is_unwritable.store(true, Ordering::Relaxed);
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
                     () = self.shared.abort_waits.cancelled() => return,
                 }
                 wait = (wait * 2).min(Duration::from_secs(2));
             }
-            self.shared.is_behind.store(false, Ordering::Relaxed);
+            self.shared.is_unwritable.store(false, Ordering::Relaxed);
             self.bytes_since_checkpoint += group.bytes();
             self.committed_extents.clone_from(&group.extents);
         }
@@ -162,26 +176,28 @@ impl CommitState {
             // The receiver may be gone.
             let _ = done_sender.send(());
         }
-        if self.bytes_since_checkpoint >= CHECKPOINT_BYTES && self.checkpoint.try_send(()).is_ok() {
+        if self.bytes_since_checkpoint >= CHECKPOINT_BYTES && self.checkpoint_sender.try_send(()).is_ok() {
             self.bytes_since_checkpoint = 0;
         }
-        if self.is_overdue.swap(false, Ordering::Relaxed)
+        if self.is_checkpoint_overdue.swap(false, Ordering::Relaxed)
             && let Ok(mut connection) = self.shared.pool.acquire().await
         {
             let _ = run_checkpoint(&mut connection).await;
         }
     }
 
+    /// Writes a group in one transaction.
     async fn insert(&self, group: &CommitGroup) -> sqlx::Result<()> {
-        let mut connection = OpenTransaction::begin(&self.shared.pool).await?;
-        let boot = self.shared.journal.boot_id();
-        let written = write_group(&mut connection, group, boot).await;
-        connection.end(written).await?;
+        let mut transaction = OpenTransaction::begin(&self.shared.pool).await?;
+        let boot_id = self.shared.journal.boot_id();
+        let write_result = write_group(&mut transaction, group, boot_id).await;
+        transaction.end(write_result).await?;
         fail::point("database.after");
         Ok(())
     }
 }
 
+/// Writes the rows of a group within its transaction.
 async fn write_group(
     connection: &mut SqliteConnection,
     group: &CommitGroup,
@@ -202,7 +218,8 @@ async fn write_group(
     Ok(())
 }
 
-/// Takes the part of a message's log that the database lacks.
+/// Adds the entries of a log that the database lacks to the group. Unless `all` is set they are left in
+/// memory until there are enough for a row or the log ends.
 fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
     let rows = &mut group.rows;
     let drained = tail.drain(all, |first, last, body| {
@@ -214,11 +231,12 @@ fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
     }
 }
 
-/// Runs checkpoints on request.
+/// Runs a checkpoint for each request. Sets `is_overdue` to whether the write-ahead file is too long after
+/// it.
 async fn run_checkpoints(
     pool: SqlitePool,
     mut checkpoint_receiver: mpsc::Receiver<()>,
-    overdue: Arc<AtomicBool>,
+    is_overdue: Arc<AtomicBool>,
 ) {
     while checkpoint_receiver.recv().await.is_some() {
         fail::point("checkpoint");
@@ -232,7 +250,7 @@ async fn run_checkpoints(
         };
         match run_checkpoint(&mut connection).await {
             Ok((_, pages, checkpointed)) => {
-                overdue.store(pages > OVERDUE_PAGES && checkpointed < pages, Ordering::Relaxed)
+                is_overdue.store(pages > OVERDUE_PAGES && checkpointed < pages, Ordering::Relaxed)
             }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of the database failed; trying again later")
@@ -241,13 +259,13 @@ async fn run_checkpoints(
     }
 }
 
-/// Runs a passive checkpoint. Returns whether it was blocked, the pages of the write-ahead file, and how many
-/// of them are in the database.
+/// Runs a passive checkpoint, which waits for no reader or writer. Returns 1 if it was blocked (else 0), the
+/// pages of the write-ahead file, and how many of them are in the database file.
 async fn run_checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64, i64)> {
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// Inserts a message and its conversation, or a turn, with one round trip.
+/// Inserts a message, its conversation if there is none, or a turn. Existing rows are kept.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \
@@ -258,7 +276,8 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
     // A turn has a dialogue and no conversation.
     let kind = kind_name(row.kind);
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
-    // A number that another message has in an older database is not used twice.
+    // A number that another message has in a database of an older version becomes null: SQLite then assigns
+    // one.
     let query = query.bind(row.number).bind(row.number);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
     query
@@ -274,11 +293,11 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// Writes the end of a message with its outcome, once: an existing record is kept, and its side effects are
-/// not repeated.
+/// Writes the end of a message: its record, status, state updates, usage and figures. If the record exists
+/// already, nothing is written, so that nothing is counted twice.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
-    let MessageOutcome { size, turn, summary, details, updates, usage, figures, progress: after } = outcome;
+    let MessageOutcome { size, turn, summary, details, updates, usage, figures, progress } = outcome;
     let query = sqlx::query(
         "insert or ignore into records (message_id, version, size, turn, summary, details) \
          select id, ?, ?, ?, ?, ? from messages where id = ?",
@@ -290,8 +309,8 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     let query = sqlx::query("update messages set status = ? where id = ?");
     query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
     insert_updates(connection, row, updates).await?;
-    if let Some(after) = after {
-        store_progress(connection, &row.conversation_id, after).await?;
+    if let Some(progress) = progress {
+        store_progress(connection, &row.conversation_id, progress).await?;
     }
     if let Some(usage) = usage {
         add_usage(connection, usage).await?;
@@ -299,10 +318,12 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     add_figures(connection, figures).await
 }
 
-/// Inserts log rows, in bulk where there are many. Existing rows are skipped.
+/// Inserts entries of logs, many with one statement where possible. Existing rows are kept.
 pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[EntryRange]) -> sqlx::Result<()> {
-    const ONE: &str = "insert or ignore into entries (message_id, first, last, body) values (?, ?, ?, ?)";
-    const MORE: &str = "insert or ignore into entries (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\
+    const INSERT_ONE: &str =
+        "insert or ignore into entries (message_id, first, last, body) values (?, ?, ?, ?)";
+    // As many rows as `ROWS_PER_STATEMENT`.
+    const INSERT_MANY: &str = "insert or ignore into entries (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?)";
     let mut insert = async |statement: &'static str, rows: &[EntryRange]| {
@@ -313,13 +334,13 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entry
         }
         query.execute(&mut *connection).await.map(|_| ())
     };
-    let (groups, rest) = rows.as_chunks::<ROWS_PER_STATEMENT>();
-    for group in groups {
-        insert(MORE, group).await?;
+    let (chunks, remaining_rows) = rows.as_chunks::<ROWS_PER_STATEMENT>();
+    for chunk in chunks {
+        insert(INSERT_MANY, chunk).await?;
         fail::point("database.amid");
     }
-    for row in rest {
-        insert(ONE, std::slice::from_ref(row)).await?;
+    for row in remaining_rows {
+        insert(INSERT_ONE, std::slice::from_ref(row)).await?;
         fail::point("database.amid");
     }
     Ok(())
@@ -332,15 +353,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn checkpoints_go_on_when_there_was_no_connection_for_one() {
+    async fn checkpoints_continue_after_one_that_found_no_connection() {
         let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(20));
         let pool = pool.connect("sqlite::memory:").await.unwrap();
-        let connections = pool.acquire().await.unwrap();
+        let only_connection = pool.acquire().await.unwrap();
         let (checkpoint_sender, checkpoint_receiver) = mpsc::channel(1);
         let task = tokio::spawn(run_checkpoints(pool.clone(), checkpoint_receiver, Arc::default()));
         checkpoint_sender.send(()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        drop(connections);
+        drop(only_connection);
         checkpoint_sender.send(()).await.expect("it still listens");
         drop(checkpoint_sender);
         task.await.unwrap();

@@ -22,13 +22,13 @@ impl Conversations for SqliteStore {
     }
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
-        const STORED: &str = "select * from conversations where id = ?";
-        let stored_row = sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?;
+        const SELECT: &str = "select * from conversations where id = ?";
+        let stored_row = sqlx::query_as(SELECT).bind(id).fetch_optional(self.pool()).await?;
         if let Some(row) = stored_row.or_else(|| self.shared.pending.conversation(id)) {
             return Ok(Some(row));
         }
         // It may have moved from the journal to the database between the two queries.
-        Ok(sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?)
+        Ok(sqlx::query_as(SELECT).bind(id).fetch_optional(self.pool()).await?)
     }
 
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
@@ -45,23 +45,25 @@ impl Conversations for SqliteStore {
         limit: u32,
     ) -> Result<RowPage<ConversationRow>, StoreError> {
         self.wait_caught_up().await?;
+        // `1 << 62` is above every number: without `after` the list begins with the newest conversation.
         let query = sqlx::query_as(
             "select * from conversations where owner = ?1 \
              and number < coalesce((select number from conversations where id = ?2 and owner = ?1), 1 << 62) \
              order by number desc limit ?3",
         );
+        // One row more than the page shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let rows: Vec<ConversationRow> =
             query.bind(owner).bind(after).bind(max_rows).fetch_all(self.pool()).await?;
         Ok(RowPage::from_rows(rows, limit))
     }
 
-    async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+    async fn timed_effects(&self, conversation: &str) -> Result<Option<String>, StoreError> {
         let query = sqlx::query_scalar("select timed from lore where conversation_id = ?").bind(conversation);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
+    async fn put_timed_effects(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
         // The conversation may be on the journal only.
         self.wait_caught_up().await?;
         fail::point("lore.before");

@@ -1,7 +1,7 @@
 //! Deletes rows and erases them from the files.
 //!
-//! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still holds earlier versions of
-//! them, and so does the database until a checkpoint. [`Store::sweep`] erases both.
+//! SQLite overwrites deleted rows (`secure_delete`), but the write-ahead file still holds earlier versions of
+//! them, and so does the database file until a checkpoint. [`Deletion::sweep`] erases both.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,15 @@ use crate::{Deletion, Retention, StoreError};
 
 /// Expired messages listed at a time.
 const EXPIRED_PER_QUERY: usize = 500;
-/// Messages per transaction. It blocks other writers, and each message may have megabytes to overwrite.
+/// Messages per transaction. A transaction blocks other writers, and each message may have megabytes to
+/// overwrite.
 const MESSAGES_PER_TRANSACTION: usize = 16;
-/// Pages that a vacuum step frees at first, and at most. It blocks other writers.
-const FIRST_PAGES: u32 = 16;
+/// Fewest pages that a step of the vacuum frees, and the number that the first step does. A step blocks other
+/// writers.
+const MIN_PAGES: u32 = 16;
+/// Most pages that a step frees.
 const MAX_PAGES: u32 = 4096;
-/// Approximate target time of a vacuum step.
+/// Time that a step should take. The number of its pages is adapted to it.
 const STEP_TIME: Duration = Duration::from_millis(20);
 /// Pause for other writers between two steps: SQLite's busy handler retries after 1 to 100 ms.
 const WRITER_PAUSE: Duration = Duration::from_millis(25);
@@ -36,14 +39,14 @@ impl Deletion for SqliteStore {
             return Ok(());
         }
         self.fence(ids);
-        // Otherwise the next start would restore the messages from the journal.
+        // The next start would restore messages that are still on the journal.
         self.drain_journal().await?;
         for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
             let start_time = Instant::now();
-            let mut connection = OpenTransaction::begin(self.pool()).await?;
-            let deletion = delete_rows(&mut connection, ids).await;
-            connection.end(deletion).await?;
-            // Waiting writers retry only now and then.
+            let mut transaction = OpenTransaction::begin(self.pool()).await?;
+            let deletion = delete_rows(&mut transaction, ids).await;
+            transaction.end(deletion).await?;
+            // Waiting writers retry only now and then: the pause gives them a chance.
             tokio::time::sleep(start_time.elapsed().min(WRITER_PAUSE)).await;
         }
         ids.iter().for_each(|id| self.shared.pending.remove_log(id));
@@ -57,17 +60,17 @@ impl Deletion for SqliteStore {
 
     fn close_if_idle(&self, id: &str) -> bool {
         let mut order = self.shared.run_queue.lock_order();
-        let idle = order.unfinished_runs(id).next().is_none();
-        if idle {
+        let is_idle = order.unfinished_runs(id).next().is_none();
+        if is_idle {
             order.close(id);
         }
-        idle
+        is_idle
     }
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deletion = self.delete_closed_conversation(id).await;
-        // A caller that found it before may be about to begin a message in it.
+        // Waits for callers that found the conversation before and are about to begin a message in it.
         drop(self.shared.begin_lock.write().await);
         self.shared.run_queue.lock_order().reopen(id);
         deletion
@@ -98,19 +101,20 @@ impl Deletion for SqliteStore {
         let mut connection = self.pool().acquire().await?;
         // A passive checkpoint first leaves less work for the blocking one.
         checkpoint_passive(&mut connection).await?;
-        let before = checkpoint_truncate(&mut connection).await?;
-        let mut pages = FIRST_PAGES;
+        let was_truncated = checkpoint_truncate(&mut connection).await?;
+        let mut pages = MIN_PAGES;
         while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
             let start_time = Instant::now();
             fail::point("sweep.slice");
             // A pragma takes no bound parameter.
             let vacuum = AssertSqlSafe(format!("pragma incremental_vacuum({pages})"));
             sqlx::query(vacuum).fetch_all(&mut *connection).await?;
-            let took = start_time.elapsed();
-            pages = if took > STEP_TIME { (pages / 2).max(FIRST_PAGES) } else { (pages * 2).min(MAX_PAGES) };
+            let step_time = start_time.elapsed();
+            let is_slow = step_time > STEP_TIME;
+            pages = if is_slow { (pages / 2).max(MIN_PAGES) } else { (pages * 2).min(MAX_PAGES) };
             checkpoint_passive(&mut connection).await?;
             tokio::select! {
-                () = tokio::time::sleep(WRITER_PAUSE.max(took)) => {}
+                () = tokio::time::sleep(WRITER_PAUSE.max(step_time)) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -118,7 +122,7 @@ impl Deletion for SqliteStore {
             // The next start continues.
             return Ok(false);
         }
-        Ok(before && checkpoint_truncate(&mut connection).await?)
+        Ok(was_truncated && checkpoint_truncate(&mut connection).await?)
     }
 }
 
@@ -134,14 +138,14 @@ impl SqliteStore {
         let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
         let messages: Vec<String> = query.fetch_all(self.pool()).await?;
         self.delete_messages(&messages).await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let deletion = delete_conversation(&mut connection, id).await;
-        connection.end(deletion).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let deletion = delete_conversation(&mut transaction, id).await;
+        transaction.end(deletion).await?;
         fail::point("deletion.after");
         Ok(())
     }
 
-    /// Waits until the database has everything on the journal and the journal is empty.
+    /// Waits until the database has everything that the journal holds now, and these segments are removed.
     async fn drain_journal(&self) -> Result<(), StoreError> {
         let full = self.shared.journal.rotate().map_err(StoreError::Journal)?;
         self.writer.send(WriterTask::Segment(full))?;
@@ -149,6 +153,7 @@ impl SqliteStore {
     }
 }
 
+/// Deletes messages with their logs, records, state updates and the responses that name them.
 async fn delete_rows(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
     forget_messages(connection, ids).await?;
     for (table, column) in [("entries", "message_id"), ("records", "message_id"), ("messages", "id")] {
@@ -163,6 +168,7 @@ async fn delete_rows(connection: &mut SqliteConnection, ids: &[String]) -> sqlx:
     delete_responses_mentioning(connection, ids).await
 }
 
+/// Deletes the row of a conversation, its state, lore and the responses that name it.
 async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "delete from conversations where id = ?; delete from states where conversation_id = ?; \

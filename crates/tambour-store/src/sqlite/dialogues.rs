@@ -23,9 +23,9 @@ impl Dialogues for SqliteStore {
     }
 
     async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
         let result = async {
-            insert_row(&mut connection, row).await?;
+            insert_row(&mut transaction, row).await?;
             for statement in [
                 "insert into dialogue_turns (dialogue_id, record) select ?1, record from dialogue_turns \
                  where dialogue_id = ?2 and number < ?3 order by number",
@@ -34,16 +34,16 @@ impl Dialogues for SqliteStore {
                  where dialogue_id = ?2 and number < ?3) order by number",
             ] {
                 let query = sqlx::query(statement).bind(&row.id).bind(from).bind(before);
-                query.execute(&mut *connection).await?;
+                query.execute(&mut *transaction).await?;
             }
             Ok(())
         };
         let result = result.await;
-        Ok(connection.end(result).await?)
+        Ok(transaction.end(result).await?)
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
-        // Includes the changes of the turn before.
+        // The row includes what the last turn has changed.
         self.wait_caught_up().await?;
         let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
@@ -57,12 +57,14 @@ impl Dialogues for SqliteStore {
         limit: u32,
     ) -> Result<RowPage<DialogueRow>, StoreError> {
         self.wait_caught_up().await?;
+        // `1 << 62` is above every number: without `after` the list begins with the newest dialogue.
         let query = sqlx::query_as(
             "select * from dialogues where owner = ?1 \
              and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
              and script_id = coalesce(?4, script_id) and status = coalesce(?5, status) \
              and (?6 is null or session = ?6) order by number desc limit ?3",
         );
+        // One row more than the page shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let query = query.bind(owner).bind(after).bind(max_rows);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
@@ -76,40 +78,41 @@ impl Dialogues for SqliteStore {
         claim: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
-        // Follows the changes of the turn before.
+        // Changes of the last turn must be written before this one.
         self.wait_caught_up().await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
         let result = async {
-            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
-            write_records(&mut connection, &row.id, records).await?;
+            update_row(&mut transaction, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut transaction, &row.id, records).await?;
+            // An earlier input without a response is superseded by this one.
             let query =
                 sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
             query
                 .bind(InputResponse::NO_RESPONSE)
                 .bind(input_prefix(&row.id))
-                .execute(&mut *connection)
+                .execute(&mut *transaction)
                 .await?;
             match claim {
-                Some(claim) => claim.store(&mut connection, &row.id, None).await,
+                Some(claim) => claim.store(&mut transaction, &row.id, None).await,
                 None => Ok(()),
             }
         };
         let result = result.await;
         fail::point("dialogue.step");
-        connection.end(result).await?;
+        transaction.end(result).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
 
     async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let written = async {
-            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
-            write_records(&mut connection, &row.id, records).await
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let result = async {
+            update_row(&mut transaction, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut transaction, &row.id, records).await
         };
-        let written = written.await;
+        let result = result.await;
         fail::point("dialogue.step");
-        connection.end(written).await?;
+        transaction.end(result).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
@@ -127,7 +130,7 @@ impl Dialogues for SqliteStore {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreError> {
-        // Includes the end of the last turn.
+        // The records include the end of the last turn.
         self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select number, record from dialogue_turns where dialogue_id = ? and number > ? order by number limit ?",
@@ -138,7 +141,7 @@ impl Dialogues for SqliteStore {
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deletion = self.delete_closed_dialogue(id).await;
-        // A caller that found it before may be about to begin a turn in it.
+        // Waits for callers that found the dialogue before and are about to begin a turn in it.
         drop(self.shared.begin_lock.write().await);
         self.shared.run_queue.lock_order().reopen(id);
         deletion
@@ -177,9 +180,9 @@ impl SqliteStore {
     /// Deletes a dialogue that is closed to new turns.
     async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.delete_closed_conversation(id).await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let deletion = delete_rows(&mut connection, id).await;
-        connection.end(deletion).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let deletion = delete_rows(&mut transaction, id).await;
+        transaction.end(deletion).await?;
         fail::point("deletion.after");
         Ok(())
     }
@@ -191,15 +194,16 @@ pub(super) async fn store_progress(
     id: &str,
     progress: &DialogueProgress,
 ) -> sqlx::Result<()> {
-    let DialogueProgress { status, state, changed: changed_at, records, once: claim } = progress;
+    let DialogueProgress { status, state, changed: changed_at, records, once } = progress;
     update_row(connection, id, (state, status, changed_at)).await?;
     write_records(connection, id, records).await?;
-    match claim {
-        Some((claim, answer)) => claim.store(connection, id, Some(answer)).await,
+    match once {
+        Some((claim, response)) => claim.store(connection, id, Some(response)).await,
         None => Ok(()),
     }
 }
 
+/// Inserts a dialogue, and keeps the version of the script that it runs.
 async fn insert_row(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
@@ -222,7 +226,7 @@ async fn update_row(
     Ok(())
 }
 
-/// Stores call and turn records. A dialogue deleted meanwhile gets none.
+/// Writes changes to call and turn records. A dialogue that was deleted meanwhile gets no records.
 async fn write_records(
     connection: &mut SqliteConnection,
     id: &str,
@@ -265,6 +269,7 @@ fn input_prefix(dialogue: &str) -> String {
     format!("POST dialogues/{dialogue}/input ")
 }
 
+/// Deletes a dialogue with its records, its stored inputs and the responses that name it.
 async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
         "delete from rounds where dialogue_id = ?",
@@ -274,12 +279,14 @@ async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    let created_id = format!("\"{id}\"");
+    // Stored requests of the dialogue are its inputs, and that by which it was created: the response to that
+    // one names its id. `15` is the length of the prefix beside it.
+    let quoted_id = format!("\"{id}\"");
     let query = sqlx::query(
         "delete from repeats where substr(request, 1, length(?1)) = ?1 \
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
-    query.bind(input_prefix(id)).bind(created_id).execute(&mut *connection).await?;
+    query.bind(input_prefix(id)).bind(quoted_id).execute(&mut *connection).await?;
     delete_responses_mentioning(connection, &[id.to_owned()]).await
 }
 

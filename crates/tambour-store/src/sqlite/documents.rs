@@ -11,11 +11,12 @@ use crate::{
     Document, DocumentChange, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome, StoreError,
 };
 
+/// Beginning of a query of [`Document`]s.
 const SELECT_DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
      as latest from documents where owner = ? and kind = ?";
 
-/// Characters of an RFC 3339 time that identify its ten-minute interval.
+/// Number of leading characters of an RFC 3339 time that identify its ten-minute interval.
 const INTERVAL_CHARS: u32 = 15;
 
 #[async_trait]
@@ -39,15 +40,16 @@ impl Documents for SqliteStore {
         &self,
         owner_and_kind: DocumentScope<'_>,
         document: &Document,
-        text: &DocumentVersion,
+        new_version: &DocumentVersion,
         options: PutOptions,
     ) -> Result<PutOutcome, StoreError> {
         fail::point("document.before");
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        // Replaced below, unless an error is returned.
         let mut outcome = PutOutcome::Outdated;
-        let written = write_version(&mut connection, owner_and_kind, document, text, options).await;
-        let written = written.map(|new_outcome| outcome = new_outcome);
-        connection.end(written).await?;
+        let write_result =
+            write_version(&mut transaction, owner_and_kind, document, new_version, options).await;
+        transaction.end(write_result.map(|new_outcome| outcome = new_outcome)).await?;
         fail::point("document.after");
         Ok(outcome)
     }
@@ -60,12 +62,12 @@ impl Documents for SqliteStore {
         based_on: Option<u32>,
         now: &str,
     ) -> Result<DocumentChange, StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        // Replaced below, unless an error is returned.
         let mut outcome = DocumentChange::Outdated;
-        let publish_result =
-            publish_version(&mut connection, owner_and_kind, (id, version, now), based_on).await;
-        let publish_result = publish_result.map(|new_outcome| outcome = new_outcome);
-        connection.end(publish_result).await?;
+        let write_result =
+            publish_version(&mut transaction, owner_and_kind, (id, version, now), based_on).await;
+        transaction.end(write_result.map(|new_outcome| outcome = new_outcome)).await?;
         Ok(outcome)
     }
 
@@ -112,12 +114,11 @@ impl Documents for SqliteStore {
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        // Replaced below, unless an error is returned.
         let mut outcome = DocumentChange::Outdated;
-        let deletion = delete_versions(&mut connection, owner_and_kind, id, based_on)
-            .await
-            .map(|new_outcome| outcome = new_outcome);
-        connection.end(deletion).await?;
+        let deletion = delete_versions(&mut transaction, owner_and_kind, id, based_on).await;
+        transaction.end(deletion.map(|new_outcome| outcome = new_outcome)).await?;
         Ok(outcome)
     }
 }
@@ -137,6 +138,7 @@ async fn has_changed(
     Ok(latest != base)
 }
 
+/// Publishes a version, if it exists and the document has not changed since `based_on`.
 async fn publish_version(
     connection: &mut SqliteConnection,
     owner_and_kind: DocumentScope<'_>,
@@ -155,12 +157,12 @@ async fn publish_version(
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(DocumentChange::Missing);
     }
-    // A published version is kept even after another one is published.
+    // A version that was published is kept even after another one is published.
     keep_version(connection, owner_and_kind, id, version).await?;
     Ok(DocumentChange::Done)
 }
 
-/// Makes a version stay when the next autosave comes: somebody has used it.
+/// Keeps a version that is in use: the next autosave will not replace it.
 pub(super) async fn keep_version(
     connection: &mut SqliteConnection,
     owner_and_kind: DocumentScope<'_>,
@@ -180,6 +182,7 @@ pub(super) async fn keep_version(
     Ok(())
 }
 
+/// Deletes a document with its versions, if the document has not changed since `based_on`.
 async fn delete_versions(
     connection: &mut SqliteConnection,
     owner_and_kind: DocumentScope<'_>,
@@ -201,11 +204,12 @@ async fn delete_versions(
     Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
 }
 
+/// Stores the next version of a document.
 async fn write_version(
     connection: &mut SqliteConnection,
     (owner, kind): DocumentScope<'_>,
     document: &Document,
-    text: &DocumentVersion,
+    new_version: &DocumentVersion,
     PutOptions { is_published, is_autosave, max_documents, based_on }: PutOptions,
 ) -> sqlx::Result<PutOutcome> {
     if has_changed(connection, (owner, kind), &document.id, based_on).await? {
@@ -232,17 +236,18 @@ async fn write_version(
          coalesce((select max(version) from versions where owner = ?1 and kind = ?2 and id = ?3), 0) + 1, ?4, ?5, ?6, ?7 \
          returning version",
     );
-    let query = query.bind(owner).bind(kind).bind(id).bind(&text.created).bind(&text.hash).bind(&text.text);
-    let query = query.bind(is_autosave);
+    let query = query.bind(owner).bind(kind).bind(id).bind(&new_version.created).bind(&new_version.hash);
+    let query = query.bind(&new_version.text).bind(is_autosave);
     let version: u32 = query.fetch_one(&mut *connection).await?;
-    if let Some(before) = based_on.filter(|_| is_autosave) {
+    if let Some(replaced) = based_on.filter(|_| is_autosave) {
+        // Only another autosave of the same interval is replaced, and not the published version.
         let query = sqlx::query(
             "delete from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4 and autosave \
              and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \
              (select 1 from documents where owner = ?1 and kind = ?2 and id = ?3 and published = ?4)",
         );
-        let query =
-            query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(INTERVAL_CHARS);
+        let query = query.bind(owner).bind(kind).bind(id).bind(replaced);
+        let query = query.bind(&new_version.created).bind(INTERVAL_CHARS);
         query.execute(&mut *connection).await?;
     }
     if is_published {

@@ -1,4 +1,4 @@
-//! Rows of figures, added up on conflict.
+//! Rows of figures. New figures are added to the existing row with the same key, if there is one.
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -7,24 +7,25 @@ use sqlx::{FromRow, Row};
 use super::SqliteStore;
 use super::transaction::OpenTransaction;
 use crate::{
-    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    FigureStep, Figures, FirstTextTimes, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
     StoreError,
 };
 
-/// Conflict clauses that add to an existing row with the same key.
+/// Conflict clause that adds to the existing row of `figures` with the same key.
 const ADD_FIGURES: &str = "on conflict do update set completed = completed + excluded.completed, \
      failed = failed + excluded.failed, cancelled = cancelled + excluded.cancelled, \
      repaired = repaired + excluded.repaired, replaced = replaced + excluded.replaced, \
      input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
      unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens, cost = cost + excluded.cost";
+/// The same for `first_texts` and `repairs`, which have one count.
 const ADD_COUNT: &str = "on conflict do update set count = count + excluded.count";
 
 #[async_trait]
 impl ReplyFigures for SqliteStore {
     async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let result = add_figures(&mut connection, figures).await;
-        Ok(connection.end(result).await?)
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let result = add_figures(&mut transaction, figures).await;
+        Ok(transaction.end(result).await?)
     }
 
     async fn figures(
@@ -35,6 +36,7 @@ impl ReplyFigures for SqliteStore {
     ) -> Result<Vec<StepFigures>, StoreError> {
         // Figures of messages are stored with their records.
         self.wait_caught_up().await?;
+        // `'U'` follows the `T` of an hour: all hours of the last day are before it.
         let query = sqlx::query_as(
             "select substr(hour, 1, ?4) as time, upstream, sum(completed) as completed, sum(failed) as failed, \
              sum(cancelled) as cancelled, sum(repaired) as repaired, sum(replaced) as replaced, \
@@ -42,20 +44,22 @@ impl ReplyFigures for SqliteStore {
              sum(unpriced_tokens) as unpriced_tokens, sum(cost) as cost from figures \
              where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1) group by 1, 2 order by 1, 2",
         );
-        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix());
+        let query = query.bind(owner).bind(from).bind(to).bind(step.hour_prefix_len());
         let mut rows: Vec<StepFigures> = query.fetch_all(self.pool()).await?;
         let query = sqlx::query_as(
             "select substr(hour, 1, ?4), upstream, bucket, sum(count) from first_texts \
              where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1) group by 1, 2, 3 order by 1, 2, 3",
         );
-        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix());
+        let query = query.bind(owner).bind(from).bind(to).bind(step.hour_prefix_len());
         let counts: Vec<(String, String, u8, i64)> = query.fetch_all(self.pool()).await?;
-        let mut rest = rows.iter_mut().peekable();
+        // Both lists are sorted by step and upstream: each count belongs to the row with the same ones.
+        let mut rows_left = rows.iter_mut().peekable();
         for (time, upstream, bucket, count) in counts {
             let is_before = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
-            while rest.next_if(is_before).is_some() {}
-            if let Some(row) = rest.peek_mut().filter(|row| row.time == time && row.upstream == upstream) {
-                row.first_texts.add(bucket, count);
+            while rows_left.next_if(is_before).is_some() {}
+            if let Some(row) = rows_left.peek_mut().filter(|row| row.time == time && row.upstream == upstream)
+            {
+                row.first_text_times.add(bucket, count);
             }
         }
         Ok(rows)
@@ -66,23 +70,23 @@ impl ReplyFigures for SqliteStore {
         owner: Option<&str>,
         (from, to): (&str, &str),
         step: FigureStep,
-        rules: u32,
+        max_rules: u32,
     ) -> Result<Vec<StepRepairs>, StoreError> {
-        // Repairs of before hours were kept stand under their day, and count for its first hour.
+        // Rows of older versions have a day in place of the hour: they count for its first hour.
         let query = sqlx::query_as(
             "with those as materialized (select substr(hour || 'T00', 1, ?4) as time, rule, code, count from repairs \
              where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1)), \
              most as (select rule, code from those group by 1, 2 order by sum(count) desc, 1, 2 limit ?5) \
              select time, rule, code, sum(count) from those join most using (rule, code) group by 1, 2, 3 order by 1, 2, 3",
         );
-        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix()).bind(rules);
+        let query = query.bind(owner).bind(from).bind(to).bind(step.hour_prefix_len()).bind(max_rules);
         let rows: Vec<(String, String, String, i64)> = query.fetch_all(self.pool()).await?;
         let row = |(time, rule, code, count)| StepRepairs { time, rule: RuleCount { rule, code, count } };
         Ok(rows.into_iter().map(row).collect())
     }
 }
 
-/// Adds figures to those of their hours.
+/// Adds figures to those stored for their hours.
 pub(super) async fn add_figures(connection: &mut SqliteConnection, figures: &[Figures]) -> sqlx::Result<()> {
     for Figures { hour, owner, upstream, counts, first_text, repairs } in figures {
         let query = sqlx::query(sqlx::AssertSqlSafe(format!(
@@ -112,7 +116,7 @@ pub(super) async fn add_figures(connection: &mut SqliteConnection, figures: &[Fi
 
 /// Transfers figures from one owner to another.
 pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to: &str) -> sqlx::Result<()> {
-    for (table, columns, add) in [
+    for (table, columns, on_conflict) in [
         (
             "figures",
             "upstream, completed, failed, cancelled, repaired, replaced, input_tokens, output_tokens, unpriced_tokens, cost",
@@ -122,7 +126,7 @@ pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to:
         ("repairs", "rule, code, count", ADD_COUNT),
     ] {
         let query = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "insert into {table} select hour, ?2, {columns} from {table} where owner = ?1 {add}; \
+            "insert into {table} select hour, ?2, {columns} from {table} where owner = ?1 {on_conflict}; \
              delete from {table} where owner = ?1"
         )));
         query.bind(from).bind(to).execute(&mut *connection).await?;
@@ -147,7 +151,7 @@ impl FromRow<'_, SqliteRow> for StepFigures {
                 unpriced_tokens: count("unpriced_tokens")?,
                 cost: count("cost")?,
             },
-            first_texts: FirstTexts::default(),
+            first_text_times: FirstTextTimes::default(),
         })
     }
 }

@@ -10,6 +10,7 @@ use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
 
+/// Beginning of a query of [`ImportRow`]s.
 const SELECT_ROW: &str =
     "select id, name, file, version, entries, created, size from imports where owner = ? and kind = ?";
 
@@ -22,10 +23,10 @@ impl Imports for SqliteStore {
         quota: ImportQuota,
     ) -> Result<bool, StoreError> {
         fail::point("import.before");
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
         let mut all_fit = false;
-        let written = insert_files(&mut connection, owner, imports, quota).await.map(|fit| all_fit = fit);
-        connection.end(written).await?;
+        let write_result = insert_files(&mut transaction, owner, imports, quota).await;
+        transaction.end(write_result.map(|fit| all_fit = fit)).await?;
         fail::point("import.after");
         Ok(all_fit)
     }
@@ -52,15 +53,16 @@ impl Imports for SqliteStore {
     }
 
     async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError> {
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let mut found = false;
-        let deletion = delete_file(&mut connection, owner, kind, id).await.map(|deletion| found = deletion);
-        connection.end(deletion).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let mut was_found = false;
+        let deletion = delete_file(&mut transaction, owner, kind, id).await;
+        transaction.end(deletion.map(|found| was_found = found)).await?;
         fail::point("deletion.after");
-        Ok(found)
+        Ok(was_found)
     }
 }
 
+/// Inserts files, unless they exceed the quota. Returns `true` if it did.
 async fn insert_files(
     connection: &mut SqliteConnection,
     owner: &str,
@@ -88,6 +90,7 @@ async fn insert_files(
     Ok(true)
 }
 
+/// Deletes a file; returns `true` if there was one.
 async fn delete_file(
     connection: &mut SqliteConnection,
     owner: &str,
@@ -96,12 +99,12 @@ async fn delete_file(
 ) -> sqlx::Result<bool> {
     let query = sqlx::query("delete from imports where owner = ? and kind = ? and id = ?");
     let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
-    let found = result.rows_affected() > 0;
-    if found {
+    let was_found = result.rows_affected() > 0;
+    if was_found {
         // The responses kept for repeated requests may still name it.
         delete_responses_mentioning(connection, &[id.to_owned()]).await?;
     }
-    Ok(found)
+    Ok(was_found)
 }
 
 impl FromRow<'_, SqliteRow> for ImportRow {

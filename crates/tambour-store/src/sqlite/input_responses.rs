@@ -1,4 +1,4 @@
-//! Rows of repeatable dialogue requests.
+//! Rows of dialogue inputs that a client may repeat, and their responses (table `repeats`).
 
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
@@ -7,13 +7,13 @@ use super::SqliteStore;
 use crate::{InputClaim, InputResponse, InputResponses, StoreError};
 
 impl InputClaim {
-    /// Stores within a transaction that the input was accepted, or its response with status 200. Does nothing
-    /// if the dialogue does not exist.
+    /// Stores within a transaction that the input was accepted or, with the body of a response, that it was
+    /// answered with status 200. Does nothing if the dialogue does not exist.
     pub(super) async fn store(
         &self,
         connection: &mut SqliteConnection,
         dialogue: &str,
-        answer: Option<&str>,
+        response: Option<&str>,
     ) -> sqlx::Result<()> {
         let query = sqlx::query("delete from repeats where created < ?").bind(&self.since);
         query.execute(&mut *connection).await?;
@@ -21,9 +21,9 @@ impl InputClaim {
             "insert or replace into repeats (owner, repeat, created, request, status, answer, turn) \
              select ?1, ?2, ?3, ?4, ?5, ?6, ?7 where exists (select 1 from dialogues where id = ?8)",
         );
-        let status = if answer.is_some() { 200 } else { InputResponse::NO_RESPONSE };
+        let status = if response.is_some() { 200 } else { InputResponse::NO_RESPONSE };
         let query = query.bind(&self.owner).bind(&self.repeat).bind(&self.created).bind(&self.request);
-        let query = query.bind(status).bind(answer.unwrap_or_default()).bind(&self.turn);
+        let query = query.bind(status).bind(response.unwrap_or_default()).bind(&self.turn);
         query.bind(dialogue).execute(connection).await?;
         Ok(())
     }

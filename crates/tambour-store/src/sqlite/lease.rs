@@ -1,4 +1,5 @@
-//! Leases: appends go to the journal first.
+//! Leases: they write a record to the journal first, then its entries to the tail in memory, and then notify
+//! the writer of the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,82 +21,88 @@ pub(super) struct SqliteLease {
     row: Arc<MessageRow>,
     tail: Arc<LogTail>,
     epoch: i64,
-    next: u64,
-    /// Set when the end is on the journal.
+    /// Number of the next entry to append.
+    next_number: u64,
+    /// Set when the end of the message is on the journal.
     is_finished: bool,
 }
 
 /// Reason why a record is not on the journal.
-enum PutError {
+enum RecordError {
+    /// The lease does not hold any more.
     Fenced,
+    /// The journal could not be written.
     Failed(StoreError),
 }
 
 impl SqliteLease {
+    /// Creates the lease of a run whose next entry has number `next_number`.
     pub(super) fn new(
         store: SqliteStore,
         row: Arc<MessageRow>,
         tail: Arc<LogTail>,
         epoch: i64,
-        next: u64,
+        next_number: u64,
     ) -> SqliteLease {
-        SqliteLease { store, row, tail, epoch, next, is_finished: false }
+        SqliteLease { store, row, tail, epoch, next_number, is_finished: false }
     }
 
-    /// Writes a record to the journal if the lease holds, and runs `after_append` before anything else is written.
+    /// Writes a record to the journal if the lease still holds, and runs `after_append` before any other
+    /// record is written.
     fn write_record<T>(
         &self,
         record: &JournalRecord<'_>,
         after_append: impl FnOnce(&Arc<Segment>) -> T,
-    ) -> Result<T, PutError> {
-        match self.store.append_journal_if(
-            record,
-            || !self.is_finished && self.tail.is_held(self.epoch),
-            after_append,
-        ) {
+    ) -> Result<T, RecordError> {
+        let may_write = || !self.is_finished && self.tail.is_held(self.epoch);
+        match self.store.append_journal_if(record, may_write, after_append) {
             Ok(Some(result)) => Ok(result),
-            Ok(None) => Err(PutError::Fenced),
-            Err(error) => Err(PutError::Failed(error)),
+            Ok(None) => Err(RecordError::Fenced),
+            Err(error) => Err(RecordError::Failed(error)),
         }
     }
 
-    /// Writes a batch to the journal and to memory.
-    fn write_batch(&self, batch: &Batch) -> Result<TailAppend, PutError> {
+    /// Writes a batch to the journal and to the tail. Readers see it at once or, with `durable`, after a
+    /// sync.
+    fn write_batch(&self, batch: &Batch) -> Result<TailAppend, RecordError> {
         let journal = &self.store.shared.journal;
         let (first, last) = (batch.first(), batch.last());
         let record = JournalRecord::Entries { message: &self.tail.message, first, last, body: batch.body() };
-        self.write_record(&record, |file| {
-            let extent = self.tail.append(batch, journal.syncer.is_none());
+        self.write_record(&record, |segment| {
+            let is_visible = journal.syncer.is_none();
+            let append = self.tail.append(batch, is_visible);
             if let Some(syncer) = &journal.syncer {
-                syncer.queue_entries(file, &self.tail, extent.end);
+                syncer.queue_entries(segment, &self.tail, append.end);
             }
-            extent
+            append
         })
     }
 
-    /// Notifies the writer of an append. Returns `true` if the run has to wait.
-    fn notify_writer(&self, extent: &TailAppend) -> Result<bool, StoreError> {
-        if extent.needs_notify {
+    /// Notifies the writer of an append, if that is due. Returns `true` if the run has to wait for the
+    /// database.
+    fn notify_writer(&self, append: &TailAppend) -> Result<bool, StoreError> {
+        if append.needs_notify {
             self.store.writer.send(WriterTask::Entries(self.tail.clone()))?;
         }
-        if extent.is_ahead {
+        if append.is_ahead {
             self.store.writer.send(WriterTask::Commit)?;
         }
-        Ok(extent.is_ahead)
+        Ok(append.is_ahead)
     }
 
-    /// Writes to the journal, retrying until there is space: data that cannot be written must not be seen.
+    /// Writes to the journal, retrying until there is space or waits are aborted: readers must not see data
+    /// that is not on the journal.
     async fn retry_write<T>(
         &self,
-        mut write: impl FnMut() -> Result<T, PutError>,
+        mut write: impl FnMut() -> Result<T, RecordError>,
     ) -> Result<T, WriteOutcome> {
         let mut wait = Duration::from_millis(50);
         loop {
             match write() {
                 Ok(result) => return Ok(result),
-                Err(PutError::Fenced) => return Err(WriteOutcome::Fenced),
-                Err(PutError::Failed(StoreError::Closed)) => return Err(WriteOutcome::Down),
-                Err(PutError::Failed(error)) => {
+                Err(RecordError::Fenced) => return Err(WriteOutcome::Fenced),
+                Err(RecordError::Failed(StoreError::Closed)) => return Err(WriteOutcome::Down),
+                Err(RecordError::Failed(error)) => {
                     tracing::error!(%error, message_id = self.tail.message, "trying again");
                 }
             }
@@ -107,15 +114,16 @@ impl SqliteLease {
         }
     }
 
+    /// Appends a batch after a first attempt has failed.
     async fn retry_append(&self, batch: Batch) -> WriteOutcome {
-        let extent = match self.retry_write(|| self.write_batch(&batch)).await {
-            Ok(extent) => extent,
-            Err(refusal) => return refusal,
+        let append = match self.retry_write(|| self.write_batch(&batch)).await {
+            Ok(append) => append,
+            Err(failure) => return failure,
         };
-        match self.notify_writer(&extent) {
+        match self.notify_writer(&append) {
             Ok(true) => self.wait_caught_up().await,
             Ok(false) => WriteOutcome::Stored,
-            // The next start recovers it from the journal.
+            // The batch is on the journal; the next start recovers it.
             Err(_) => WriteOutcome::Unknown,
         }
     }
@@ -142,7 +150,7 @@ impl Lease for SqliteLease {
     }
 
     fn next_number(&self) -> u64 {
-        self.next
+        self.next_number
     }
 
     fn wait_earlier_runs(&self) -> BoxFuture<'static, ()> {
@@ -156,7 +164,7 @@ impl Lease for SqliteLease {
 
     fn append(&mut self, batch: Batch) -> PendingAppend<'_> {
         debug_assert!(
-            batch.first() == self.next && !batch.has_end(),
+            batch.first() == self.next_number && !batch.has_end(),
             "the end comes with what came of the message"
         );
         if self.store.shared.dead.is_cancelled() {
@@ -164,32 +172,32 @@ impl Lease for SqliteLease {
         }
         let last = batch.last();
         match self.write_batch(&batch) {
-            Ok(extent) => match self.notify_writer(&extent) {
-                Ok(wait) => {
-                    let before = std::mem::replace(&mut self.next, last + 1);
-                    if !wait {
+            Ok(append) => match self.notify_writer(&append) {
+                Ok(must_wait) => {
+                    let previous_number = std::mem::replace(&mut self.next_number, last + 1);
+                    if !must_wait {
                         return PendingAppend::Done(WriteOutcome::Stored);
                     }
                     PendingAppend::Waiting(Box::pin(async move {
-                        let written = self.wait_caught_up().await;
-                        if written != WriteOutcome::Stored {
-                            self.next = before;
+                        let outcome = self.wait_caught_up().await;
+                        if outcome != WriteOutcome::Stored {
+                            self.next_number = previous_number;
                         }
-                        written
+                        outcome
                     }))
                 }
                 Err(_) => PendingAppend::Done(WriteOutcome::Unknown),
             },
-            Err(PutError::Fenced) => PendingAppend::Done(WriteOutcome::Fenced),
-            Err(PutError::Failed(StoreError::Closed)) => PendingAppend::Done(WriteOutcome::Down),
-            Err(PutError::Failed(error)) => {
+            Err(RecordError::Fenced) => PendingAppend::Done(WriteOutcome::Fenced),
+            Err(RecordError::Failed(StoreError::Closed)) => PendingAppend::Done(WriteOutcome::Down),
+            Err(RecordError::Failed(error)) => {
                 tracing::error!(%error, message_id = self.tail.message, "trying again");
                 PendingAppend::Waiting(Box::pin(async move {
-                    let written = self.retry_append(batch).await;
-                    if written == WriteOutcome::Stored {
-                        self.next = last + 1;
+                    let outcome = self.retry_append(batch).await;
+                    if outcome == WriteOutcome::Stored {
+                        self.next_number = last + 1;
                     }
-                    written
+                    outcome
                 }))
             }
         }
@@ -213,7 +221,7 @@ impl Lease for SqliteLease {
     async fn finish(&mut self, end: RunEnd) -> WriteOutcome {
         fail::point("record.before");
         let RunEnd { last, status, outcome } = end;
-        debug_assert!(last.is_empty() || last.first() == self.next, "numbers have no gaps");
+        debug_assert!(last.is_empty() || last.first() == self.next_number, "numbers have no gaps");
         let row = MessageRow { status, outcome: Some(outcome), ..MessageRow::clone(&self.row) };
         let row = Arc::new(row);
         let StoreState { journal, pending, run_queue, dead, .. } = &*self.store.shared;
@@ -222,30 +230,30 @@ impl Lease for SqliteLease {
         }
         let write_end = || {
             let record = JournalRecord::End(LogEnd::new(&row, &last));
-            self.write_record(&record, |file| {
+            self.write_record(&record, |segment| {
                 pending.count_notification(&row.id);
-                let extent = self.tail.finish(&last, row.clone());
-                let was_sent = self.store.writer.send(WriterTask::Entries(self.tail.clone()));
-                (extent, was_sent, journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
+                let end = self.tail.finish(&last, row.clone());
+                let send_result = self.store.writer.send(WriterTask::Entries(self.tail.clone()));
+                (end, send_result, journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(segment)))
             })
         };
-        let (extent, was_sent, sync_wait) = match self.retry_write(write_end).await {
-            Ok(write_outcome) => write_outcome,
-            Err(refusal) => return refusal,
+        let (end, send_result, sync_wait) = match self.retry_write(write_end).await {
+            Ok(written_end) => written_end,
+            Err(failure) => return failure,
         };
         self.is_finished = true;
-        let sync_wait = match sync_wait {
+        let is_durable = match sync_wait {
             Some(sync_wait) => sync_wait.await.is_ok(),
             None => true,
         };
-        if !sync_wait || was_sent.is_err() {
+        if !is_durable || send_result.is_err() {
             self.tail.mark_ended();
             return WriteOutcome::Unknown;
         }
         fail::point("record.after");
         // Readers that see the end must see the outcome too.
         pending.set_row(row);
-        self.tail.publish(extent);
+        self.tail.publish(end);
         run_queue.lock_order().remove(&self.row.conversation_id, self.row.number.unwrap_or_default());
         pending.remove_if_done(&self.tail);
         WriteOutcome::Stored
@@ -255,7 +263,8 @@ impl Lease for SqliteLease {
 impl Drop for SqliteLease {
     fn drop(&mut self) {
         if !self.is_finished && self.tail.is_held(self.epoch) {
-            // Readers stop, and return when another holder has claimed it.
+            // The streams of readers end. Readers may follow the log again when another holder has claimed
+            // it.
             self.tail.mark_ended();
             self.store.shared.pending.remove_if_done(&self.tail);
         }

@@ -36,8 +36,8 @@ impl Log for SqliteStore {
     fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
         let (shared, conversation) = (self.shared.clone(), conversation.to_owned());
         Box::pin(async move {
-            let next = shared.run_queue.lock_order().next_number();
-            shared.run_queue.wait_earlier_runs(&conversation, next).await;
+            let next_number = shared.run_queue.lock_order().next_number();
+            shared.run_queue.wait_earlier_runs(&conversation, next_number).await;
         })
     }
 
@@ -57,12 +57,13 @@ impl Log for SqliteStore {
     fn follow(
         &self,
         message: &str,
-        last_number: u64,
+        after: u64,
         bytes: usize,
     ) -> BoxStream<'static, Result<Batch, StoreError>> {
         let reader = self.shared.pending.tail(message).map(|tail| tail.add_reader());
         let (store, message) = (self.clone(), message.to_owned());
-        let follower = LogFollower { store, message, last_number, bytes, reader, batches: VecDeque::new() };
+        let batches = VecDeque::new();
+        let follower = LogFollower { store, message, last_number: after, bytes, reader, batches };
         stream::try_unfold(follower, |mut follower| async move {
             Ok(follower.next().await?.map(|batch| (batch, follower)))
         })
@@ -73,17 +74,21 @@ impl Log for SqliteStore {
 /// Cursor that follows one log.
 struct LogFollower {
     store: SqliteStore,
+    /// Id of the message.
     message: String,
+    /// Number of the last entry returned.
     last_number: u64,
+    /// Approximate bytes of a batch.
     bytes: usize,
-    /// Present while the log is being written.
+    /// Reader of the log's tail; absent if the log was not in memory at the beginning.
     reader: Option<TailReader>,
-    /// Batches read from the database.
+    /// Batches read from the database and not returned yet.
     batches: VecDeque<Batch>,
 }
 
 impl LogFollower {
-    /// Returns the next batch, from memory if possible; waits while there is none.
+    /// Returns the next batch, from memory if possible; waits while there is none. `None` when nothing
+    /// follows.
     async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         if self.batches.is_empty() {
             if let Some(reader) = &mut self.reader {
@@ -98,7 +103,7 @@ impl LogFollower {
             self.batches
                 .extend(self.store.read_batches(&self.message, self.last_number, self.bytes, None).await?);
         }
-        // A database row may begin earlier.
+        // A row of the database may begin with entries that were returned before.
         let batch = self.batches.pop_front().map(|batch| batch.skip_through(self.last_number));
         self.last_number = batch.as_ref().map_or(self.last_number, Batch::last);
         Ok(batch)
@@ -125,8 +130,8 @@ impl SqliteStore {
         })
     }
 
-    /// Reads batches of a log as visible to readers, or with its unpublished end if `lease_tail` is the lease's
-    /// tail.
+    /// Reads batches of a log from memory or the database: those that readers may see or, with the tail of
+    /// the caller's lease, all.
     pub(super) async fn read_batches(
         &self,
         message: &str,
@@ -134,16 +139,21 @@ impl SqliteStore {
         bytes: usize,
         lease_tail: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
+        // Entries may leave memory between the two reads: then neither has found them, and both are repeated.
         loop {
-            // Looked up first: entries that leave memory meanwhile are in the database.
+            // Looked up before the database is read: entries that leave memory meanwhile are found there.
             let tail = lease_tail.cloned().or_else(|| self.shared.pending.tail(message));
-            let all = lease_tail.is_some();
-            if let Some(recent_batch) = tail.as_ref().and_then(|tail| tail.recent_batch(after, bytes, all)) {
+            let includes_invisible = lease_tail.is_some();
+            let recent_batch =
+                tail.as_ref().and_then(|tail| tail.recent_batch(after, bytes, includes_invisible));
+            if let Some(recent_batch) = recent_batch {
                 return Ok(recent_batch.into_iter().collect());
             }
             let batches = self.read_stored(message, after, bytes).await?;
-            let last = |tail: Arc<LogTail>| if all { tail.last_number() } else { tail.progress().last };
-            if !batches.is_empty() || tail.is_none_or(|tail| last(tail) <= after) {
+            let last_number = |tail: Arc<LogTail>| {
+                if includes_invisible { tail.last_number() } else { tail.progress().last }
+            };
+            if !batches.is_empty() || tail.is_none_or(|tail| last_number(tail) <= after) {
                 return Ok(batches);
             }
         }

@@ -7,7 +7,8 @@ use sqlx::{FromRow, Row};
 use super::SqliteStore;
 use crate::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, StoreError, TurnHistory};
 
-/// Query of a [`Turn`]; request and summary only where the turn itself was not stored.
+/// Beginning of a query of [`TurnHistory`] rows. Request and summary are read only where the history itself
+/// was not stored.
 macro_rules! turn {
     () => {
         "select id, status, turn, iif(turn is null, request, null) as request, \
@@ -65,9 +66,9 @@ impl Messages for SqliteStore {
         .fetch(self.pool());
         let (mut page, mut bytes_read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
         while let Some(row) = rows.try_next().await? {
-            let full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
+            let is_full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
             bytes_read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
-            if full || (bytes_read > bytes && !page.rows.is_empty()) {
+            if is_full || (bytes_read > bytes && !page.rows.is_empty()) {
                 page.has_more = true;
                 break;
             }
@@ -140,14 +141,15 @@ impl FromRow<'_, SqliteRow> for MessageRow {
     }
 }
 
-/// Database name of a turn.
+/// Name of [`RunKind::Turn`] in the database.
 const TURN_KIND: &str = "turn";
 
-/// Returns the kind as stored in the database.
+/// Returns the name of a kind in the database; `None` (null) for a message.
 pub(super) fn kind_name(kind: RunKind) -> Option<&'static str> {
     (kind == RunKind::Turn).then_some(TURN_KIND)
 }
 
+/// Parses the name of a kind in the database.
 fn parse_kind(text: Option<&str>) -> RunKind {
     if text == Some(TURN_KIND) { RunKind::Turn } else { RunKind::Message }
 }

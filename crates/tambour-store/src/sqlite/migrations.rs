@@ -6,7 +6,8 @@ use sqlx::{SqlSafeStr, SqlitePool};
 use tambour::limits::Limits;
 use tambour_prompt::script::load;
 
-/// Version, description and statements, oldest first.
+/// Number, description and statements of each migration, oldest first. Numbers without a migration were never
+/// released.
 const MIGRATIONS: [(i64, &str, &str); 18] = [
     (1, "start", include_str!("../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../migrations/0002_tools.sql")),
@@ -40,11 +41,11 @@ pub(super) async fn run_migrations(pool: &SqlitePool) -> Result<(), MigrateError
 pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
     loop {
         let query = "select id, script, state from dialogues where session is null limit 100";
-        let unnamed_sessions: Vec<(String, String, String)> = sqlx::query_as(query).fetch_all(pool).await?;
-        if unnamed_sessions.is_empty() {
+        let unnamed_dialogues: Vec<(String, String, String)> = sqlx::query_as(query).fetch_all(pool).await?;
+        if unnamed_dialogues.is_empty() {
             return Ok(());
         }
-        for (id, script, state) in unnamed_sessions {
+        for (id, script, state) in unnamed_dialogues {
             let name = session_name(&script, &state).unwrap_or_default();
             let query = sqlx::query("update dialogues set session = ? where id = ?");
             query.bind(name).bind(id).execute(pool).await?;
@@ -52,7 +53,7 @@ pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
     }
 }
 
-/// Returns the name of the session that a dialogue runs.
+/// Returns the name of the session that a dialogue runs; `None` if its script or state cannot be read.
 fn session_name(script: &str, state: &str) -> Option<String> {
     let script = load(script, &Limits::default()).script?;
     let state: serde_json::Value = serde_json::from_str(state).ok()?;
@@ -62,6 +63,7 @@ fn session_name(script: &str, state: &str) -> Option<String> {
 
 /// Rebuilds databases of older versions, once: they neither return free space nor erase deleted data.
 pub(super) async fn rebuild_old(pool: &SqlitePool) -> sqlx::Result<()> {
+    // Value of the pragma for `incremental`.
     const INCREMENTAL: i64 = 2;
     let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;
     if mode != INCREMENTAL {

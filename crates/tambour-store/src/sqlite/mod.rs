@@ -1,9 +1,10 @@
 //! Store on a SQLite database behind a journal.
 //!
-//! `journal` holds the append-only files, `writer` copies them into the database, `commit` is one
-//! transaction, `tail` the in-memory end of a log, `pending` the rows not yet in the database, `log` reads
-//! logs, `runs` begins runs, `lease` writes them, `run_queue` orders them; the other modules store the rows of
-//! their names.
+//! Every record of a run is written to the `journal` first. The `writer` task then copies the records into
+//! the database in groups, each of which is one transaction (`commit`). Until then readers find the end of a
+//! log in memory in its `tail`, and new rows in `pending`. `log` reads logs, `runs` begins and claims runs,
+//! `lease` writes their logs, and `run_queue` keeps their order. `transaction` wraps transactions,
+//! `migrations` updates the schema, and the other modules store the rows after which they are named.
 
 mod admin;
 mod commit;
@@ -57,15 +58,15 @@ pub struct SqliteStore {
     writer: writer::DatabaseWriter,
     identity: Arc<ServerIdentity>,
     /// Locked while the database is in use; the system unlocks it when the process dies.
-    lock: Arc<File>,
+    lock_file: Arc<File>,
 }
 
 /// Options for opening a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreOptions {
-    /// Makes acknowledged data survive a power cut.
+    /// Makes acknowledged data survive a power cut; otherwise it survives a killed process only.
     pub durable: bool,
-    /// Opens it although messages are lost.
+    /// Opens the store even if messages are lost.
     pub accept_loss: bool,
 }
 
@@ -75,11 +76,11 @@ struct StoreState {
     journal: Journal,
     pending: PendingRows,
     run_queue: RunQueue,
-    /// Read-locked while a run begins; a deletion takes it for writing.
+    /// Read-locked while a run begins. A deletion locks it for writing to wait for runs that are beginning.
     begin_lock: tokio::sync::RwLock<()>,
     /// Set while the database cannot be written.
-    is_behind: AtomicBool,
-    /// Cancelled when writes that fail are no longer waited for.
+    is_unwritable: AtomicBool,
+    /// Cancelled when failed writes are no longer retried.
     abort_waits: CancellationToken,
     /// Cancelled when the store cannot continue.
     dead: CancellationToken,
@@ -89,8 +90,8 @@ struct StoreState {
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    /// Opens the database in `file`, creating it and its folder if needed. The journal is a folder beside it;
-    /// intact records are replayed and losses are logged.
+    /// Opens the database in `file`, creating it and its folder if needed. The journal is a folder beside it.
+    /// Replays its intact records; losses are accepted and logged.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
@@ -112,8 +113,8 @@ impl SqliteStore {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let lock = File::create(file.with_extension("lock"))?;
-        match lock.try_lock() {
+        let lock_file = File::create(file.with_extension("lock"))?;
+        match lock_file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(file.display().to_string())),
             Err(TryLockError::Error(error)) => return Err(error.into()),
@@ -126,7 +127,7 @@ impl SqliteStore {
         let ReplayResult { next_segment, report } =
             journal::replay(&folder, &pool, durable, accept_loss).await?;
         let identity = Arc::new(server_identity::begin_epoch(&pool).await?);
-        // A number is not reused while something refers to it.
+        // Highest number of a message that something refers to: it must not be used again.
         let query = "select max(coalesce((select max(number) from messages), 0), \
             coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
         let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
@@ -137,16 +138,16 @@ impl SqliteStore {
             pending: PendingRows::default(),
             run_queue: RunQueue::with_last_number(last),
             begin_lock: tokio::sync::RwLock::default(),
-            is_behind: AtomicBool::new(false),
+            is_unwritable: AtomicBool::new(false),
             abort_waits: CancellationToken::new(),
             dead,
         });
         let writer = writer::DatabaseWriter::start(shared.clone());
-        Ok((SqliteStore { writer, identity, shared, lock: Arc::new(lock) }, report))
+        Ok((SqliteStore { writer, identity, shared, lock_file: Arc::new(lock_file) }, report))
     }
 
-    /// Reserves the numbers of lost events, as [`SqliteStore::open_with`] found them, before running messages
-    /// are closed: clients may have seen them.
+    /// Reserves the numbers of lost entries that [`SqliteStore::open_with`] has reported, since clients may
+    /// have seen them. To be called before running messages are closed.
     ///
     /// # Errors
     /// The database failed.
@@ -164,36 +165,38 @@ impl SqliteStore {
         result.unwrap_or(Err(StoreError::Timeout))
     }
 
-    /// Waits until the database has every row handed to the writer, at most two seconds.
+    /// Waits until the database has every row handed to the writer, at most two seconds. Logs may still be
+    /// ahead of it.
     async fn wait_caught_up(&self) -> Result<(), StoreError> {
         if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
     }
 
-    /// Writes a record to the journal, runs `after_append` before anything else is written, and notifies the writer
-    /// of full segments.
+    /// Writes a record to the journal, runs `after_append` before any other record is written, and notifies
+    /// the writer of a segment that became full.
     fn append_journal<T>(
         &self,
         record: &JournalRecord<'_>,
         after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<T, StoreError> {
-        let was_appended = self.append_journal_if(record, || true, after_append)?;
-        Ok(was_appended.expect("it is always admitted"))
+        let result = self.append_journal_if(record, || true, after_append)?;
+        Ok(result.expect("it is always admitted"))
     }
 
-    /// Does the same if `is_allowed` returns `true` under the lock; `None` otherwise.
+    /// As [`SqliteStore::append_journal`], if `is_allowed`, called with the journal locked, returns `true`;
+    /// otherwise returns `None`.
     fn append_journal_if<T>(
         &self,
         record: &JournalRecord<'_>,
         is_allowed: impl FnOnce() -> bool,
         after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let extent =
+        let append =
             self.shared.journal.append_if(record, is_allowed, after_append).map_err(StoreError::Journal)?;
-        let Some(extent) = extent else { return Ok(None) };
-        if let Some(full) = extent.full_segment {
+        let Some(append) = append else { return Ok(None) };
+        if let Some(full) = append.full_segment {
             self.writer.send(WriterTask::Segment(full))?;
         }
-        Ok(Some(extent.result))
+        Ok(Some(append.result))
     }
 }
 
@@ -207,7 +210,7 @@ impl Store for SqliteStore {
         if self.shared.dead.is_cancelled() || self.shared.abort_waits.is_cancelled() {
             return Err(StoreError::Closed);
         }
-        if self.shared.is_behind.load(Ordering::Relaxed) { Err(StoreError::Unwritable) } else { Ok(()) }
+        if self.shared.is_unwritable.load(Ordering::Relaxed) { Err(StoreError::Unwritable) } else { Ok(()) }
     }
 
     async fn check_ready(&self) -> Result<(), StoreError> {
@@ -229,7 +232,7 @@ impl Store for SqliteStore {
             self.release_waiters();
         }
         let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
-        let _ = self.lock.unlock();
+        let _ = self.lock_file.unlock();
     }
 }
 
@@ -255,7 +258,7 @@ async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError>
         .max_connections(4)
         .min_connections(1)
         .idle_timeout(Duration::from_secs(60))
-        // A file does not disappear as a server may.
+        // A test finds connections to a server that has gone; a file does not go.
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }

@@ -6,67 +6,69 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::tail::LogTail;
 use crate::{ConversationRow, MessageRow, RunKind};
 
-/// Rows and logs ahead of the database.
+/// Rows and logs ahead of the database, by id of their message.
 #[derive(Default)]
 pub(super) struct PendingRows {
     rows: Mutex<HashMap<String, PendingRow>>,
     logs: Mutex<HashMap<String, Arc<LogTail>>>,
 }
 
+/// Row of a message that the writer has yet to write.
 struct PendingRow {
-    /// Absent while the row in the database is current.
+    /// Row for readers; absent while they are to see the one in the database.
     row: Option<Arc<MessageRow>>,
-    /// Number of notifications to the writer that it has not processed.
+    /// Number of times that the writer was told of the row and has not written it.
     notifications: usize,
 }
 
 impl PendingRows {
-    fn rows(&self) -> MutexGuard<'_, HashMap<String, PendingRow>> {
+    fn lock_rows(&self) -> MutexGuard<'_, HashMap<String, PendingRow>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<LogTail>>> {
+    fn lock_logs(&self) -> MutexGuard<'_, HashMap<String, Arc<LogTail>>> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a new row; the writer is notified of it separately.
+    /// Adds the row of a new message. The caller sends it to the writer.
     pub(super) fn insert(&self, row: Arc<MessageRow>) {
         self.count_notification(&row.id);
         self.set_row(row);
     }
 
-    /// Counts a notification of a changed row whose change is not visible yet.
+    /// Counts that the writer is told of a changed row. Readers do not see the change before
+    /// [`PendingRows::set_row`].
     pub(super) fn count_notification(&self, id: &str) {
-        self.rows()
+        self.lock_rows()
             .entry(id.to_owned())
             .or_insert(PendingRow { row: None, notifications: 0 })
             .notifications += 1;
     }
 
-    /// Makes a changed row visible. Without a pending notification the database has it already.
+    /// Makes a changed row visible to readers. Does nothing if the writer has written it meanwhile.
     pub(super) fn set_row(&self, row: Arc<MessageRow>) {
-        if let Some(entry) = self.rows().get_mut(&row.id) {
+        if let Some(entry) = self.lock_rows().get_mut(&row.id) {
             entry.row = Some(row);
         }
     }
 
-    /// Returns the row with that id, if it is newer than the database's.
+    /// Returns the row of a message, if it is newer than that in the database.
     pub(super) fn row(&self, id: &str) -> Option<Arc<MessageRow>> {
-        self.rows().get(id).and_then(|entry| entry.row.clone())
+        self.lock_rows().get(id).and_then(|entry| entry.row.clone())
     }
 
-    /// Returns the message of an owner with that idempotency key.
+    /// Returns the pending message of an owner with the idempotency key `repeat`.
     pub(super) fn row_by_key(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
-        let rows = self.rows();
+        let rows = self.lock_rows();
         let is_same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
         rows.values().filter_map(|entry| entry.row.as_ref()).find(is_same).cloned()
     }
 
     /// Returns the conversation that a pending message opened.
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
-        let rows = self.rows();
-        let all = rows.values().filter_map(|entry| entry.row.as_ref());
-        let messages = all.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
+        let rows = self.lock_rows();
+        let visible_rows = rows.values().filter_map(|entry| entry.row.as_ref());
+        let messages = visible_rows.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
         let first = messages.min_by_key(|row| row.number)?;
         let (owner, created) = (first.owner.clone(), first.created.clone());
         Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
@@ -74,20 +76,21 @@ impl PendingRows {
 
     /// Returns `true` if the database has every row.
     pub(super) fn is_empty(&self) -> bool {
-        self.rows().is_empty()
+        self.lock_rows().is_empty()
     }
 
     /// Transfers rows from one owner to another.
     pub(super) fn hand_over(&self, from: &str, to: &str) {
-        let mut rows = self.rows();
+        let mut rows = self.lock_rows();
         for row in rows.values_mut().filter_map(|entry| entry.row.as_mut()).filter(|row| row.owner == from) {
             *row = Arc::new(MessageRow { owner: to.to_owned(), ..MessageRow::clone(row) });
         }
     }
 
-    /// Counts rows that the database has, once for each occurrence.
+    /// Notes that the writer has written rows. A row is removed once it was written as often as the writer
+    /// was told of it.
     pub(super) fn mark_written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
-        let mut rows = self.rows();
+        let mut rows = self.lock_rows();
         for row in written {
             if let Some(entry) = rows.get_mut(&row.id) {
                 entry.notifications -= 1;
@@ -98,33 +101,33 @@ impl PendingRows {
         }
     }
 
-    /// Registers a log that is being written.
+    /// Registers the tail of a log that is being written.
     pub(super) fn add_log(&self, tail: &Arc<LogTail>) {
-        self.logs().insert(tail.message.clone(), tail.clone());
+        self.lock_logs().insert(tail.message.clone(), tail.clone());
     }
 
     /// Removes the log of a deleted message.
     pub(super) fn remove_log(&self, message: &str) {
-        self.logs().remove(message);
+        self.lock_logs().remove(message);
     }
 
-    /// Removes a log that is over and fully in the database.
+    /// Removes a log that has ended and is in the database completely.
     pub(super) fn remove_if_done(&self, tail: &LogTail) {
         if tail.is_done() {
-            let mut logs = self.logs();
+            let mut logs = self.lock_logs();
             if logs.get(&tail.message).is_some_and(|entry| std::ptr::eq(&**entry, tail)) {
                 logs.remove(&tail.message);
             }
         }
     }
 
-    /// Returns the registered logs.
+    /// Returns the tails of the registered logs.
     pub(super) fn tails(&self) -> Vec<Arc<LogTail>> {
-        self.logs().values().cloned().collect()
+        self.lock_logs().values().cloned().collect()
     }
 
     /// Returns the tail of a message's log, if it is being written or the database lacks a part of it.
     pub(super) fn tail(&self, message: &str) -> Option<Arc<LogTail>> {
-        self.logs().get(message).cloned()
+        self.lock_logs().get(message).cloned()
     }
 }

@@ -1,4 +1,5 @@
-//! Rows of responses for repeated requests.
+//! Rows of responses for repeated requests: table `kept`, and `kept_names` with the ids that a response
+//! names.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -12,8 +13,8 @@ use crate::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse};
 #[async_trait]
 impl Responses for SqliteStore {
     async fn claim_request(&self, request_key: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
-        // Claimed first: a response stored between the two steps is found.
-        let Some(hold) = self.shared.run_queue.claim_guarded(request_key.clone()) else {
+        // The claim comes before the query: a response that another caller stores in between is found.
+        let Some(claim_guard) = self.shared.run_queue.claim_guarded(request_key.clone()) else {
             return Ok(RequestClaim::InProgress);
         };
         let query = sqlx::query_as(
@@ -28,7 +29,7 @@ impl Responses for SqliteStore {
         Ok(match query.fetch_optional(self.pool()).await? {
             Some(response) => RequestClaim::Responded(response),
             None => {
-                hold.keep();
+                claim_guard.keep();
                 RequestClaim::Claimed
             }
         })
@@ -41,9 +42,9 @@ impl Responses for SqliteStore {
         now: &str,
     ) -> Result<(), StoreError> {
         fail::point("kept.before");
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let written = insert_response(&mut connection, request_key, response, now).await;
-        connection.end(written).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let write_result = insert_response(&mut transaction, request_key, response, now).await;
+        transaction.end(write_result).await?;
         fail::point("kept.after");
         Ok(())
     }
@@ -54,27 +55,28 @@ impl Responses for SqliteStore {
 
     async fn delete_responses(&self, before: &str) -> Result<bool, StoreError> {
         let query = sqlx::query_scalar("select number from kept where created <= ?").bind(before);
-        let old: Vec<i64> = query.fetch_all(self.pool()).await?;
-        if old.is_empty() {
+        let old_numbers: Vec<i64> = query.fetch_all(self.pool()).await?;
+        if old_numbers.is_empty() {
             return Ok(false);
         }
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let deletion = delete_rows(&mut connection, &old).await;
-        connection.end(deletion).await?;
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let deletion = delete_rows(&mut transaction, &old_numbers).await;
+        transaction.end(deletion).await?;
         Ok(true)
     }
 }
 
+/// Inserts a response, replacing the one that the request has.
 async fn insert_response(
     connection: &mut SqliteConnection,
     request_key: &RequestKey,
     response: &StoredResponse,
     now: &str,
 ) -> sqlx::Result<()> {
-    let old = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
-    let old = old.bind(&request_key.owner).bind(&request_key.route).bind(&request_key.idempotency_key);
-    let old: Vec<i64> = old.fetch_all(&mut *connection).await?;
-    delete_rows(connection, &old).await?;
+    let query = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
+    let query = query.bind(&request_key.owner).bind(&request_key.route).bind(&request_key.idempotency_key);
+    let old_numbers: Vec<i64> = query.fetch_all(&mut *connection).await?;
+    delete_rows(connection, &old_numbers).await?;
     let query = sqlx::query(
         "insert into kept (owner, route, word, digest, status, location, body, created) \
          values (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -87,13 +89,14 @@ async fn insert_response(
     let query = query.bind(response.status).bind(&response.location).bind(&response.body).bind(now);
     let number = query.execute(&mut *connection).await?.last_insert_rowid();
     fail::point("kept.amid");
-    for name in &response.named_ids {
+    for id in &response.named_ids {
         let query = sqlx::query("insert or ignore into kept_names (name, kept) values (?, ?)");
-        query.bind(name).bind(number).execute(&mut *connection).await?;
+        query.bind(id).bind(number).execute(&mut *connection).await?;
     }
     Ok(())
 }
 
+/// Deletes responses with these row numbers, and the ids that they name.
 async fn delete_rows(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx::Result<()> {
     for number in numbers {
         let query = sqlx::query("delete from kept where number = ?; delete from kept_names where kept = ?");

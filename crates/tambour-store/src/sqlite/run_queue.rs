@@ -1,4 +1,5 @@
-//! Order of runs: their numbers, their queue in each conversation, and conversations closed to new ones.
+//! Order of runs: their numbers, their queue in each conversation, and the conversations that are closed to
+//! new runs. A conversation is here also a dialogue, whose runs are its turns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,7 @@ use crate::RequestKey;
 #[derive(Default)]
 pub(super) struct RunQueue {
     order: Mutex<RunOrder>,
+    /// Requests that are being processed.
     claims: Mutex<HashSet<RequestKey>>,
 }
 
@@ -17,26 +19,28 @@ pub(super) struct RunQueue {
 #[derive(Default)]
 pub(super) struct RunOrder {
     /// Last assigned number.
-    last: i64,
-    /// Unfinished runs of each conversation, oldest first.
+    last_number: i64,
+    /// Runs of each conversation by number and log, oldest first, until they are removed.
     runs: HashMap<String, Vec<(i64, Arc<LogTail>)>>,
-    /// Conversations being deleted.
-    closed: HashSet<String>,
+    /// Conversations that are being deleted.
+    closed_conversations: HashSet<String>,
 }
 
-/// Claim of a request, released on drop unless kept.
+/// Claim of a request, released on drop unless it is kept.
 pub(super) struct ClaimGuard<'a> {
-    places: &'a RunQueue,
+    queue: &'a RunQueue,
+    /// Claimed request; absent if the claim is kept.
     key: Option<RequestKey>,
 }
 
 impl RunQueue {
-    /// Creates the order of a store whose last number was `last`.
-    pub(super) fn with_last_number(last: i64) -> RunQueue {
-        RunQueue { order: Mutex::new(RunOrder { last, ..RunOrder::default() }), ..RunQueue::default() }
+    /// Creates the order of a store whose last number was `last_number`.
+    pub(super) fn with_last_number(last_number: i64) -> RunQueue {
+        let order = RunOrder { last_number, ..RunOrder::default() };
+        RunQueue { order: Mutex::new(order), ..RunQueue::default() }
     }
 
-    /// Locks the order: no run begins or leaves while the guard is held.
+    /// Locks the order: no run is added or removed while the guard is held.
     pub(super) fn lock_order(&self) -> MutexGuard<'_, RunOrder> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,21 +54,21 @@ impl RunQueue {
         self.lock_claims().insert(request_key.clone())
     }
 
-    /// Releases a request.
+    /// Releases a claimed request.
     pub(super) fn release(&self, request_key: &RequestKey) {
         self.lock_claims().remove(request_key);
     }
 
     /// Claims a request until the result is dropped; `None` if it is claimed already.
     pub(super) fn claim_guarded(&self, request_key: RequestKey) -> Option<ClaimGuard<'_>> {
-        self.claim(&request_key).then(|| ClaimGuard { places: self, key: Some(request_key) })
+        self.claim(&request_key).then(|| ClaimGuard { queue: self, key: Some(request_key) })
     }
 
-    /// Waits until the runs before a number are over.
+    /// Waits until the runs of a conversation with a number below `number` are over.
     pub(super) async fn wait_earlier_runs(&self, conversation: &str, number: i64) {
         loop {
-            let before = self.lock_order().last_before(conversation, number);
-            match before {
+            let earlier_run = self.lock_order().last_before(conversation, number);
+            match earlier_run {
                 Some(tail) => tail.wait_ended().await,
                 None => return,
             }
@@ -75,13 +79,13 @@ impl RunQueue {
 impl RunOrder {
     /// Returns the number of the next run, which [`RunOrder::add`] assigns.
     pub(super) fn next_number(&self) -> i64 {
-        self.last + 1
+        self.last_number + 1
     }
 
     /// Adds a run with the next number.
     pub(super) fn add(&mut self, conversation: &str, tail: &Arc<LogTail>) {
-        self.last += 1;
-        self.runs.entry(conversation.to_owned()).or_default().push((self.last, tail.clone()));
+        self.last_number += 1;
+        self.runs.entry(conversation.to_owned()).or_default().push((self.last_number, tail.clone()));
     }
 
     /// Removes a run that is over.
@@ -94,12 +98,13 @@ impl RunOrder {
         }
     }
 
-    /// Returns the unfinished runs of a conversation.
+    /// Returns the runs of a conversation that have not ended, oldest first.
     pub(super) fn unfinished_runs(&self, conversation: &str) -> impl Iterator<Item = &(i64, Arc<LogTail>)> {
         let runs = self.runs.get(conversation).into_iter().flatten();
         runs.filter(|(_, tail)| !tail.progress().has_ended)
     }
 
+    /// Returns the log of the last unfinished run before `number`.
     fn last_before(&self, conversation: &str, number: i64) -> Option<Arc<LogTail>> {
         self.unfinished_runs(conversation)
             .filter(|(other, _)| *other < number)
@@ -109,17 +114,17 @@ impl RunOrder {
 
     /// Returns `true` if a conversation is closed to new runs.
     pub(super) fn is_closed(&self, conversation: &str) -> bool {
-        self.closed.contains(conversation)
+        self.closed_conversations.contains(conversation)
     }
 
     /// Closes a conversation to new runs.
     pub(super) fn close(&mut self, conversation: &str) {
-        self.closed.insert(conversation.to_owned());
+        self.closed_conversations.insert(conversation.to_owned());
     }
 
-    /// Reopens a conversation that was deleted or could not be.
+    /// Opens a closed conversation again, after its deletion has succeeded or failed.
     pub(super) fn reopen(&mut self, conversation: &str) {
-        self.closed.remove(conversation);
+        self.closed_conversations.remove(conversation);
     }
 }
 
@@ -133,7 +138,7 @@ impl ClaimGuard<'_> {
 impl Drop for ClaimGuard<'_> {
     fn drop(&mut self) {
         if let Some(request_key) = &self.key {
-            self.places.release(request_key);
+            self.queue.release(request_key);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Runs: begun, claimed and fenced.
+//! Runs: beginning, claiming and fencing them.
 
 use std::sync::Arc;
 
@@ -20,25 +20,27 @@ use crate::{
 };
 
 impl SqliteStore {
-    /// Begins a message atomically.
+    /// Begins a message or turn atomically.
     pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
         self.check_available()?;
-        // A deletion of the conversation waits for those that have looked it up.
+        // A deletion of the conversation waits for callers that have looked it up.
         let _begin_guard = self.shared.begin_lock.read().await;
         let row = &new.row;
+        // The empty route keeps these keys apart from those of other HTTP requests.
         let request_key = row.repeat.clone().map(|idempotency_key| RequestKey {
             owner: row.owner.clone(),
             route: String::new(),
             idempotency_key,
         });
-        let hold = request_key.clone().map(|key| self.shared.run_queue.claim_guarded(key));
-        if matches!(hold, Some(None)) {
+        // `Some(None)`: another caller has claimed the key.
+        let claim_guard = request_key.clone().map(|key| self.shared.run_queue.claim_guarded(key));
+        if matches!(claim_guard, Some(None)) {
             return Ok(AcquireOutcome::InProgress);
         }
         if let Some(RequestKey { idempotency_key, .. }) = &request_key
-            && let Some(before) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
+            && let Some(earlier) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
         {
-            return Ok(AcquireOutcome::Repeated(Box::new(before)));
+            return Ok(AcquireOutcome::Repeated(Box::new(earlier)));
         }
         if !new.opens_conversation {
             let owner = match row.kind {
@@ -52,24 +54,25 @@ impl SqliteStore {
             }
         }
         match &new.replaces {
-            Some(old) => self.begin_replacing(&new, old).await,
+            Some(replaced) => self.begin_replacing(&new, replaced).await,
             None => self.begin_queued(&new),
         }
     }
 
-    /// Completes the row of a message that begins on this server.
+    /// Returns the row of a message that begins on this server: with its number and the server's identity.
     fn local_row(&self, row: &MessageRow, number: i64) -> Arc<MessageRow> {
         let ServerIdentity { server, epoch } = self.identity();
         let (server, epoch) = (Some(server.clone()), Some(*epoch));
         Arc::new(MessageRow { number: Some(number), server, epoch, ..row.clone() })
     }
 
+    /// Creates the lease of a run that begins with an empty log.
     fn new_lease(&self, row: Arc<MessageRow>, tail: Arc<LogTail>) -> Box<dyn Lease> {
         Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, 1))
     }
 
-    /// Begins a message after those of its conversation: it is on the journal, and no other run gets between
-    /// its number and its place.
+    /// Begins a message after the others of its conversation: writes it to the journal, and gives it the next
+    /// number and the last place in the queue under one lock.
     fn begin_queued(&self, new: &NewRun) -> Result<AcquireOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let mut order = self.shared.run_queue.lock_order();
@@ -81,16 +84,16 @@ impl SqliteStore {
         }
         let row = self.local_row(&new.row, order.next_number());
         let tail = LogTail::new(row.id.clone(), self.identity.epoch);
-        let sync_wait = self.append_journal(&JournalRecord::Message(&row), |file| {
+        let sync_wait = self.append_journal(&JournalRecord::Message(&row), |segment| {
             order.add(conversation, &tail);
             self.shared.pending.insert(row.clone());
             self.shared.pending.add_log(&tail);
             let was_sent = self.writer.send(WriterTask::Message(row.clone()));
-            was_sent.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
+            was_sent.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(segment)))
         });
         drop(order);
         let lease = self.new_lease(row, tail);
-        // From here on dropping the lease cleans up.
+        // From here on dropping the lease cleans up: it takes the run out of the queue.
         let durable = match sync_wait?? {
             Some(sync_wait) => {
                 async { sync_wait.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed()
@@ -100,9 +103,9 @@ impl SqliteStore {
         Ok(AcquireOutcome::Started { lease, durable })
     }
 
-    /// Begins a message that replaces another: that one and all later ones are superseded in the same
-    /// transaction.
-    async fn begin_replacing(&self, new: &NewRun, old: &str) -> Result<AcquireOutcome, StoreError> {
+    /// Begins a message that replaces the message `replaced`: that one and all later ones are superseded in
+    /// the same transaction. The row of the new message goes straight to the database, without the journal.
+    async fn begin_replacing(&self, new: &NewRun, replaced: &str) -> Result<AcquireOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let (row, tail) = {
             let mut order = self.shared.run_queue.lock_order();
@@ -119,26 +122,23 @@ impl SqliteStore {
             (row, tail)
         };
         let lease = self.new_lease(row.clone(), tail.clone());
-        // The outcomes of earlier messages are in the database after this.
+        // After this the outcomes of earlier messages are in the database.
         self.wait_caught_up().await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let (outcome, written) = match replace_message(&mut connection, &row, old).await {
-            Ok(refusal) => (refusal, if refusal.is_some() { Err(None) } else { Ok(()) }),
-            Err(error) => (None, Err(Some(error))),
-        };
-        match written {
-            Ok(()) => connection.end(Ok(())).await?,
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let replacement = replace_message(&mut transaction, &row, replaced).await;
+        let refusal = match replacement {
+            Ok(refusal) => refusal,
             Err(error) => {
-                // Nothing of it is kept.
-                let rolled_back = connection.roll_back().await;
-                if let Some(error) = error {
-                    return Err(error.into());
-                }
-                rolled_back?;
+                let _ = transaction.roll_back().await;
+                return Err(error.into());
             }
+        };
+        match refusal {
+            None => transaction.end(Ok(())).await?,
+            Some(_) => transaction.roll_back().await?,
         }
         fail::point("state.after");
-        Ok(match outcome {
+        Ok(match refusal {
             None => {
                 self.shared.pending.add_log(&tail);
                 AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() }
@@ -148,24 +148,25 @@ impl SqliteStore {
         })
     }
 
-    /// Claims a run that has not ended.
+    /// Claims a run that has not ended; `None` if it has, or does not exist.
     pub(super) async fn claim_run(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         let Some(row) = self.message(message).await?.filter(|row| row.status == "running") else {
             return Ok(None);
         };
         let row = Arc::new(row);
         if let Some(tail) = self.shared.pending.tail(message) {
+            // The run has begun or was claimed since this server has started.
             let Some(epoch) = self.shared.journal.with_lock(|| tail.claim()) else { return Ok(None) };
-            let next = tail.last_number().max(self.last_stored_number(message).await?) + 1;
-            return Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, epoch, next))));
+            let next_number = tail.last_number().max(self.last_stored_number(message).await?) + 1;
+            return Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, epoch, next_number))));
         }
-        let next = self.last_stored_number(message).await? + 1;
+        let next_number = self.last_stored_number(message).await? + 1;
         let tail = LogTail::new(message.to_owned(), self.identity.epoch);
         self.shared.pending.add_log(&tail);
-        Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, next))))
+        Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, next_number))))
     }
 
-    /// Returns the number of the last entry in the database.
+    /// Returns the number of the last entry of a log that the database has, 0 if it has none.
     async fn last_stored_number(&self, message: &str) -> Result<u64, StoreError> {
         let query = sqlx::query_scalar("select max(last) from entries where message_id = ?").bind(message);
         let last: Option<i64> = query.fetch_one(self.pool()).await?;
@@ -189,14 +190,16 @@ enum ReplaceRefusal {
     StateGone,
 }
 
+/// Supersedes the message `replaced` and all later ones of its conversation, undoes their state updates and
+/// inserts `row`. After a refusal the caller rolls the transaction back.
 async fn replace_message(
     connection: &mut SqliteConnection,
     row: &MessageRow,
-    old: &str,
+    replaced: &str,
 ) -> sqlx::Result<Option<ReplaceRefusal>> {
     let query = sqlx::query_scalar("select number from messages where id = ? and conversation_id = ?");
     let number: Option<i64> =
-        query.bind(old).bind(&row.conversation_id).fetch_optional(&mut *connection).await?;
+        query.bind(replaced).bind(&row.conversation_id).fetch_optional(&mut *connection).await?;
     let Some(number) = number else { return Ok(Some(ReplaceRefusal::NoMessage)) };
     if !undo_from(connection, &row.conversation_id, number).await? {
         return Ok(Some(ReplaceRefusal::StateGone));

@@ -5,12 +5,12 @@ use sqlx::SqlitePool;
 use crate::ServerIdentity;
 use crate::{fail, ids};
 
-/// Returns `true` if the database has no server yet.
+/// Returns `true` if no server has used the database yet.
 pub(super) async fn is_new_database(pool: &SqlitePool) -> sqlx::Result<bool> {
     sqlx::query_scalar("select not exists (select 1 from server)").fetch_one(pool).await
 }
 
-/// Begins the next epoch; the first one creates the id.
+/// Begins the next epoch; the first one creates the id of the server.
 pub(super) async fn begin_epoch(pool: &SqlitePool) -> sqlx::Result<ServerIdentity> {
     fail::point("epoch.before");
     let query = sqlx::query_as(

@@ -3,6 +3,10 @@
 //!
 //! The updates of a message are stored with its record in one transaction, so all of them exist or none. The
 //! current state is computed when it is read.
+//!
+//! Some columns have older names: in `states` the snapshot is `present`, its position `upto` and the number
+//! of the base `floor`; in `state_updates` the number of the message is `place`, and `passed` is set for
+//! updates that are part of the base.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -18,9 +22,9 @@ use crate::{
     StoredUpdate, is_route_update,
 };
 
-/// Most updates of one conversation that can be undone, and most bytes of them; older ones become part of the
-/// base.
+/// Most updates of one conversation that are kept; older ones become part of the base.
 const MAX_UPDATES: usize = 1000;
+/// Most bytes of these updates.
 const MAX_UPDATE_BYTES: usize = 16 << 20;
 
 #[async_trait]
@@ -34,10 +38,10 @@ impl States for SqliteStore {
         );
         let rows = query.bind(conversation).fetch_all(self.pool()).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let (schema, present): (Option<String>, String) =
+        let (schema, snapshot): (Option<String>, String) =
             (first.try_get("schema")?, first.try_get("present")?);
-        let through: i64 = first.try_get("upto")?;
-        let mut next_position = through + 1;
+        let snapshot_position: i64 = first.try_get("upto")?;
+        let mut next_position = snapshot_position + 1;
         let mut later_updates = Vec::new();
         for row in &rows {
             if let Some(applied_json) = row.try_get::<Option<String>, _>("applied")? {
@@ -45,28 +49,28 @@ impl States for SqliteStore {
                 later_updates.push(applied_json);
             }
         }
-        // Parsing a large state takes a while.
-        let work = move || {
-            let mut present = serde_json::from_str(&present).unwrap_or_else(|_| empty_state());
-            for applied_json in later_updates
+        // Parsing a large state takes a while: it must not block the threads of the runtime.
+        let compute_state = move || {
+            let mut state = serde_json::from_str(&snapshot).unwrap_or_else(|_| empty_state());
+            let blocks = later_updates
                 .iter()
-                .filter_map(|applied_json| serde_json::from_str::<AppliedBlock>(applied_json).ok())
-            {
-                if let Err(error) = applied_json.redo(&mut present) {
+                .filter_map(|applied_json| serde_json::from_str::<AppliedBlock>(applied_json).ok());
+            for block in blocks {
+                if let Err(error) = block.redo(&mut state) {
                     tracing::error!(%error, "a stored update does not fit its state");
                 }
             }
-            present
+            state
         };
-        let state = tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Closed)?;
+        let state = tokio::task::spawn_blocking(compute_state).await.map_err(|_| StoreError::Closed)?;
         Ok(Some(StateRow { state, schema, next_position }))
     }
 
     async fn state_updates(&self, conversation: &str) -> Result<StateUpdates, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = OpenTransaction::begin_read(self.pool()).await?;
-        let result = read_updates(&mut connection, conversation).await;
-        connection.end(Ok(())).await?;
+        let mut transaction = OpenTransaction::begin_read(self.pool()).await?;
+        let result = read_updates(&mut transaction, conversation).await;
+        transaction.end(Ok(())).await?;
         Ok(result?)
     }
 
@@ -95,100 +99,105 @@ impl States for SqliteStore {
         (created, state): (&str, &str),
     ) -> Result<bool, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let written = async {
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let writes = async {
             let query = sqlx::query(
                 "insert into states (conversation_id, present, upto) select ?1, ?2, ?3 \
                  where exists (select 1 from conversations where id = ?1) \
                  on conflict (conversation_id) do update set present = excluded.present, upto = excluded.upto",
             );
             let query = query.bind(conversation).bind(state).bind(update.position);
-            if query.execute(&mut *connection).await?.rows_affected() == 0 {
+            if query.execute(&mut *transaction).await?.rows_affected() == 0 {
                 return Ok(false);
             }
             fail::point("state.amid");
+            // `number`, the index of the update among those of its message, is 0: it has no message.
             let query = sqlx::query(
                 "insert into state_updates (id, number, conversation_id, position, place, created, applied) \
                  values (?1, 0, ?2, ?3, \
                  (select coalesce(max(number), 0) from messages where conversation_id = ?2), ?4, ?5)",
             );
             let query = query.bind(id).bind(conversation).bind(update.position).bind(created);
-            query.bind(&update.applied).execute(&mut *connection).await?;
-            trim_updates(&mut connection, conversation).await?;
+            query.bind(&update.applied).execute(&mut *transaction).await?;
+            trim_updates(&mut transaction, conversation).await?;
             Ok(true)
         };
-        let (has_conversation, written) = split_result(written.await);
-        connection.end(written).await?;
+        let (has_conversation, write_result) = split_result(writes.await);
+        transaction.end(write_result).await?;
         fail::point("state.after");
         Ok(has_conversation)
     }
 
     async fn store_snapshot(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError> {
-        let through = row.next_position - 1;
+        let new_position = row.next_position - 1;
         let query =
             sqlx::query_scalar("select upto from states where conversation_id = ?").bind(conversation);
-        let before: Option<i64> = query.fetch_optional(self.pool()).await?;
-        if before.is_none_or(|before| before >= through) {
+        let stored_position: Option<i64> = query.fetch_optional(self.pool()).await?;
+        if stored_position.is_none_or(|stored_position| stored_position >= new_position) {
             return Ok(());
         }
         let state = row.state.to_string();
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let written = async {
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let writes = async {
+            // `and upto = ?`: another call may have stored a snapshot meanwhile.
             let query =
                 sqlx::query("update states set present = ?, upto = ? where conversation_id = ? and upto = ?");
-            let query = query.bind(state).bind(through).bind(conversation).bind(before);
-            query.execute(&mut *connection).await?;
-            trim_updates(&mut connection, conversation).await
+            let query = query.bind(state).bind(new_position).bind(conversation).bind(stored_position);
+            query.execute(&mut *transaction).await?;
+            trim_updates(&mut transaction, conversation).await
         };
-        let written = written.await;
-        connection.end(written).await?;
+        let write_result = writes.await;
+        transaction.end(write_result).await?;
         Ok(())
     }
 
     async fn roll_state_back(
         &self,
         conversation: &str,
-        to: StatePoint<'_>,
+        point: StatePoint<'_>,
     ) -> Result<StateRollback, StoreError> {
         self.wait_caught_up().await?;
-        let mut connection = OpenTransaction::begin(self.pool()).await?;
-        let written = async {
-            let mut updates = read_updates(&mut connection, conversation).await?;
-            let Some(count) = updates.count_to(to) else { return Ok(StateRollback::Unknown) };
-            let undone = if updates.can_reach(to) { updates.undo_after(count) } else { None };
+        let mut transaction = OpenTransaction::begin(self.pool()).await?;
+        let writes = async {
+            let mut updates = read_updates(&mut transaction, conversation).await?;
+            let Some(count) = updates.count_to(point) else { return Ok(StateRollback::Unknown) };
+            let undone = if updates.can_reach(point) { updates.undo_after(count) } else { None };
             let Some(undone) = undone else { return Ok(StateRollback::Gone) };
-            store_rollback(&mut connection, conversation, &updates, &undone).await?;
+            store_rollback(&mut transaction, conversation, &updates, &undone).await?;
             Ok(StateRollback::Done(updates.snapshot, undone.len()))
         };
-        let written: sqlx::Result<StateRollback> = written.await;
-        let (change, written) = match written {
-            Ok(change) => (change, Ok(())),
+        let write_result: sqlx::Result<StateRollback> = writes.await;
+        let (rollback, write_result) = match write_result {
+            Ok(rollback) => (rollback, Ok(())),
+            // Not returned: ending the transaction returns the error.
             Err(error) => (StateRollback::Unknown, Err(error)),
         };
-        connection.end(written).await?;
+        transaction.end(write_result).await?;
         fail::point("state.after");
-        Ok(change)
+        Ok(rollback)
     }
 }
 
-fn split_result(written: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
-    match written {
+/// Splits the result of a transaction's work into its value and the result that the transaction ends with.
+/// The value means nothing after an error.
+fn split_result(result: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
+    match result {
         Ok(value) => (value, Ok(())),
         Err(error) => (false, Err(error)),
     }
 }
 
-/// Undoes the updates of messages from a number on. Returns `false`, with nothing changed, if that is no
-/// longer possible.
+/// Undoes the first update that came with a message of this number or above, and all updates after it.
+/// Returns `false`, with nothing changed, if the state before it is no longer known.
 pub(super) async fn undo_from(
     connection: &mut SqliteConnection,
     conversation: &str,
     number: i64,
 ) -> sqlx::Result<bool> {
     let mut updates = read_updates(connection, conversation).await?;
-    let message_position =
+    let is_of_undone_message =
         |update: &StateUpdateRow| update.message_number >= number && !is_route_update(&update.id);
-    if let Some(count) = updates.rows.iter().position(message_position) {
+    if let Some(count) = updates.rows.iter().position(is_of_undone_message) {
         let Some(undone) = updates.undo_after(count) else { return Ok(false) };
         store_rollback(connection, conversation, &updates, &undone).await?;
         fail::point("state.amid");
@@ -196,11 +205,12 @@ pub(super) async fn undo_from(
     Ok(true)
 }
 
+/// Reads the history of a conversation's state; an empty one if there is none.
 async fn read_updates(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Result<StateUpdates> {
     let query = sqlx::query_as("select base, floor, present, upto from states where conversation_id = ?");
-    let head: Option<(String, i64, String, i64)> =
+    let state: Option<(String, i64, String, i64)> =
         query.bind(conversation).fetch_optional(&mut *connection).await?;
-    let Some((base, base_number, present, snapshot_position)) = head else {
+    let Some((base, base_number, snapshot, snapshot_position)) = state else {
         return Ok(StateUpdates {
             base: empty_state(),
             base_number: -1,
@@ -212,25 +222,27 @@ async fn read_updates(connection: &mut SqliteConnection, conversation: &str) -> 
     let query = sqlx::query_as("select * from state_updates where conversation_id = ? order by position");
     let rows: Vec<StateUpdateRow> = query.bind(conversation).fetch_all(&mut *connection).await?;
     let parse = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| empty_state());
-    Ok(StateUpdates { base: parse(&base), base_number, snapshot: parse(&present), snapshot_position, rows })
+    let (base, snapshot) = (parse(&base), parse(&snapshot));
+    Ok(StateUpdates { base, base_number, snapshot, snapshot_position, rows })
 }
 
-/// Stores a rollback. Positions are not reused.
+/// Stores a rollback: deletes the undone updates and stores the snapshot. Its position stays at or after
+/// those of all updates, since positions are not used again.
 async fn store_rollback(
     connection: &mut SqliteConnection,
     conversation: &str,
     updates: &StateUpdates,
     undone: &[StateUpdateRow],
 ) -> sqlx::Result<()> {
-    let last = undone.last().or(updates.rows.last()).map_or(0, |last| last.position);
-    let through = last.max(updates.snapshot_position);
+    let last_position = undone.last().or(updates.rows.last()).map_or(0, |last| last.position);
+    let snapshot_position = last_position.max(updates.snapshot_position);
     if let Some(first) = undone.first() {
         let query = sqlx::query("delete from state_updates where conversation_id = ? and position >= ?");
         query.bind(conversation).bind(first.position).execute(&mut *connection).await?;
         fail::point("state.amid");
     }
     let query = sqlx::query("update states set present = ?, upto = ? where conversation_id = ?");
-    let query = query.bind(updates.snapshot.to_string()).bind(through).bind(conversation);
+    let query = query.bind(updates.snapshot.to_string()).bind(snapshot_position).bind(conversation);
     query.execute(&mut *connection).await.map(|_| ())
 }
 
@@ -250,7 +262,7 @@ async fn write_base(
     query.bind(conversation).bind(last.position).execute(connection).await.map(|_| ())
 }
 
-/// Removes the oldest updates beyond the limits.
+/// Makes the oldest updates beyond the limits part of the base, and deletes them.
 async fn trim_updates(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Result<()> {
     let query = sqlx::query_as(
         "select count(*), coalesce(sum(length(applied)), 0) from state_updates where conversation_id = ?",
@@ -264,25 +276,26 @@ async fn trim_updates(connection: &mut SqliteConnection, conversation: &str) -> 
         "select length(applied) from state_updates where conversation_id = ? order by position desc",
     );
     let sizes: Vec<i64> = query.bind(conversation).fetch_all(&mut *connection).await?;
-    // Frees a quarter of the limit at once, since it requires applying all of them.
-    let mut room = MAX_UPDATE_BYTES / 4 * 3;
-    let kept_count = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
-        let room_left = room.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
-        room = room_left.unwrap_or(0);
-        room_left.is_some()
+    // Keeps the newest updates within three quarters of the limits. Moving updates to the base costs reading
+    // and applying all of them, so it should be rare.
+    let mut bytes_left = MAX_UPDATE_BYTES / 4 * 3;
+    let kept_sizes = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
+        let difference = bytes_left.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
+        bytes_left = difference.unwrap_or(0);
+        difference.is_some()
     });
-    let kept_count = kept_count.count();
+    let kept_count = kept_sizes.count();
     let mut updates = read_updates(connection, conversation).await?;
     let dropped_count = updates.rows.len().saturating_sub(kept_count);
     updates.move_to_base(dropped_count.max(updates.base_len()));
-    let dropped: Vec<i64> = updates.rows.drain(..dropped_count).map(|row| row.position).collect();
+    let dropped_positions: Vec<i64> = updates.rows.drain(..dropped_count).map(|row| row.position).collect();
     write_base(connection, conversation, &updates).await?;
-    let Some(last) = dropped.last() else { return Ok(()) };
+    let Some(last) = dropped_positions.last() else { return Ok(()) };
     let query = sqlx::query("delete from state_updates where conversation_id = ? and position <= ?");
     query.bind(conversation).bind(last).execute(connection).await.map(|_| ())
 }
 
-/// Inserts the updates of a message together with its record. Existing ones are skipped.
+/// Inserts the updates of a message, within the transaction of its record. Existing ones are kept.
 pub(super) async fn insert_updates(
     connection: &mut SqliteConnection,
     row: &MessageRow,
@@ -293,13 +306,13 @@ pub(super) async fn insert_updates(
     }
     let query = sqlx::query("insert or ignore into states (conversation_id) values (?)");
     query.bind(&row.conversation_id).execute(&mut *connection).await?;
-    for (number, update) in updates.iter().enumerate() {
+    for (index, update) in updates.iter().enumerate() {
         let query = sqlx::query(
             "insert or ignore into state_updates \
              (id, number, conversation_id, position, place, created, applied) \
              select id, ?, conversation_id, ?, number, ?, ? from messages where id = ?",
         );
-        let query = query.bind(i64::try_from(number).unwrap_or(i64::MAX)).bind(update.position);
+        let query = query.bind(i64::try_from(index).unwrap_or(i64::MAX)).bind(update.position);
         let query = query.bind(&row.created).bind(&update.applied).bind(&row.id);
         query.execute(&mut *connection).await?;
         fail::point("state.amid");
@@ -307,7 +320,8 @@ pub(super) async fn insert_updates(
     Ok(())
 }
 
-/// Removes deleted messages' updates from the history; the current state is kept (R-79).
+/// Removes the updates of deleted messages from the history; the current state is kept (R-79). They and all
+/// updates before them become part of the base.
 pub(super) async fn forget_messages(
     connection: &mut SqliteConnection,
     messages: &[String],

@@ -1,5 +1,5 @@
-//! In-memory end of a log: entries that the database lacks, entries that readers want next, and notifications
-//! of both.
+//! Tail of a log, its end in memory: entries that the database lacks, and entries that readers have not read
+//! yet. It wakes readers when entries become visible to them, and the run when the database has stored some.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,14 @@ use tokio::sync::{Notify, watch};
 
 use crate::{Batch, MessageRow};
 
-/// Bytes of the log kept in memory for slow readers; older entries are read from the store.
+/// Bytes of the log kept in memory for slow readers, who read older entries from the database.
 const WINDOW_BYTES: usize = 16 << 10;
-/// Bytes of unstored entries that make a row of the log.
+/// Bytes of new entries that are enough for a row of the database.
 const ROW_BYTES: usize = 3 << 10;
-/// Capacity kept while the buffer is nearly empty: a row, and entries that arrive while it is written.
+/// Capacity above which a nearly empty buffer is shrunk: room for a row, and for entries that arrive while it
+/// is written.
 const BUFFER_BYTES: usize = 4 << 10;
-/// Bytes that may wait for the database before the run has to wait.
+/// Bytes that the log may be ahead of the database before the run has to wait.
 const MAX_AHEAD_BYTES: usize = 64 << 10;
 
 /// Tail of one log.
@@ -22,15 +23,16 @@ const MAX_AHEAD_BYTES: usize = 64 << 10;
 pub(super) struct LogTail {
     /// Id of the message.
     pub(super) message: String,
-    /// Epoch of the lease that may write; changed with the journal locked.
+    /// Epoch of the lease that may write, or [`NO_EPOCH`]; changed with the journal locked.
     epoch: AtomicI64,
     window: Mutex<TailWindow>,
-    committed: watch::Sender<TailProgress>,
+    /// Tells readers what they may see.
+    progress: watch::Sender<TailProgress>,
     /// Notified when the database has stored entries.
     stored_notify: Notify,
 }
 
-/// Committed extent of a log.
+/// Part of a log that readers may see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TailProgress {
     /// Number of the last entry that readers may see.
@@ -39,20 +41,25 @@ pub(super) struct TailProgress {
     pub(super) has_ended: bool,
 }
 
-/// End of the log: entries in the database, then entries on the journal only, then entries not yet on disk
-/// where that is awaited. The first part may be dropped.
+/// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped; all are on the
+/// journal. With `durable` those after `committed` are not on disk yet.
 #[derive(Debug, Default)]
 struct TailWindow {
+    /// Encoded entries.
     bytes: Vec<u8>,
-    /// Number of the first entry in memory, and its offset in the log.
+    /// Number of the first entry in memory, 0 before the first append.
     first_number: u64,
+    /// Offset of the first entry in memory, in bytes from the entry at which this tail began.
     base_offset: usize,
+    /// End of the entries that the database has.
     stored: LogPosition,
+    /// End of the entries that readers may see.
     committed: LogPosition,
+    /// End of all entries.
     appended: LogPosition,
-    /// Taken by the writer and not written yet.
+    /// End of the entries that the writer of the database has taken.
     drained: LogPosition,
-    /// Set when the writer was told that there is enough for a row.
+    /// Set from the notification of the writer, when there is enough for a row, until it takes the entries.
     is_writer_notified: bool,
     /// Set when the end of the message was appended.
     has_end: bool,
@@ -62,19 +69,20 @@ struct TailWindow {
     readers: Vec<u64>,
 }
 
-/// Position between two entries: number of the entry before it, and offset in the log.
+/// Position between two entries: number of the entry before it, and offset in bytes as in
+/// [`TailWindow::base_offset`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPosition {
     number: u64,
     offset: usize,
 }
 
-/// Follow-up work after an append.
+/// Result of an append, with the follow-up work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TailAppend {
     /// True if the writer has to be notified.
     pub(super) needs_notify: bool,
-    /// True if so much is waiting that the run should wait.
+    /// True if the log is so far ahead of the database that the run has to wait.
     pub(super) is_ahead: bool,
     /// Position after the appended entries.
     pub(super) end: LogPosition,
@@ -83,10 +91,11 @@ pub(super) struct TailAppend {
 /// Epoch of a log that no lease may write.
 const NO_EPOCH: i64 = i64::MAX;
 
-/// Entries on their way to the database, with the outcome of the message if its end is among them.
+/// Entries that the writer has taken for the database.
 #[derive(Clone, Debug)]
 pub(super) struct DrainedEntries {
     end: LogPosition,
+    /// Row with the outcome of the message, if its end is among the entries.
     pub(super) record: Option<Arc<MessageRow>>,
 }
 
@@ -94,6 +103,7 @@ pub(super) struct DrainedEntries {
 #[derive(Debug)]
 pub(super) struct TailReader {
     tail: Arc<LogTail>,
+    /// Index in the window's `readers`.
     slot: usize,
     progress: watch::Receiver<TailProgress>,
 }
@@ -105,12 +115,12 @@ impl LogTail {
             message,
             epoch: AtomicI64::new(epoch),
             window: Mutex::default(),
-            committed: watch::Sender::new(TailProgress::default()),
+            progress: watch::Sender::new(TailProgress::default()),
             stored_notify: Notify::new(),
         })
     }
 
-    fn window(&self) -> MutexGuard<'_, TailWindow> {
+    fn lock_window(&self) -> MutexGuard<'_, TailWindow> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,15 +129,16 @@ impl LogTail {
         self.epoch.load(Ordering::Acquire) == epoch
     }
 
-    /// Starts the next epoch, which fences the lease before it. `None` if no lease may write.
+    /// Starts the next epoch and returns it, which fences the lease before it. `None` if no lease may write
+    /// any more.
     pub(super) fn claim(&self) -> Option<i64> {
         let epoch = self.epoch.load(Ordering::Acquire);
-        if epoch == NO_EPOCH || self.window().has_end {
+        if epoch == NO_EPOCH || self.lock_window().has_end {
             return None;
         }
         self.epoch.store(epoch + 1, Ordering::Release);
         // Readers may follow the new lease's entries.
-        self.committed.send_modify(|progress| progress.has_ended = false);
+        self.progress.send_modify(|progress| progress.has_ended = false);
         Some(epoch + 1)
     }
 
@@ -137,11 +148,11 @@ impl LogTail {
         self.mark_ended();
     }
 
-    /// Appends the last entries, which are on the journal together with the outcome. Readers see them after
-    /// [`LogTail::publish`].
+    /// Appends the last entries, which are on the journal together with the outcome, and returns the end of
+    /// the log. Readers see them after [`LogTail::publish`]. `record` is the row with the outcome.
     pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> LogPosition {
         // Under one lock: no row of the database has the end without the outcome.
-        let mut window = self.window();
+        let mut window = self.lock_window();
         if !last.is_empty() {
             let _ = window.append(last);
         }
@@ -150,19 +161,21 @@ impl LogTail {
         window.appended
     }
 
-    /// Appends entries that are on the journal. `is_visible`: readers may see them.
+    /// Appends entries that are on the journal. Readers see them at once if `is_visible` is set, otherwise
+    /// after [`LogTail::publish`].
     pub(super) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
-        let extent = self.window().append(batch);
+        let append = self.lock_window().append(batch);
         if is_visible {
-            self.publish(extent.end);
+            self.publish(append.end);
         }
-        extent
+        append
     }
 
-    /// Takes the entries that the database lacks as one row of the log, if they are enough, or the message
-    /// ends, or `all` is set. `row` receives the numbers of the first and last entry and the bytes.
-    pub(super) fn drain(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
-        let mut window = self.window();
+    /// Takes the entries that the database lacks, as one row of it, if they are enough for one, the message
+    /// has ended or `all` is set. Calls `add_row` with the numbers of the first and last entry and the bytes,
+    /// unless only the outcome is left to take. `None` if nothing is taken.
+    pub(super) fn drain(&self, all: bool, add_row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
+        let mut window = self.lock_window();
         window.is_writer_notified = false;
         let TailWindow { drained, appended, .. } = *window;
         let is_due = all || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
@@ -170,78 +183,78 @@ impl LogTail {
             return None;
         }
         if drained != appended {
-            row(drained.number + 1, appended.number, window.slice(drained, appended));
+            add_row(drained.number + 1, appended.number, window.slice(drained, appended));
         }
         window.drained = appended;
         Some(DrainedEntries { end: appended, record: window.record.take() })
     }
 
-    /// Makes entries up to a position visible to readers.
-    pub(super) fn publish(&self, extent: LogPosition) {
-        let mut window = self.window();
-        if extent.number > window.committed.number {
-            window.committed = extent;
+    /// Makes entries up to a position visible to readers, and the end of the log after its last entry.
+    pub(super) fn publish(&self, end: LogPosition) {
+        let mut window = self.lock_window();
+        if end.number > window.committed.number {
+            window.committed = end;
         }
         let has_ended = window.has_end && window.committed == window.appended;
         drop(window);
-        self.committed.send_if_modified(|progress| {
-            let is_newer = extent.number > progress.last || (has_ended && !progress.has_ended);
-            progress.last = progress.last.max(extent.number);
+        self.progress.send_if_modified(|progress| {
+            let is_newer = end.number > progress.last || (has_ended && !progress.has_ended);
+            progress.last = progress.last.max(end.number);
             progress.has_ended |= has_ended;
             is_newer
         });
     }
 
-    /// Marks taken entries as stored in the database.
-    pub(super) fn mark_stored(&self, extent: &DrainedEntries) {
-        let mut window = self.window();
-        if extent.end.number > window.stored.number {
-            window.stored = extent.end;
+    /// Marks entries that the writer has taken as stored in the database.
+    pub(super) fn mark_stored(&self, drained: &DrainedEntries) {
+        let mut window = self.lock_window();
+        if drained.end.number > window.stored.number {
+            window.stored = drained.end;
         }
         window.trim();
         drop(window);
         self.stored_notify.notify_waiters();
     }
 
-    /// Marks the log as complete: nothing follows.
+    /// Tells readers that nothing follows, at least until the next claim.
     pub(super) fn mark_ended(&self) {
-        self.committed.send_modify(|progress| progress.has_ended = true);
+        self.progress.send_modify(|progress| progress.has_ended = true);
     }
 
-    /// Returns the committed extent.
+    /// Returns the part of the log that readers may see.
     pub(super) fn progress(&self) -> TailProgress {
-        *self.committed.borrow()
+        *self.progress.borrow()
     }
 
     /// Returns `true` if nothing follows and the database has everything.
     pub(super) fn is_done(&self) -> bool {
-        let window = self.window();
+        let window = self.lock_window();
         let has_ended = window.has_end || self.progress().has_ended;
         has_ended && window.stored == window.appended && window.record.is_none()
     }
 
     /// Returns `true` if readers may see the end of the message.
     pub(super) fn is_end_visible(&self) -> bool {
-        self.window().has_end && self.progress().has_ended
+        self.lock_window().has_end && self.progress().has_ended
     }
 
     /// Returns the number of the last entry, visible or not.
     pub(super) fn last_number(&self) -> u64 {
-        self.window().appended.number
+        self.lock_window().appended.number
     }
 
     /// Waits until nothing follows.
     pub(super) async fn wait_ended(&self) {
-        let _ = self.committed.subscribe().wait_for(|progress| progress.has_ended).await;
+        let _ = self.progress.subscribe().wait_for(|progress| progress.has_ended).await;
     }
 
     /// Returns the bytes that the database lacks.
     fn unstored_bytes(&self) -> usize {
-        let window = self.window();
+        let window = self.lock_window();
         window.appended.offset - window.stored.offset
     }
 
-    /// Waits until the run may continue.
+    /// Waits until the database has caught up enough for the run to continue.
     pub(super) async fn wait_caught_up(&self) {
         loop {
             let mut stored_wait = std::pin::pin!(self.stored_notify.notified());
@@ -253,24 +266,30 @@ impl LogTail {
         }
     }
 
-    /// Waits until readers may see everything.
+    /// Waits until readers may see everything that was appended before the call.
     pub(super) async fn wait_visible(&self) {
-        let last = self.window().appended.number;
-        let _ = self.committed.subscribe().wait_for(|progress| progress.last >= last).await;
+        let last = self.lock_window().appended.number;
+        let _ = self.progress.subscribe().wait_for(|progress| progress.last >= last).await;
     }
 
-    /// Returns entries after `after` without registering a reader; with `all` those that readers may not see
-    /// yet too. `None` if the first of them are in the database only.
-    pub(super) fn recent_batch(&self, after: u64, max: usize, all: bool) -> Option<Option<Batch>> {
-        let window = self.window();
+    /// Returns entries after `after`, about `max_bytes` of them, without registering a reader; `Some(None)`
+    /// if there are none. Includes those that readers may not see yet if `includes_invisible` is set. `None`
+    /// if the first of the entries is not in memory.
+    pub(super) fn recent_batch(
+        &self,
+        after: u64,
+        max_bytes: usize,
+        includes_invisible: bool,
+    ) -> Option<Option<Batch>> {
+        let window = self.lock_window();
         let is_in_memory = window.first_number > 0 && window.first_number <= after.saturating_add(1);
-        let extent = if all { window.appended } else { window.committed };
-        is_in_memory.then(|| window.batch_after(after, max, extent))
+        let end = if includes_invisible { window.appended } else { window.committed };
+        is_in_memory.then(|| window.batch_after(after, max_bytes, end))
     }
 
-    /// Registers a reader.
+    /// Registers a reader, which at first keeps every entry in memory (within the window).
     pub(super) fn add_reader(self: &Arc<LogTail>) -> TailReader {
-        let mut window = self.window();
+        let mut window = self.lock_window();
         let free_slot = window.readers.iter().position(|reader| *reader == u64::MAX);
         let slot = free_slot.unwrap_or_else(|| {
             window.readers.push(0);
@@ -278,15 +297,15 @@ impl LogTail {
         });
         window.readers[slot] = 0;
         drop(window);
-        TailReader { tail: self.clone(), slot, progress: self.committed.subscribe() }
+        TailReader { tail: self.clone(), slot, progress: self.progress.subscribe() }
     }
 }
 
 impl TailWindow {
-    /// Appends entries, not yet visible.
+    /// Appends entries, which are not visible yet.
     fn append(&mut self, batch: &Batch) -> TailAppend {
         if self.bytes.is_empty() && self.appended.number + 1 != batch.first() {
-            // A log that continues after a crash does not begin at 1.
+            // A log that continues after a crash does not begin at 1: the database has what comes before.
             let before = LogPosition { number: batch.first() - 1, offset: self.base_offset };
             self.first_number = batch.first();
             (self.stored, self.drained) = (before, before);
@@ -300,55 +319,60 @@ impl TailWindow {
         let end = LogPosition { number: batch.last(), offset: self.base_offset + self.bytes.len() };
         self.appended = end;
         self.has_end |= batch.has_end();
-        let row = self.has_end || end.offset - self.drained.offset >= ROW_BYTES;
-        let needs_notify = row && !std::mem::replace(&mut self.is_writer_notified, true);
+        let is_row_due = self.has_end || end.offset - self.drained.offset >= ROW_BYTES;
+        let needs_notify = is_row_due && !std::mem::replace(&mut self.is_writer_notified, true);
         TailAppend { needs_notify, is_ahead: end.offset - self.stored.offset > MAX_AHEAD_BYTES, end }
     }
 
-    /// Drops entries that the database has and all readers have seen, or that exceed the window.
+    /// Drops entries that the database has, if all readers have seen them or they exceed the window.
     fn trim(&mut self) {
         // With `durable` the database may have entries that are not visible yet.
-        let stored_end =
+        let droppable_end =
             if self.committed.number < self.stored.number { self.committed } else { self.stored };
-        let is_read = self.readers.iter().all(|reader| *reader >= stored_end.number);
-        if stored_end.offset == self.base_offset || !(is_read || self.bytes.len() > WINDOW_BYTES) {
+        let is_read = self.readers.iter().all(|reader| *reader >= droppable_end.number);
+        if droppable_end.offset == self.base_offset || !(is_read || self.bytes.len() > WINDOW_BYTES) {
             return;
         }
-        self.bytes.drain(..stored_end.offset - self.base_offset);
+        self.bytes.drain(..droppable_end.offset - self.base_offset);
         if self.bytes.capacity() > BUFFER_BYTES && self.bytes.len() < ROW_BYTES / 2 {
             self.bytes.shrink_to(ROW_BYTES);
         }
-        (self.first_number, self.base_offset) = (stored_end.number + 1, stored_end.offset);
+        (self.first_number, self.base_offset) = (droppable_end.number + 1, droppable_end.offset);
     }
 
+    /// Returns the encoded entries between two positions in memory.
     fn slice(&self, from: LogPosition, to: LogPosition) -> &[u8] {
         &self.bytes[from.offset - self.base_offset..to.offset - self.base_offset]
     }
 
-    /// Returns entries after `after` up to a position, about `max` bytes of them.
-    fn batch_after(&self, after: u64, max: usize, extent: LogPosition) -> Option<Batch> {
-        if after >= extent.number || after + 1 < self.first_number {
+    /// Returns the entries after number `after` up to the position `end`: at most `max_bytes`, but at least
+    /// one. `None` if there are none, or the first of them is not in memory.
+    fn batch_after(&self, after: u64, max_bytes: usize, end: LogPosition) -> Option<Batch> {
+        if after >= end.number || after + 1 < self.first_number {
             return None;
         }
-        let committed = &self.bytes[..extent.offset - self.base_offset];
-        let (skipped, remaining) = (after + 1 - self.first_number, extent.number - after);
-        let start = if remaining < skipped {
+        let lines = &self.bytes[..end.offset - self.base_offset];
+        let (skipped, wanted) = (after + 1 - self.first_number, end.number - after);
+        // The start is searched from the nearer side.
+        let start = if wanted < skipped {
             // Counts line breaks from the end: the final one, and one for each entry wanted.
-            let at = usize::try_from(remaining).expect("entries in memory");
-            memchr::memrchr_iter(b'\n', committed).nth(at).map_or(0, |end| end + 1)
+            let line_breaks = usize::try_from(wanted).expect("entries in memory");
+            memchr::memrchr_iter(b'\n', lines).nth(line_breaks).map_or(0, |line_end| line_end + 1)
         } else {
             match usize::try_from(skipped).expect("entries in memory") {
                 0 => 0,
-                skipped => memchr::memchr_iter(b'\n', committed).nth(skipped - 1)? + 1,
+                skipped => memchr::memchr_iter(b'\n', lines).nth(skipped - 1)? + 1,
             }
         };
-        let entries = &committed[start..];
-        if entries.len() <= max {
-            return Some(Batch::from_stored(after + 1, extent.number, entries.to_vec()));
+        let entries = &lines[start..];
+        if entries.len() <= max_bytes {
+            return Some(Batch::from_stored(after + 1, end.number, entries.to_vec()));
         }
-        let end = memchr::memrchr(b'\n', &entries[..max]).or_else(|| memchr::memchr(b'\n', entries))? + 1;
-        let count = memchr::memchr_iter(b'\n', &entries[..end]).count() as u64;
-        Some(Batch::from_stored(after + 1, after + count, entries[..end].to_vec()))
+        let last_break =
+            memchr::memrchr(b'\n', &entries[..max_bytes]).or_else(|| memchr::memchr(b'\n', entries))?;
+        let entries = &entries[..=last_break];
+        let count = memchr::memchr_iter(b'\n', entries).count() as u64;
+        Some(Batch::from_stored(after + 1, after + count, entries.to_vec()))
     }
 }
 
@@ -360,17 +384,17 @@ impl TailReader {
         result.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
     }
 
-    /// Returns committed entries after `after`, about `max` bytes of them, if they are still in memory.
-    /// Marks everything before as seen.
-    pub(super) fn batch_after(&self, after: u64, max: usize) -> Option<Batch> {
-        let mut window = self.tail.window();
+    /// Returns the visible entries after `after`, at most `max_bytes` but at least one; `None` if there are
+    /// none in memory. Notes that the reader has seen the entries up to `after`.
+    pub(super) fn batch_after(&self, after: u64, max_bytes: usize) -> Option<Batch> {
+        let mut window = self.tail.lock_window();
         window.readers[self.slot] = after;
-        window.batch_after(after, max, window.committed)
+        window.batch_after(after, max_bytes, window.committed)
     }
 }
 
 impl Drop for TailReader {
     fn drop(&mut self) {
-        self.tail.window().readers[self.slot] = u64::MAX;
+        self.tail.lock_window().readers[self.slot] = u64::MAX;
     }
 }

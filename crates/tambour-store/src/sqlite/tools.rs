@@ -20,8 +20,9 @@ impl Tools for SqliteStore {
         Ok(query.bind(owner).bind(name).fetch_optional(self.pool()).await?)
     }
 
-    async fn put_tool(&self, row: &ToolRow, max: u32) -> Result<bool, StoreError> {
+    async fn put_tool(&self, row: &ToolRow, max_tools: u32) -> Result<bool, StoreError> {
         fail::point("tool.before");
+        // Inserts or changes no row if the owner has too many other tools.
         let query = sqlx::query(
             "insert into tools (owner, name, created, changed, definition, secret) select ?1, ?2, ?3, ?4, ?5, ?6 \
              where (select count(*) from tools where owner = ?1 and name <> ?2) < ?7 \
@@ -29,7 +30,8 @@ impl Tools for SqliteStore {
              secret = excluded.secret",
         );
         let query = query.bind(&row.owner).bind(&row.name).bind(&row.created).bind(&row.changed);
-        let result = query.bind(&row.definition).bind(&row.secret).bind(max).execute(self.pool()).await?;
+        let query = query.bind(&row.definition).bind(&row.secret).bind(max_tools);
+        let result = query.execute(self.pool()).await?;
         fail::point("tool.after");
         Ok(result.rows_affected() > 0)
     }

@@ -5,19 +5,19 @@ use std::ops::{Deref, DerefMut};
 use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
-/// Open transaction. Dropped before its end, as when a client goes away in the middle of a request, it closes
-/// its connection, which rolls back: back in the pool, the connection would take the next write into a
-/// transaction that nobody commits, and keep all others waiting.
+/// Open transaction on a connection. If it is dropped before its end, for example because a client has gone
+/// in the middle of a request, the connection is closed, which rolls back. In the pool that connection would
+/// take the next write into a transaction that nobody commits, and block all other writers.
 ///
-/// Not a transaction of sqlx: SQLite ends a transaction by itself when the disk is full, and sqlx would take
-/// the next one for a nested one.
+/// Not the transaction type of sqlx: SQLite itself ends a transaction when the disk is full, and sqlx would
+/// then begin the next one as a nested one.
 pub(super) struct OpenTransaction {
     connection: PoolConnection<Sqlite>,
     has_ended: bool,
 }
 
 impl OpenTransaction {
-    /// Begins a transaction that writes.
+    /// Begins a transaction that writes; waits while another one writes.
     pub(super) async fn begin(pool: &SqlitePool) -> sqlx::Result<OpenTransaction> {
         OpenTransaction::begin_with(pool, "begin immediate").await
     }
@@ -34,9 +34,10 @@ impl OpenTransaction {
         Ok(transaction)
     }
 
-    /// Commits, or rolls back after an error.
-    pub(super) async fn end(mut self, written: sqlx::Result<()>) -> sqlx::Result<()> {
-        let end_result = match written {
+    /// Ends the transaction: commits if `result`, that of the work in it, is `Ok`, and rolls back otherwise.
+    /// Returns the error of the work or of the commit.
+    pub(super) async fn end(mut self, result: sqlx::Result<()>) -> sqlx::Result<()> {
+        let end_result = match result {
             Ok(()) => sqlx::query("commit").execute(&mut *self.connection).await.map(|_| ()),
             Err(error) => Err(error),
         };
@@ -87,10 +88,10 @@ mod tests {
 
     use super::OpenTransaction;
 
-    /// Before, the connection went back to the pool within its transaction: the next write was never
-    /// committed, and all others failed (invariant 9).
+    /// A connection that went back to the pool within its transaction would never commit the next write, and
+    /// would block all others (invariant 9).
     #[tokio::test]
-    async fn a_transaction_that_is_dropped_holds_up_nobody() {
+    async fn a_dropped_transaction_is_rolled_back_and_blocks_no_other() {
         let folder = std::env::temp_dir().join(format!("tambour-transaction-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let options = SqliteConnectOptions::new()
@@ -102,7 +103,7 @@ mod tests {
         sqlx::query("create table rows (number integer)").execute(&pool).await.unwrap();
         const INSERT: &str = "insert into rows (number) values (1)";
         for _ in 0..20 {
-            // Dropped while it begins, after it has begun, and after a write.
+            // Transactions are dropped while they begin, after they have begun, and after a write.
             tokio::select! {
                 biased;
                 _ = OpenTransaction::begin(&pool) => {}
@@ -117,6 +118,7 @@ mod tests {
         let mut transaction = OpenTransaction::begin(&pool).await.unwrap();
         sqlx::query(INSERT).execute(&mut *transaction).await.unwrap();
         transaction.end(Ok(())).await.unwrap();
+        // One row of each round, and that of the last transaction.
         let count = |pool| sqlx::query_scalar::<_, i64>("select count(*) from rows").fetch_one(pool);
         assert_eq!(count(&pool).await.unwrap(), 21);
         pool.close().await;

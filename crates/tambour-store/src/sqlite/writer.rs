@@ -1,7 +1,7 @@
-//! Copies the journal into the database, in large commits.
+//! Task that copies what the journal has into the database, in large commits.
 //!
-//! Only listings of new rows wait for it: everything is on the journal first, and running messages are read
-//! from memory.
+//! A run waits for it only when it is far ahead of the database, since everything is on the journal first and
+//! running messages are read from memory. Queries over many rows wait for it too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,50 @@ use super::commit::{CommitGroup, CommitState};
 use super::tail::LogTail;
 use crate::{MessageRow, StoreError};
 
-/// Longest time that a commit waits for more work.
+/// Longest time that a commit waits for more tasks.
 const COMMIT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval at which the database learns the extents of the journal if no commit does that.
 const EXTENT_INTERVAL: Duration = Duration::from_millis(500);
-/// Bytes of a group that is written without waiting.
+/// Bytes from which a group is written without waiting for more tasks.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Work for the database.
+/// Task for the writer of the database.
 pub(super) enum WriterTask {
-    /// Entries of a message, and its outcome with its end.
+    /// Writes entries of a log if there are enough for a row or its end is among them; with the end also the
+    /// outcome of the message.
     Entries(Arc<LogTail>),
-    /// No work: commits at once, since a run waits for its entries.
+    /// Commits at once what was sent before, since a run waits for the database.
     Commit,
-    /// A new message.
+    /// Writes a new message.
     Message(Arc<MessageRow>),
-    /// Everything on the journal up to that segment, which is then removed.
+    /// Writes everything that the journal has up to the segment with this number. The segments are then
+    /// removed.
     Segment(u64),
-    /// Notifies when everything handed over before is written.
+    /// Notifies the sender when everything sent before is written.
     Flush(oneshot::Sender<()>),
-    /// Writes everything and stops the task.
+    /// Writes everything, notifies the sender and stops the writer.
     Close(oneshot::Sender<()>),
 }
 
 impl WriterTask {
-    /// Returns `true` if someone waits for it.
+    /// Returns `true` if a caller waits for the commit.
     fn is_urgent(&self) -> bool {
         matches!(self, WriterTask::Commit | WriterTask::Flush(_) | WriterTask::Close(_))
     }
 }
 
-/// Handle that sends work to the task that writes the database.
+/// Handle that sends tasks to the writer of the database.
 #[derive(Clone)]
 pub(super) struct DatabaseWriter(mpsc::UnboundedSender<WriterTask>);
 
 impl DatabaseWriter {
     pub(super) fn start(shared: Arc<StoreState>) -> DatabaseWriter {
-        let (sender, work) = mpsc::unbounded_channel();
+        let (sender, tasks) = mpsc::unbounded_channel();
         let dead = shared.dead.clone();
-        let task = tokio::spawn(run_writer(CommitState::new(shared), work));
+        let writer = tokio::spawn(run_writer(CommitState::new(shared), tasks));
         tokio::spawn(async move {
-            // Its unfinished work is on the journal; the next start recovers it.
-            if task.await.is_err() {
+            // Rows that it has not written are on the journal, which the next start replays.
+            if writer.await.is_err() {
                 tracing::error!("the writer of the database stopped unexpectedly");
                 dead.cancel();
             }
@@ -63,49 +65,58 @@ impl DatabaseWriter {
         DatabaseWriter(sender)
     }
 
-    pub(super) fn send(&self, work: WriterTask) -> Result<(), StoreError> {
-        self.0.send(work).map_err(|_| StoreError::Closed)
+    /// Sends a task.
+    ///
+    /// # Errors
+    /// The writer has stopped.
+    pub(super) fn send(&self, task: WriterTask) -> Result<(), StoreError> {
+        self.0.send(task).map_err(|_| StoreError::Closed)
     }
 
+    /// Waits until everything sent before is written.
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
         self.wait(WriterTask::Flush).await
     }
 
+    /// Waits until everything is written and the writer stops.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.wait(WriterTask::Close).await
     }
 
-    async fn wait(&self, work: fn(oneshot::Sender<()>) -> WriterTask) -> Result<(), StoreError> {
+    /// Sends the task that `new_task` makes of a sender, and waits for its notification.
+    async fn wait(&self, new_task: fn(oneshot::Sender<()>) -> WriterTask) -> Result<(), StoreError> {
         let (done_sender, done_receiver) = oneshot::channel();
-        self.send(work(done_sender))?;
+        self.send(new_task(done_sender))?;
         done_receiver.await.map_err(|_| StoreError::Closed)
     }
 }
 
-async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<WriterTask>) {
+/// Collects tasks into groups and commits each group, until the store is closed.
+async fn run_writer(mut state: CommitState, mut tasks: mpsc::UnboundedReceiver<WriterTask>) {
     let mut extent_timer = tokio::time::interval_at(Instant::now() + EXTENT_INTERVAL, EXTENT_INTERVAL);
     extent_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let first = tokio::select! {
-            first = work.recv() => match first {
-                Some(first) => Some(first),
+        let first_task = tokio::select! {
+            task = tasks.recv() => match task {
+                Some(task) => Some(task),
                 None => return,
             },
-            // Messages may run for long before the database gets their entries.
+            // The database learns the extents even if no commit is due for a while.
             _ = extent_timer.tick() => None,
         };
-        if first.is_none() && !state.is_behind() {
+        if first_task.is_none() && !state.has_journal_grown() {
             continue;
         }
         let mut group = CommitGroup::default();
-        let mut has_urgent = first.as_ref().is_none_or(WriterTask::is_urgent);
-        if let Some(first) = first {
-            state.add(first, &mut group);
+        // A commit for the extents alone does not wait for tasks either.
+        let mut has_urgent = first_task.as_ref().is_none_or(WriterTask::is_urgent);
+        if let Some(task) = first_task {
+            state.add(task, &mut group);
         }
         let mut pause = std::pin::pin!(tokio::time::sleep(COMMIT_PAUSE));
         while !has_urgent && group.bytes() < GROUP_BYTES {
             tokio::select! {
-                task = work.recv() => match task {
+                task = tasks.recv() => match task {
                     Some(task) => {
                         has_urgent = task.is_urgent();
                         state.add(task, &mut group);
@@ -115,13 +126,15 @@ async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<Wr
                 () = pause.as_mut() => break,
             }
         }
+        // Before the last tasks are taken: the group then has every message on the journal up to these
+        // extents.
         state.record_extents(&mut group);
-        while let Ok(task) = work.try_recv() {
+        while let Ok(task) = tasks.try_recv() {
             state.add(task, &mut group);
         }
-        let close = group.close;
+        let is_last = group.is_last;
         state.write(group).await;
-        if close {
+        if is_last {
             return;
         }
     }

@@ -15,7 +15,8 @@ pub(super) fn is_markdown(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).peekable();
     while let Some(line) = lines.next() {
         match parse_heading(line) {
-            // In YAML, a line with one `#` is a comment; before a list it counts as a heading.
+            // In YAML, a line with one `#` is a comment; only before a list or a heading it counts as a
+            // heading.
             Some((1, _))
                 if !lines
                     .peek()
@@ -23,12 +24,12 @@ pub(super) fn is_markdown(text: &str) -> bool {
             Some(_) => return true,
             None => {}
         }
-        // YAML reads a list below an item as a continuation of its text.
-        let nests = |item: ListItem<'_>| {
+        // YAML reads a list below an item as a continuation of its text, unless the item ends with a colon.
+        let has_nested_list = |item: ListItem<'_>| {
             let next = lines.peek().and_then(|next| self::parse_item(next));
             !item.text.ends_with(':') && next.is_some_and(|next| next.indent > item.indent)
         };
-        if parse_bold_field(line).is_some() || parse_item(line).is_some_and(nests) {
+        if parse_bold_field(line).is_some() || parse_item(line).is_some_and(has_nested_list) {
             return true;
         }
     }
@@ -39,66 +40,70 @@ pub(super) fn is_markdown(text: &str) -> bool {
 /// are dropped because they equal the position in the list.
 pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let fields = lines.iter().filter(|line| parse_field(line).is_some()).count();
+    let field_count = lines.iter().filter(|line| parse_field(line).is_some()).count();
     let has_structure = lines.iter().any(|line| {
         parse_heading(line).is_some() || parse_item(line).is_some() || parse_bold_field(line).is_some()
     });
-    if !has_structure && fields < 2 {
+    if !has_structure && field_count < 2 {
+        // A single `key: value` is likely to be prose.
         return None;
     }
-    let mut numbers = Vec::new();
-    // Open sections, outermost first.
-    let mut open = vec![MarkdownSection::new(0, "")];
+    let mut dropped_numbers = Vec::new();
+    // Sections not yet closed, outermost first.
+    let mut sections = vec![MarkdownSection::new(0, "")];
+    // Mark of the code fence around the current line.
     let mut fence: Option<&str> = None;
-    let mut at = 0;
-    while at < lines.len() {
-        let line = lines[at];
-        let node = open.last_mut().expect("the outermost is never closed");
+    let mut line_index = 0;
+    while line_index < lines.len() {
+        let line = lines[line_index];
+        let section = sections.last_mut().expect("the outermost is never closed");
         if let Some(mark) = fence {
-            node.push_line(line);
+            section.push_line(line);
             fence = fence.filter(|_| !line.trim_start().starts_with(mark));
         } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark))
         {
             fence = Some(mark);
-            node.push_line(line);
+            section.push_line(line);
         } else if let Some((level, title)) = parse_heading(line) {
-            while open.last().is_some_and(|section| section.level >= level) {
-                close_section(&mut open);
+            while sections.last().is_some_and(|section| section.level >= level) {
+                close_section(&mut sections);
             }
-            open.push(MarkdownSection::new(level, title));
+            sections.push(MarkdownSection::new(level, title));
         } else if parse_item(line).is_some() {
             let mut items = Vec::new();
-            at = read_list(&lines, at, &mut items, &mut numbers, 0);
-            node.push("items", items.into());
+            line_index = read_list(&lines, line_index, &mut items, &mut dropped_numbers, 0);
+            section.push("items", items.into());
             continue;
         } else if let Some((key, value)) = parse_bold_field(line).or_else(|| parse_field(line)) {
             // A list directly below is the value.
-            if value.is_empty() && lines.get(at + 1).is_some_and(|next| parse_item(next).is_some()) {
+            if value.is_empty() && lines.get(line_index + 1).is_some_and(|next| parse_item(next).is_some()) {
                 let mut items = Vec::new();
-                at = read_list(&lines, at + 1, &mut items, &mut numbers, 0);
-                node.push_field(key, items.into());
+                line_index = read_list(&lines, line_index + 1, &mut items, &mut dropped_numbers, 0);
+                section.push_field(key, items.into());
                 continue;
             }
-            node.push_field(key, parse_scalar(value));
+            section.push_field(key, parse_scalar(value));
         } else if !is_rule(line) {
-            node.push_line(line);
+            section.push_line(line);
         }
-        at += 1;
+        line_index += 1;
     }
-    while open.len() > 1 {
-        close_section(&mut open);
+    while sections.len() > 1 {
+        close_section(&mut sections);
     }
-    open.pop().map(|section| (section.into_value(), numbers))
+    sections.pop().map(|section| (section.into_value(), dropped_numbers))
 }
 
 /// A heading with the content below it.
 struct MarkdownSection {
+    /// Number of `#` of the heading; 0 for the text before the first heading.
     level: usize,
     title: String,
+    /// Content so far: fields, lists under `items`, prose under `text`, and subsections under their titles.
     map: Map<String, Value>,
-    /// Number of requests for each key.
+    /// Highest number that a key has been tried with, as in `key 2`.
     key_counts: HashMap<String, usize>,
-    /// Pending lines of prose.
+    /// Lines of prose that are not in `map` yet.
     pending: Vec<String>,
 }
 
@@ -113,13 +118,15 @@ impl MarkdownSection {
         }
     }
 
+    /// Adds a line of prose; drops empty lines before the first one.
     fn push_line(&mut self, line: &str) {
         if !(line.is_empty() && self.pending.is_empty()) {
             self.pending.push(line.to_owned());
         }
     }
 
-    fn flush(&mut self) {
+    /// Moves the pending prose to `map`, under `text`.
+    fn flush_prose(&mut self) {
         while self.pending.last().is_some_and(String::is_empty) {
             self.pending.pop();
         }
@@ -129,8 +136,9 @@ impl MarkdownSection {
         }
     }
 
+    /// Adds a value after the pending prose.
     fn push(&mut self, key: &str, value: Value) {
-        self.flush();
+        self.flush_prose();
         self.insert(key, value);
     }
 
@@ -147,9 +155,9 @@ impl MarkdownSection {
         }
     }
 
+    /// Adds a field, or a line of prose if the key is taken.
     fn push_field(&mut self, key: &str, value: Value) {
         if self.map.contains_key(key) && !value.is_array() {
-            // The key exists already, so the line stays text.
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             self.push_line(&format!("{key}: {value}"));
         } else {
@@ -157,9 +165,9 @@ impl MarkdownSection {
         }
     }
 
-    /// Returns the value of the section: its map, or a single list or text by itself.
+    /// Returns the value of the section: its map, or only the list or the prose if it has nothing else.
     fn into_value(mut self) -> Value {
-        self.flush();
+        self.flush_prose();
         if self.map.is_empty() {
             return Value::String(String::new());
         }
@@ -171,48 +179,52 @@ impl MarkdownSection {
     }
 }
 
-fn close_section(open: &mut Vec<MarkdownSection>) {
-    let Some(section) = open.pop() else { return };
+/// Adds the innermost section to the one around it.
+fn close_section(sections: &mut Vec<MarkdownSection>) {
+    let Some(section) = sections.pop() else { return };
     let title = section.title.clone();
-    if let Some(outer) = open.last_mut() {
+    if let Some(outer) = sections.last_mut() {
         outer.push(&title, section.into_value());
     }
 }
 
-/// Reads the list that begins at line `from` into `items`; returns the index of the line after it.
+/// Reads the list that begins at line `from` into `items`, and the numbers that it drops into
+/// `dropped_numbers`. `level` is the number of lists around it. Returns the index of the line after the list.
 fn read_list(
     lines: &[&str],
     from: usize,
     items: &mut Vec<Value>,
-    numbers: &mut Vec<usize>,
+    dropped_numbers: &mut Vec<usize>,
     level: usize,
 ) -> usize {
-    let first = parse_item(lines[from]).map_or(0, |item| item.indent);
-    let mut at = from;
-    while let Some(found) = lines.get(at).and_then(|line| parse_item(line)) {
-        if found.indent < first {
+    let base_indent = parse_item(lines[from]).map_or(0, |item| item.indent);
+    let mut line_index = from;
+    while let Some(item) = lines.get(line_index).and_then(|line| parse_item(line)) {
+        if item.indent < base_indent {
             break;
         }
-        if found.indent > first + 1 && level < MAX_LIST_DEPTH && !items.is_empty() {
-            let mut inner = Vec::new();
-            at = read_list(lines, at, &mut inner, numbers, level + 1);
+        // A list below the previous item.
+        if item.indent > base_indent + 1 && level < MAX_LIST_DEPTH && !items.is_empty() {
+            let mut nested_items = Vec::new();
+            line_index = read_list(lines, line_index, &mut nested_items, dropped_numbers, level + 1);
             let outer = items.pop().unwrap_or_default();
-            items.push(nest_list(outer, inner));
+            items.push(nest_list(outer, nested_items));
             continue;
         }
-        let mut text = found.text(items.len() + 1);
-        if found.number.is_some() && text.len() == found.text.len() {
-            numbers.push(items.len() + 1);
+        let mut text = item.text(items.len() + 1);
+        if item.number.is_some() && text.len() == item.text.len() {
+            // The number equals the position, so `text` lacks it.
+            dropped_numbers.push(items.len() + 1);
         }
-        at += 1;
+        line_index += 1;
         // More indented lines continue the item.
-        while let Some(line) = lines.get(at) {
+        while let Some(line) = lines.get(line_index) {
             let indent = line.len() - line.trim_start().len();
-            if line.is_empty() || parse_item(line).is_some() || indent <= first {
+            if line.is_empty() || parse_item(line).is_some() || indent <= base_indent {
                 break;
             }
             text = format!("{text}\n{}", line.trim());
-            at += 1;
+            line_index += 1;
         }
         items.push(match parse_bold_field(&text).or_else(|| parse_field(&text)) {
             Some((key, value)) if !text.contains('\n') => {
@@ -221,11 +233,11 @@ fn read_list(
             _ => parse_scalar(&text),
         });
     }
-    at
+    line_index
 }
 
-/// Combines an item with the list below it.
-fn nest_list(outer: Value, inner: Vec<Value>) -> Value {
+/// Combines an item with the list below it: the item becomes the key of the list.
+fn nest_list(outer: Value, nested_items: Vec<Value>) -> Value {
     let mut map = Map::new();
     match outer {
         Value::Object(fields) => {
@@ -235,15 +247,15 @@ fn nest_list(outer: Value, inner: Vec<Value>) -> Value {
             // The item has just one field, so another key is free.
             let key = empty_key
                 .unwrap_or_else(|| if map.contains_key("items") { "list" } else { "items" }.to_owned());
-            map.insert(key, inner.into());
+            map.insert(key, nested_items.into());
         }
         Value::String(text) => {
             // A key must be on one line.
             let name = text.trim_end_matches([':', '：']).split_whitespace().collect::<Vec<_>>().join(" ");
-            map.insert(name, inner.into());
+            map.insert(name, nested_items.into());
         }
         other => {
-            map.insert(other.to_string(), inner.into());
+            map.insert(other.to_string(), nested_items.into());
         }
     }
     map.into()
@@ -260,6 +272,7 @@ fn parse_heading(line: &str) -> Option<(usize, &str)> {
 
 /// A list item.
 struct ListItem<'a> {
+    /// Number of white-space bytes before the mark.
     indent: usize,
     /// Number of the item, if it has one.
     number: Option<&'a str>,
@@ -267,15 +280,17 @@ struct ListItem<'a> {
 }
 
 impl ListItem<'_> {
-    /// Returns the text, preceded by the number if that differs from the position in the list.
-    fn text(&self, place: usize) -> String {
+    /// Returns the text, preceded by the number if that differs from the position in the list, counted from
+    /// 1.
+    fn text(&self, position: usize) -> String {
         match self.number {
-            Some(number) if number != place.to_string() => format!("{number}. {}", self.text),
+            Some(number) if number != position.to_string() => format!("{number}. {}", self.text),
             _ => self.text.to_owned(),
         }
     }
 }
 
+/// Parses a list item: `-`, `*`, `+`, `•` or a number of at most four digits, followed by a text.
 fn parse_item(line: &str) -> Option<ListItem<'_>> {
     let inner = line.trim_start();
     let indent = line.len() - inner.len();
@@ -298,15 +313,15 @@ fn parse_item(line: &str) -> Option<ListItem<'_>> {
 
 /// Parses `**key**: value` or `**key:** value`.
 fn parse_bold_field(line: &str) -> Option<(&str, &str)> {
-    let (key, rest) = line.trim_start().strip_prefix("**")?.split_once("**")?;
+    let (key, after_bold) = line.trim_start().strip_prefix("**")?.split_once("**")?;
     let (key, value) = match key.trim_end().strip_suffix([':', '：']) {
-        Some(key) => (key, rest),
-        None => (key, rest.trim_start().strip_prefix([':', '：'])?),
+        Some(key) => (key, after_bold),
+        None => (key, after_bold.trim_start().strip_prefix([':', '：'])?),
     };
     (is_key(key.trim()) && !key.trim().is_empty()).then_some((key.trim(), value.trim()))
 }
 
-/// Parses `key: value`.
+/// Parses `key: value` on an unindented line. Only after a full-width colon may the space be missing.
 fn parse_field(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once([':', '：'])?;
     let is_full_width = line[key.len()..].starts_with('：');
@@ -323,7 +338,7 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 3 && ['-', '*', '_', '='].iter().any(|mark| line.chars().all(|c| c == *mark || c == ' '))
 }
 
-/// Converts a text to a number if that prints the same, else keeps it as text.
+/// Converts a text to a number if the number prints as the same text; otherwise keeps it as text.
 fn parse_scalar(text: &str) -> Value {
     // Unquotes a YAML string, recognized by its doubled quotes; quotation marks of speech are kept.
     let single_quoted = text.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));

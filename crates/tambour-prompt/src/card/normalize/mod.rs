@@ -24,7 +24,7 @@ use words::{ProtectedText, contains_words};
 /// Longest text that is converted, in bytes; a longer one is kept as it is.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Tag for a text that has none of its own.
+/// Enclosing tag of an entry whose content is not a single element.
 pub const ENTRY_TAG: &str = "lorebook_entry";
 
 /// A text in its normal form.
@@ -72,30 +72,31 @@ impl NormalizedEntry {
     }
 }
 
-/// Normalizes the content of an entry. `title` becomes the `name` attribute if the content has no tag of its
-/// own.
+/// Normalizes the content of an entry. `title` becomes the `name` attribute unless the content is a single
+/// element.
 #[must_use]
 pub fn normalize_entry(title: &str, content: &str) -> NormalizedEntry {
     let mut warnings = Vec::new();
-    let mut found = if content.len() > MAX_TEXT_BYTES {
+    let mut parts = if content.len() > MAX_TEXT_BYTES {
         warnings.push(format!("a text of more than {MAX_TEXT_BYTES} bytes stays as it is"));
         vec![EntryPart::Text(content)]
     } else {
         split_elements(content, &mut warnings)
     };
-    found.retain(|part| !matches!(part, EntryPart::Text(text) if text.trim().is_empty()));
-    if found.is_empty() {
-        found.push(EntryPart::Text(content));
+    parts.retain(|part| !matches!(part, EntryPart::Text(text) if text.trim().is_empty()));
+    if parts.is_empty() {
+        parts.push(EntryPart::Text(content));
     }
     let attributes = match title.trim() {
         "" => Vec::new(),
         title => vec![("name".to_owned(), title.to_owned())],
     };
-    let (tag, attributes, body) = match found.as_slice() {
+    let (tag, attributes, body) = match parts.as_slice() {
         // A reserved tag cannot enclose an entry, so it stays text.
         [EntryPart::Element { name, attributes, body, .. }] if !name::is_reserved(name) => {
             (name.to_string(), attributes.clone(), self::convert_body(body, &mut warnings))
         }
+        // The content has no element at all.
         [EntryPart::Text(text)] if text.len() == content.len() => {
             (ENTRY_TAG.to_owned(), attributes, self::convert_body(text, &mut warnings))
         }
@@ -126,24 +127,25 @@ impl EntryPart<'_> {
 fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
     let unchanged_body = || EntryBody::Text(text.to_owned());
     let Some(protected_text) = ProtectedText::new(text) else { return unchanged_body() };
-    let inner = protected_text.text.trim();
-    if inner.starts_with(['{', '[']) {
-        if let Some(value) = parse_json(inner) {
+    let trimmed = protected_text.text.trim();
+    if trimmed.starts_with(['{', '[']) {
+        if let Some(value) = parse_json(trimmed) {
             return EntryBody::Data(protected_text.restore(value));
         }
-        let is_quoted = inner[1..].trim_start().starts_with('"');
-        if inner.starts_with('{') || is_quoted {
+        // In prose, `[` often begins a remark, so it counts as JSON only before a quoted value.
+        let has_quote = trimmed[1..].trim_start().starts_with('"');
+        if trimmed.starts_with('{') || has_quote {
             warnings.push("a text that looks like JSON is not valid JSON, and stays as it was".to_owned());
         }
         return unchanged_body();
     }
-    if !markdown::is_markdown(inner)
+    if !markdown::is_markdown(trimmed)
         && let Some(value) = parse_yaml(&protected_text.text)
     {
         return EntryBody::Data(protected_text.restore(value));
     }
-    match markdown::parse_markdown(inner) {
-        Some((value, numbers)) if contains_words(&value, &numbers, inner) => {
+    match markdown::parse_markdown(trimmed) {
+        Some((value, dropped_numbers)) if contains_words(&value, &dropped_numbers, trimmed) => {
             EntryBody::Data(protected_text.restore(value))
         }
         Some(_) => {
@@ -156,26 +158,28 @@ fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
     }
 }
 
-/// Parses JSON of an object or a list. A macro in the place of a value becomes text.
+/// Parses JSON of an object or a list; `None` if it is invalid or has a duplicate key. A macro in the place
+/// of a value is put in quotes and so becomes text.
 fn parse_json(text: &str) -> Option<Value> {
-    let (mut out, mut string, mut escaped, mut keys) = (String::with_capacity(text.len()), false, false, 0);
+    let (mut out, mut is_in_string, mut is_escaped, mut key_count) =
+        (String::with_capacity(text.len()), false, false, 0);
     for c in text.chars() {
         match c {
-            _ if escaped => escaped = false,
-            '\\' if string => escaped = true,
-            '"' => string = !string,
-            words::MACRO_OPEN if !string => out.push('"'),
-            ':' if !string => keys += 1,
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_in_string => is_escaped = true,
+            '"' => is_in_string = !is_in_string,
+            words::MACRO_OPEN if !is_in_string => out.push('"'),
+            ':' if !is_in_string => key_count += 1,
             _ => {}
         }
         out.push(c);
-        if c == words::MACRO_CLOSE && !string {
+        if c == words::MACRO_CLOSE && !is_in_string {
             out.push('"');
         }
     }
     let value: Value = serde_json::from_str(&out).ok()?;
     // A duplicate key would be lost.
-    (self::count_keys(&value) == keys).then_some(value)
+    (self::count_keys(&value) == key_count).then_some(value)
 }
 
 fn count_keys(value: &Value) -> usize {
@@ -189,9 +193,11 @@ fn count_keys(value: &Value) -> usize {
 /// Parses YAML that was meant as a mapping or list; prose with a colon is rejected.
 fn parse_yaml(text: &str) -> Option<Value> {
     let mut limits = YamlLimits::default();
+    // Entries need no aliases and little nesting.
     (limits.aliases, limits.depth) = (0, 32);
     let value = yaml::parse_with("the entry", &remove_indent(text), &limits).ok()?;
     let is_structured = match &value {
+        // A single line may be prose with a colon.
         Value::Object(map) if map.len() == 1 && text.trim().lines().count() == 1 => {
             // In prose, the text after a colon is not quoted as a whole.
             let is_quoted =
@@ -204,6 +210,7 @@ fn parse_yaml(text: &str) -> Option<Value> {
         _ => false,
     };
     let source = words::remove_comments(text);
+    // Words may be written with the escapes of double-quoted YAML strings.
     let is_complete = contains_words(&value, &[], &source)
         || source.contains('\\') && contains_words(&value, &[], &words::decode_escapes(&source));
     (is_structured && has_plain_keys(&value) && is_complete).then_some(value)
@@ -225,6 +232,7 @@ fn is_key(key: &str) -> bool {
     is_short && !key.contains(['.', '!', '?', ';', '"', '。', '！', '？', '；', '，', '“', '”', '「', '」'])
 }
 
+/// Returns true if a value is a text that ends like a sentence or has more than 60 characters.
 fn is_sentence(value: &Value) -> bool {
     value
         .as_str()

@@ -4,32 +4,35 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Begins the number of a macro in a protected text; a private-use character.
+/// Character before the number of a macro in a protected text; from the private-use area, which texts
+/// hardly use.
 pub(super) const MACRO_OPEN: char = '\u{e000}';
-/// Ends the number of a macro.
+/// Character after the number of a macro.
 pub(super) const MACRO_CLOSE: char = '\u{e001}';
 
-/// A text with its macros, `{{…}}`, replaced by numbers.
+/// A text with its macros, `{{…}}`, replaced by their numbers between [`MACRO_OPEN`] and [`MACRO_CLOSE`].
 pub(super) struct ProtectedText<'a> {
+    /// Text with the numbers.
     pub(super) text: String,
+    /// Source of the macros, by number.
     macros: Vec<&'a str>,
 }
 
 impl<'a> ProtectedText<'a> {
-    /// Replaces the macros; returns `None` if the text contains the marker characters.
+    /// Replaces the outermost macros; returns `None` if the text contains the marker characters already.
     pub(super) fn new(text: &'a str) -> Option<ProtectedText<'a>> {
         if text.contains([MACRO_OPEN, MACRO_CLOSE]) {
             return None;
         }
-        let mut out = ProtectedText { text: String::with_capacity(text.len()), macros: Vec::new() };
-        let (mut depth, mut start, mut copied_end) = (0_usize, 0, 0);
+        let mut protected = ProtectedText { text: String::with_capacity(text.len()), macros: Vec::new() };
+        let (mut depth, mut macro_start, mut copied_end) = (0_usize, 0, 0);
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             match &bytes[at..] {
                 [b'{', b'{', ..] => {
                     if depth == 0 {
-                        start = at;
+                        macro_start = at;
                     }
                     depth += 1;
                     at += 2;
@@ -38,17 +41,17 @@ impl<'a> ProtectedText<'a> {
                     depth -= 1;
                     at += 2;
                     if depth == 0 {
-                        out.text += &text[copied_end..start];
-                        out.text += &format!("{MACRO_OPEN}{}{MACRO_CLOSE}", out.macros.len());
-                        out.macros.push(&text[start..at]);
+                        protected.text += &text[copied_end..start];
+                        protected.text += &format!("{MACRO_OPEN}{}{MACRO_CLOSE}", protected.macros.len());
+                        protected.macros.push(&text[macro_start..at]);
                         copied_end = at;
                     }
                 }
                 _ => at += 1,
             }
         }
-        out.text += &text[copied_end..];
-        Some(out)
+        protected.text += &text[copied_end..];
+        Some(protected)
     }
 
     /// Returns `value` with the macros put back.
@@ -65,22 +68,23 @@ impl<'a> ProtectedText<'a> {
 
     fn restore_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((before, remainder)) = rest.split_once(MACRO_OPEN) {
+        let mut remaining = text;
+        while let Some((before, remainder)) = remaining.split_once(MACRO_OPEN) {
             out += before;
             let (number, remainder) = remainder.split_once(MACRO_CLOSE).unwrap_or((remainder, ""));
-            let found = number.parse::<usize>().ok().and_then(|number| self.macros.get(number));
-            out += found.copied().unwrap_or_default();
-            rest = remainder;
+            let source = number.parse::<usize>().ok().and_then(|number| self.macros.get(number));
+            out += source.copied().unwrap_or_default();
+            remaining = remainder;
         }
-        out + rest
+        out + remaining
     }
 }
 
-/// Returns true if each word of `source` occurs in `value` or `numbers` at least as often.
-pub(super) fn contains_words(value: &Value, numbers: &[usize], source: &str) -> bool {
+/// Returns true if each word of `source` occurs at least as often in the keys and values of `value` and in
+/// `dropped_numbers` together.
+pub(super) fn contains_words(value: &Value, dropped_numbers: &[usize], source: &str) -> bool {
     let mut word_counts: HashMap<String, isize> = HashMap::new();
-    for number in numbers {
+    for number in dropped_numbers {
         *word_counts.entry(number.to_string()).or_default() += 1;
     }
     visit_texts(value, &mut |text| {
@@ -98,6 +102,7 @@ pub(super) fn contains_words(value: &Value, numbers: &[usize], source: &str) -> 
     true
 }
 
+/// Calls `visit` with each key and each printed value.
 fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => visit(text),
@@ -113,24 +118,26 @@ fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns the words of a text in lower case: letters, digits and the points within numbers.
+/// Returns the words of a text in lower case. A word consists of letters, digits, numbers of macros, and
+/// points between them.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
-    let inner = |c: char| c.is_alphanumeric() || c == MACRO_OPEN || c == MACRO_CLOSE;
-    text.split(move |c: char| !inner(c) && c != '.')
-        .map(move |word| word.trim_matches(|c| !inner(c)))
+    let is_word_char = |c: char| c.is_alphanumeric() || c == MACRO_OPEN || c == MACRO_CLOSE;
+    text.split(move |c: char| !is_word_char(c) && c != '.')
+        .map(move |word| word.trim_matches(|c| !is_word_char(c)))
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
 }
 
-/// Removes what YAML may read as comments.
+/// Removes the parts of lines that YAML may read as comments: from a `#` at the beginning of a line or after
+/// white space.
 pub(super) fn remove_comments(text: &str) -> String {
-    let code = |line: &str| {
-        let mut from = 0;
-        while let Some(at) = line[from..].find('#').map(|at| from + at) {
+    let code_len = |line: &str| {
+        let mut search_start = 0;
+        while let Some(at) = line[search_start..].find('#').map(|at| search_start + at) {
             if at == 0 || line[..at].ends_with([' ', '\t']) {
                 return at;
             }
-            from = at + 1;
+            search_start = at + 1;
         }
         line.len()
     };
@@ -140,8 +147,8 @@ pub(super) fn remove_comments(text: &str) -> String {
 /// Replaces the escapes of YAML double-quoted strings by the characters they stand for.
 pub(super) fn decode_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after_backslash)) = rest.split_once('\\') {
+    let mut remaining = text;
+    while let Some((before, after_backslash)) = remaining.split_once('\\') {
         out += before;
         let digits = match after_backslash.bytes().next() {
             Some(b'x') => 2,
@@ -149,21 +156,23 @@ pub(super) fn decode_escapes(text: &str) -> String {
             Some(b'U') => 8,
             _ => 0,
         };
-        let number = after_backslash.get(1..=digits).filter(|_| digits > 0);
-        let c = number.and_then(|number| u32::from_str_radix(number, 16).ok()).and_then(char::from_u32);
-        rest = match c {
+        let code_point = after_backslash.get(1..=digits).filter(|_| digits > 0);
+        let c = code_point
+            .and_then(|code_point| u32::from_str_radix(code_point, 16).ok())
+            .and_then(char::from_u32);
+        remaining = match c {
             Some(c) => {
                 out.push(c);
                 &after_backslash[1 + digits..]
             }
             None => {
-                // All other escapes stand for non-letters.
+                // All other escapes stand for characters that are not letters, so they separate words.
                 out.push(' ');
-                let letter =
+                let escape_letter =
                     after_backslash.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
-                &after_backslash[letter.map_or(0, char::len_utf8)..]
+                &after_backslash[escape_letter.map_or(0, char::len_utf8)..]
             }
         };
     }
-    out + rest
+    out + remaining
 }

@@ -21,7 +21,7 @@ pub struct DialogueEnv<'a> {
     pub hooks: &'a dyn Hooks,
 }
 
-/// Source of templates.
+/// Source of templates by id.
 pub trait TemplateSource {
     /// Returns the template with this id.
     ///
@@ -40,11 +40,11 @@ impl TemplateSource for TemplateFiles {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DialogueSettings {
-    /// Default texts, which also select the language of templates.
+    /// Default texts; their language also selects the default templates.
     pub texts: Texts,
-    /// Number of history messages in a prompt (S-032).
+    /// Largest number of history messages in a prompt (S-032).
     pub history: usize,
-    /// Most re-asks for an unreadable reply (S-054, R-66).
+    /// Largest number of re-asks after an unreadable reply (S-054, R-66).
     pub max_reasks: u32,
     /// Sampling temperature (S-050).
     pub temperature: f64,

@@ -1,4 +1,5 @@
-//! Effects of the answer of a round.
+//! Effects of a model's answer on its dialogue: history, variables, the record of the turn, and the end of
+//! the action.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use tambour::texts::Language;
 use tambour::texts::format_count;
 
 impl Dialogue {
-    /// Handles the answer of a round of `ai_say`.
+    /// Applies the answer of a round of `ai_say`, whose exit decision ends or continues the action.
     pub(super) fn apply_say(
         &mut self,
         say: &SayAction,
@@ -32,6 +33,7 @@ impl Dialogue {
             self.record_turn(Some(message), action, Some((&decision, &answer.assessment)));
         }
         match status {
+            // An action that requires an acknowledgement does not let the next one begin without the user.
             exit::ActionStatus::Completed => self.end_action(!say.require_acknowledgment),
             exit::ActionStatus::AwaitingAck => self.set_stage(ActionStage::Acknowledgement),
             _ => self.set_stage(ActionStage::User),
@@ -40,7 +42,8 @@ impl Dialogue {
         ReplyEffect { exit_decision: Some(decision), assessment, ..ReplyEffect::default() }
     }
 
-    /// Handles the answer of a round of `ai_ask`.
+    /// Applies the answer of a round of `ai_ask`: a value ends the action, and so does the last round without
+    /// one.
     pub(super) fn apply_ask(
         &mut self,
         ask: &AskAction,
@@ -80,12 +83,13 @@ impl Dialogue {
         effect
     }
 
-    /// Records the message and metadata of the turn.
+    /// Records the message of the turn, and the metadata of its action with the exit decision and the
+    /// assessment of `ai_say`.
     pub(super) fn record_turn(
         &mut self,
         message: Option<&str>,
         action: &ScriptAction,
-        outcome: Option<(&ExitDecision, &exit::Assessment)>,
+        decision_data: Option<(&ExitDecision, &exit::Assessment)>,
     ) {
         let max_rounds = match &action.kind {
             ScriptActionKind::Say(say) => Some(say.max_rounds),
@@ -102,8 +106,8 @@ impl Dialogue {
             action_type: action.type_name().to_owned(),
             current_round: self.current_round(),
             max_rounds,
-            assessment: outcome.map(|(_, assessment)| assessment.to_full_value()),
-            exit_decision: outcome.map(|(decision, _)| decision.clone()),
+            assessment: decision_data.map(|(_, assessment)| assessment.to_full_value()),
+            exit_decision: decision_data.map(|(decision, _)| decision.clone()),
         });
     }
 }

@@ -31,9 +31,11 @@ impl Dialogue {
         };
         let is_speaking = matches!(action.kind, ScriptActionKind::Say(_) | ScriptActionKind::Ask(_));
         // A turn has one message. Silent actions may follow it, unless the user has to speak first.
-        if !self.turn.open || (self.turn.spoken && (is_speaking || !self.turn.continues)) {
+        let must_wait = self.turn.spoken && (is_speaking || !self.turn.continues);
+        if !self.turn.open || must_wait {
             return false;
         }
+        // The end of a silent action is not the end of the turn's action, which has the message.
         self.turn.completed &= self.turn.spoken;
         self.running = Some(RunningAction::default());
         if matches!(action.kind, ScriptActionKind::Client(_)) {
@@ -81,24 +83,25 @@ impl Dialogue {
         None
     }
 
-    /// Evaluates the condition of an action; an error becomes a notice.
+    /// Evaluates the condition of an action; true without one. An error counts as false and becomes a notice.
     pub(super) fn evaluate_condition(&mut self, action: &ScriptAction, language: Language) -> bool {
         let Some(condition) = &action.condition else { return true };
-        condition::evaluate(condition, &self.scopes.visible(), language).unwrap_or_else(|why| {
+        condition::evaluate(condition, &self.scopes.visible(), language).unwrap_or_else(|reason| {
             let path = &action.path;
             let message = bilingual!(
                 language,
                 "`{}` 的条件按不成立处理：{}",
                 "the condition of `{}` counts as false: {}",
                 path,
-                why
+                reason
             );
             self.add_notice("condition_invalid", message);
             false
         })
     }
 
-    /// Builds the event of an action that the client carries out.
+    /// Builds the event of an action that the client carries out, and records it in the turn; `None` if the
+    /// current action is not one.
     pub(super) fn build_request(&mut self, call_id: String, env: &DialogueEnv<'_>) -> Option<Extension> {
         let action = self.current_action(env.script)?;
         let ScriptActionKind::Client(ClientAction { kind, fields, .. }) = &action.kind else { return None };
@@ -111,8 +114,9 @@ impl Dialogue {
             max_rounds: None,
         };
         let mut system = system_values(&variables, &round);
-        // There is no round and no prompt, so only the values about the two speakers are kept.
+        // There is no round and no prompt, so only the time and the names of the two speakers are kept.
         system.retain(|name, _| ["time", "who", "user"].contains(&name.as_str()));
+        // The id of the request must not be hidden by a field of the author.
         let fields = fields.iter().filter(|(name, _)| *name != "call_id");
         let fields =
             fields.map(|(name, value)| (name.clone(), fill_variables(value, &variables, &system))).collect();
@@ -124,29 +128,29 @@ impl Dialogue {
 }
 
 impl Dialogue {
-    /// Begins a session at one of its steps or actions. `place` is a path in the script, such as
-    /// `sessions[0].phases[1].steps[0]`; `session` is the name of the session, by default that of the place.
-    /// `variables` are values from the caller; they take precedence over those that session, phase and step
-    /// declare.
+    /// Begins a session at the first action at or below `start_path`, a path in the script such as
+    /// `sessions[0].phases[1].steps[0]`. `session` is the name of the session, by default the one of the
+    /// path. `variables` are values from the caller; they take precedence over those that session, phase and
+    /// step declare.
     ///
     /// # Errors
-    /// No session has that name, or there is no action at the place.
+    /// No session has that name, or there is no action at or below the path.
     pub fn start_at(
         script: &Script,
         session: Option<&str>,
-        place: &str,
+        start_path: &str,
         variables: Map<String, Value>,
     ) -> Result<Dialogue> {
         let mut dialogue = Dialogue::start(script, session, Map::new())?;
         let sessions = script.sessions.iter().enumerate();
         let is_selected = |index: &usize| session.is_none() || *index == dialogue.session;
         let found = sessions.filter(|(index, _)| is_selected(index)).find_map(|(index, session)| {
-            let (phase, step, action) = find_action(session, place)?;
+            let (phase, step, action) = find_action(session, start_path)?;
             Some((index, ActionIndex { phase, step, action, in_phase: true, in_step: true }))
         });
         let Some((index, at)) = found else {
-            let places = script.actions().flat_map(|action| [step_path(&action.path), &action.path]);
-            return Err(Error::unknown("place in the script", place, places));
+            let paths = script.actions().flat_map(|action| [step_path(&action.path), &action.path]);
+            return Err(Error::unknown("place in the script", start_path, paths));
         };
         let session = &script.sessions[index];
         let phase = &session.phases[at.phase];
@@ -162,13 +166,15 @@ impl Dialogue {
 }
 
 /// Returns the indexes of phase, step and action of the first action at or below a path.
-fn find_action(session: &ScriptSession, place: &str) -> Option<(usize, usize, usize)> {
-    let is_at_place =
-        |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    session.phases.iter().enumerate().find_map(|(phase, found)| {
-        found.steps.iter().enumerate().find_map(|(step, found)| {
-            let action = found.actions.iter().position(|action| is_at_place(&action.path))?;
-            Some((phase, step, action))
+fn find_action(session: &ScriptSession, start_path: &str) -> Option<(usize, usize, usize)> {
+    let is_at_or_below = |path: &str| {
+        path.strip_prefix(start_path)
+            .is_some_and(|remainder| remainder.is_empty() || remainder.starts_with('.'))
+    };
+    session.phases.iter().enumerate().find_map(|(phase_index, phase)| {
+        phase.steps.iter().enumerate().find_map(|(step_index, step)| {
+            let action_index = step.actions.iter().position(|action| is_at_or_below(&action.path))?;
+            Some((phase_index, step_index, action_index))
         })
     })
 }

@@ -10,6 +10,7 @@ use super::{JinjaWriter, literal_text};
 use tambour::finding::clip;
 
 impl<'s> JinjaWriter<'s> {
+    /// Writes a condition with its branches as a statement.
     pub(super) fn write_condition(&mut self, mut known_macro: KnownMacro<'s>) {
         self.count_rule(if known_macro.keeps_white_space { "M-015" } else { "M-006" });
         let keeps_white_space = known_macro.keeps_white_space;
@@ -31,11 +32,11 @@ impl<'s> JinjaWriter<'s> {
     /// Returns the test of a condition as an expression.
     pub(super) fn test_expression(&mut self, known_macro: &mut KnownMacro<'s>) -> String {
         let mut test = std::mem::take(&mut known_macro.args[0]);
-        let mut negated = false;
+        let mut is_negated = false;
         if let Some(MacroNode::Text(text)) = test.first_mut()
             && text.starts_with('!')
         {
-            negated = true;
+            is_negated = true;
             shorten(text, |text| text[1..].trim_start());
         }
         trim_nodes(&mut test);
@@ -44,7 +45,7 @@ impl<'s> JinjaWriter<'s> {
             Some(word) => self.word_test(&word, known_macro),
             None => format!("st_if({})", self.join_expression(test)),
         };
-        if negated { format!("not {expression}") } else { expression }
+        if is_negated { format!("not {expression}") } else { expression }
     }
 
     /// Returns the value of the macro with this name, if it needs no arguments.
@@ -54,7 +55,7 @@ impl<'s> JinjaWriter<'s> {
             rule,
             name: Cow::Owned(word.to_owned()),
             keeps_white_space: false,
-            form: ArgumentSeparator::None,
+            separator: ArgumentSeparator::None,
             args: Vec::new(),
             body: None,
             source: known_macro.source,
@@ -80,10 +81,10 @@ impl<'s> JinjaWriter<'s> {
         if known_macro.keeps_white_space {
             return format!("st_test({})", quote_literal(word, '\''));
         }
-        let is_full = self.warnings.len() >= MAX_WARNINGS;
-        let constant = is_full
-            || ["", "true", "false", "on", "off"].iter().any(|literal| word.eq_ignore_ascii_case(literal));
-        if table::is_name(word) && !constant {
+        let is_literal =
+            ["", "true", "false", "on", "off"].iter().any(|literal| word.eq_ignore_ascii_case(literal));
+        let has_room = self.warnings.len() < MAX_WARNINGS;
+        if has_room && table::is_name(word) && !is_literal {
             let message =
                 format!("`{}` in a condition is a word, not a variable, and always true", clip(word, 60));
             self.warn("condition_literal", word, known_macro.offset, message);

@@ -10,7 +10,7 @@ use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim
 use super::super::table::{self, MacroTarget};
 use super::{JinjaWriter, literal_text};
 
-/// Most operands of `~`; more become arguments of one call, which nests less.
+/// Most operands that `~` joins; more become arguments of one call, which nests less.
 const MAX_JOINED: usize = 20;
 
 /// Most copies that `{{newline::n}}` and `{{space::n}}` print.
@@ -28,6 +28,7 @@ impl<'s> JinjaWriter<'s> {
         if parts.len() <= MAX_JOINED { parts.join(" ~ ") } else { format!("st_text({})", parts.join(", ")) }
     }
 
+    /// Adds the operands of nodes to `parts`. `text` is the literal text after the last of them.
     fn collect_operands(&mut self, nodes: Vec<MacroNode<'s>>, parts: &mut Vec<String>, text: &mut String) {
         for node in nodes {
             let part = match node {
@@ -46,10 +47,11 @@ impl<'s> JinjaWriter<'s> {
                     text.push_str("}}");
                     continue;
                 }
+                // The variable in which a body was captured.
                 MacroNode::Jinja(_, "_body") => "_body".to_owned(),
                 MacroNode::Jinja(_, expression) => format!("({})", expression.trim()),
-                MacroNode::BareName { name, source } if self.is_plain_name(name) => {
-                    self.report_plain_name(name, source);
+                MacroNode::BareName { name, source } if self.is_engine_name(name) => {
+                    self.report_engine_name(name, source);
                     text.push_str(source);
                     continue;
                 }
@@ -189,10 +191,10 @@ impl<'s> JinjaWriter<'s> {
             MacroTarget::Trim => (known_macro.rule.row, "st_trim()".to_owned()),
             MacroTarget::Reverse => {
                 let text = self.join_expression(known_macro.args.pop().unwrap_or_default());
-                let simple = text.starts_with('\'') && !text.contains(" ~ ");
+                let is_single = text.starts_with('\'') && !text.contains(" ~ ");
                 (
                     known_macro.rule.row,
-                    if simple { format!("{text} | reverse") } else { format!("({text}) | reverse") },
+                    if is_single { format!("{text} | reverse") } else { format!("({text}) | reverse") },
                 )
             }
             MacroTarget::Banned => {
@@ -212,33 +214,33 @@ impl<'s> JinjaWriter<'s> {
                 };
                 (known_macro.rule.row, format!("st_greeting(char, {number})"))
             }
-            MacroTarget::Scoped { scope, yaml } => {
+            MacroTarget::Scoped { scope, is_yaml } => {
                 let path =
                     self.join_expression(known_macro.args.pop().map(decode_entities).unwrap_or_default());
-                let name = if yaml { "st_yaml" } else { "st_scope" };
+                let name = if is_yaml { "st_yaml" } else { "st_scope" };
                 (known_macro.rule.row, format!("{name}('{scope}', {path})"))
             }
             MacroTarget::Random | MacroTarget::Pick => {
-                let comma = known_macro.form == ArgumentSeparator::Single
+                let has_commas = known_macro.separator == ArgumentSeparator::Single
                     && !has_double_colon(&known_macro.args)
                     || known_macro.args.len() == 1 && !has_double_colon(&known_macro.args);
                 let args = std::mem::take(&mut known_macro.args);
-                let items = split_choices(args, comma);
+                let items = split_choices(args, has_commas);
                 let items: Vec<String> = items.into_iter().map(|item| self.join_expression(item)).collect();
                 let (name, row) = match known_macro.rule.target {
                     MacroTarget::Pick => ("pick", "M-068"),
-                    _ if comma => ("random", "M-066"),
+                    _ if has_commas => ("random", "M-066"),
                     _ => ("random", "M-067"),
                 };
                 (row, format!("{name}([{}])", items.join(", ")))
             }
             MacroTarget::Short => {
-                let global = known_macro.name == "$";
+                let is_global = known_macro.name == "$";
                 let args = known_macro.args.pop().unwrap_or_default();
                 let original = known_macro.clone();
                 (
                     known_macro.rule.row,
-                    self.short_expression(args, global).ok_or_else(|| to_unknown(&original))?,
+                    self.short_expression(args, is_global).ok_or_else(|| to_unknown(&original))?,
                 )
             }
             MacroTarget::If | MacroTarget::Else | MacroTarget::Comment | MacroTarget::Noop => {
@@ -249,25 +251,29 @@ impl<'s> JinjaWriter<'s> {
         Ok(expression)
     }
 
-    /// Returns the side effects of macros inside a comment as an expression that prints nothing.
+    /// Returns the side effects of macros inside a comment as an expression that prints nothing; `None` if
+    /// there are none. Takes the arguments and the body.
     pub(super) fn side_effects(&mut self, known_macro: &mut KnownMacro<'s>) -> Option<String> {
         let nodes = known_macro.args.drain(..).flatten().chain(known_macro.body.take().into_iter().flatten());
         let effect_nodes: Vec<MacroNode<'s>> = nodes.filter(has_side_effects).collect();
         (!effect_nodes.is_empty()).then(|| format!("st_comment({})", self.join_expression(effect_nodes)))
     }
 
+    /// Returns a call of a function with arguments as texts.
     pub(super) fn call_expression(&mut self, name: &str, args: Vec<Vec<MacroNode<'s>>>) -> String {
         let args: Vec<String> = args.into_iter().map(|arg| self.join_expression(arg)).collect();
         format!("{name}({})", args.join(", "))
     }
 
-    /// Returns the expression for `.name`, `.name = value` and the other short forms.
+    /// Returns the expression for `.name`, `.name = value` and the other short forms, from the nodes after
+    /// the `.` or `$`; `None` if they have no valid form.
     pub(super) fn short_expression(
         &mut self,
         mut nodes: Vec<MacroNode<'s>>,
         is_global: bool,
     ) -> Option<String> {
-        const SIGNS: &[&str] =
+        // Longer operators come before those with which they begin.
+        const OPERATORS: &[&str] =
             &["++", "--", "||=", "??=", "||", "??", "+=", "-=", "==", "!=", ">=", "<=", ">", "<", "="];
         let Some(MacroNode::Text(text)) = nodes.first_mut() else { return None };
         shorten(text, str::trim_start);
@@ -275,31 +281,32 @@ impl<'s> JinjaWriter<'s> {
         if name.is_empty() {
             return None;
         }
-        let rest = text[name.len()..].trim_start().to_owned();
-        let operator = SIGNS.iter().find(|operator| rest.starts_with(**operator)).copied();
+        let after_name = text[name.len()..].trim_start().to_owned();
+        let operator = OPERATORS.iter().find(|operator| after_name.starts_with(**operator)).copied();
+        let after_operator = after_name[operator.map_or(0, str::len)..].to_owned();
         let has_no_operand = operator.is_none_or(|operator| matches!(operator, "++" | "--"));
-        if has_no_operand && !(rest[operator.map_or(0, str::len)..].trim().is_empty() && nodes.len() == 1) {
+        if has_no_operand && !(after_operator.trim().is_empty() && nodes.len() == 1) {
             return None;
         }
-        nodes[0] = MacroNode::Text(Cow::Owned(rest[operator.map_or(0, str::len)..].to_owned()));
+        nodes[0] = MacroNode::Text(Cow::Owned(after_operator));
         trim_nodes(&mut nodes);
-        let ending = if is_global { "_global" } else { "" };
+        let suffix = if is_global { "_global" } else { "" };
         let quoted_name = quote_literal(&name, '\'');
-        let get_call = format!("st_get{ending}({quoted_name})");
-        let has_call = format!("st_has{ending}({quoted_name})");
+        let get_call = format!("st_get{suffix}({quoted_name})");
+        let has_call = format!("st_has{suffix}({quoted_name})");
         let value = |writer: &mut Self, nodes| writer.join_expression(nodes);
         Some(match operator {
             None => get_call,
-            Some("++") => format!("st_inc{ending}({quoted_name})"),
-            Some("--") => format!("st_dec{ending}({quoted_name})"),
-            Some("=") => format!("st_set{ending}({quoted_name}, {})", value(self, nodes)),
-            Some("+=") => format!("st_add{ending}({quoted_name}, {})", value(self, nodes)),
-            Some("-=") => format!("st_add{ending}({quoted_name}, {}, -1)", value(self, nodes)),
+            Some("++") => format!("st_inc{suffix}({quoted_name})"),
+            Some("--") => format!("st_dec{suffix}({quoted_name})"),
+            Some("=") => format!("st_set{suffix}({quoted_name}, {})", value(self, nodes)),
+            Some("+=") => format!("st_add{suffix}({quoted_name}, {})", value(self, nodes)),
+            Some("-=") => format!("st_add{suffix}({quoted_name}, {}, -1)", value(self, nodes)),
             Some("||") => format!("({get_call} if st_if({get_call}) else {})", value(self, nodes)),
             Some("??") => format!("({get_call} if {has_call} else {})", value(self, nodes)),
             Some(operator @ ("||=" | "??=")) => {
                 let test = if operator == "||=" { format!("st_if({get_call})") } else { has_call };
-                let set = format!("st_set{ending}({quoted_name}, {})", value(self, nodes));
+                let set = format!("st_set{suffix}({quoted_name}, {})", value(self, nodes));
                 format!("({get_call} if {test} else {set} ~ {get_call})")
             }
             Some(operator) => format!("st_compare({get_call}, '{operator}', {})", value(self, nodes)),
@@ -307,7 +314,7 @@ impl<'s> JinjaWriter<'s> {
     }
 }
 
-/// Returns true if a node has side effects.
+/// Returns true if a node, or a macro inside it, changes something.
 fn has_side_effects(node: &MacroNode<'_>) -> bool {
     match node {
         MacroNode::Macro(known_macro) => {
@@ -327,11 +334,11 @@ fn has_side_effects(node: &MacroNode<'_>) -> bool {
 
 /// Returns the name at the beginning of a short form: ASCII letters, digits, `_` and inner `-`.
 pub(super) fn short_name(text: &str) -> &str {
-    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    let length = text.bytes().take_while(inner).count();
+    let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let length = text.bytes().take_while(is_name_byte).count();
     let name = text[..length].trim_end_matches('-');
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { "" }
 }
 
-/// Name, offset and content of a macro that is left as text.
+/// Name, byte offset and content of a macro that is left as text.
 type UnknownMacro<'s> = (Cow<'s, str>, usize, Vec<MacroNode<'s>>);

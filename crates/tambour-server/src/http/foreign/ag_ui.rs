@@ -1,4 +1,4 @@
-//! AG-UI 1.0: `POST /ag-ui`.
+//! AG-UI 1.0 (protocol between agents and user interfaces): `POST /ag-ui`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,39 +26,39 @@ const THREAD_KIND: &str = "thread";
 /// Field with the client's state.
 const STATE_FIELD: &str = "state";
 
-/// `POST /ag-ui`
+/// `POST /ag-ui`: runs a message in the client's thread and streams its events.
 pub(in crate::http) async fn run_agent(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let mut body = parse_request(&bytes)?;
-    let mut id = |name: &'static str| match body.remove(name) {
+    let mut take_id = |name: &'static str| match body.remove(name) {
         Some(Value::String(id)) if !id.is_empty() => Ok(id),
         _ => {
             let detail = format!("missing field `{name}`");
             Err(Problem::invalid("missing_field", detail).with("field", name))
         }
     };
-    let (thread, run) = (id("threadId")?, id("runId")?);
+    let (thread_id, run_id) = (take_id("threadId")?, take_id("runId")?);
     let mut forwarded_fields = match body.remove("forwardedProps") {
         Some(Value::Object(forwarded_fields)) => forwarded_fields,
         _ => Map::new(),
     };
     let mut foreign_request = ForeignRequest::for_model_or_default(&app, &mut forwarded_fields)?;
-    let conversation = threads::find_or_create(&app, &caller, THREAD_KIND, &thread).await?;
+    let conversation = threads::find_or_create(&app, &caller, THREAD_KIND, &thread_id).await?;
     foreign_request.set("conversation_id", conversation.as_str());
     let Some(Value::Array(messages)) = body.remove("messages") else {
         let detail = "`messages` must be a list of messages";
         return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
     };
-    let mut chat: Vec<Value> =
+    let mut chat_messages: Vec<Value> =
         context_message(&body).into_iter().chain(messages.iter().filter_map(chat_message)).collect();
-    chat.extend(
+    chat_messages.extend(
         body.get("resume").and_then(Value::as_array).into_iter().flatten().filter_map(resume_message),
     );
-    foreign_request.set("messages", chat);
+    foreign_request.set("messages", chat_messages);
     if let Some(tools) = body.get("tools").and_then(Value::as_array) {
         foreign_request.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
     }
@@ -67,6 +67,7 @@ pub(in crate::http) async fn run_agent(
         foreign_request.enable_calls();
     }
     let new = foreign_request.into_message(tambour_fields, true)?;
+    // The client's state counts only while the thread has none on the server.
     let (mut state, mut refusals) = (states::state_before(&app, &conversation).await?, Vec::new());
     if state.is_none()
         && let Some(Value::Object(client_state)) = body.remove(STATE_FIELD)
@@ -76,13 +77,13 @@ pub(in crate::http) async fn run_agent(
         refusals = refused_members(&initial_state.applied);
         state = Some(initial_state.state);
     }
-    let run = RunContext { thread, run, state, refusals };
-    let encoder = move |context| Box::new(AgUiEncoder::new(context, run)) as Box<dyn Encoder>;
-    stream_message(app, &caller, request, new, encoder).await
+    let run_context = RunContext { thread: thread_id, run: run_id, state, refusals };
+    let encoder = move |context| Box::new(AgUiEncoder::new(context, run_context)) as Box<dyn Encoder>;
+    stream_message(app, &caller, request_id, new, encoder).await
 }
 
-/// Parses the fields of a request. A number of the state beyond a double's range affects only its member
-///
+/// Parses the fields of a request. A number in the state that exceeds the range of a double makes only its
+/// member of the state invalid, not the request.
 fn parse_request(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
     parse_body(bytes).or_else(|problem| in_place_if_long(bytes, || parse_bounded(bytes)).ok_or(problem))
 }
@@ -99,30 +100,32 @@ fn parse_bounded(bytes: &[u8]) -> Option<Map<String, Value>> {
     fields.into_iter().map(parse_member).collect()
 }
 
-/// Returns refused members with path and reason.
+/// Returns the members of the client's state that were refused, with path and reason.
 fn refused_members(block: &AppliedBlock) -> Vec<Value> {
     let refusals = block.results.iter().filter(|result| !result.ok);
-    let refusal_text = |result: &OpResult| {
+    let refusal_json = |result: &OpResult| {
         let path = block.operations.get(result.index).map(Operation::path);
         json!({"path": path, "ok": false, "reason": result.reason, "message": result.message})
     };
-    refusals.map(refusal_text).collect()
+    refusals.map(refusal_json).collect()
 }
 
-/// Initializes the state of a thread with the client's; afterwards the server's state applies.
+/// Initializes the state of a thread with the client's state; afterwards the server's state applies.
 async fn init_state(
     app: &Arc<App>,
     caller: &Caller,
     conversation: &str,
     state: Map<String, Value>,
 ) -> Result<ChangedState, Problem> {
-    let set =
+    let set_operation =
         |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
-    let operations = state.into_iter().filter_map(set).collect();
-    states::change_state(app, (&caller.owner, conversation), operations, String::new(), false, None).await
+    let operations = state.into_iter().filter_map(set_operation).collect();
+    let (analysis, is_atomic, base_version) = (String::new(), false, None);
+    states::change_state(app, (&caller.owner, conversation), operations, analysis, is_atomic, base_version)
+        .await
 }
 
-/// Converts the client's context to a system message.
+/// Converts the client's context to a system message; `None` if it has no usable item.
 fn context_message(body: &Map<String, Value>) -> Option<Value> {
     let items = body.get("context")?.as_array()?;
     let line = |item: &Value| Some(format!("{}: {}", item["description"].as_str()?, item["value"].as_str()?));
@@ -130,7 +133,7 @@ fn context_message(body: &Map<String, Value>) -> Option<Value> {
     (!lines.is_empty()).then(|| json!({"role": "system", "content": lines.join("\n")}))
 }
 
-/// Converts a message to one of the chat completions interface.
+/// Converts a message to a message of the chat completions interface; `None` if the model is not sent it.
 fn chat_message(message: &Value) -> Option<Value> {
     match message["role"].as_str()? {
         "assistant" => {
@@ -154,15 +157,19 @@ fn chat_message(message: &Value) -> Option<Value> {
     }
 }
 
+/// Converts the content of a message. Only images have another form.
 fn content_parts(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
     let part = |part: &Value| match part["type"].as_str() {
         Some("image") => {
             let source = &part["source"];
-            let kind = source["mimeType"].as_str().unwrap_or("image/png");
-            let data = source["value"].as_str().unwrap_or_default();
-            let url =
-                if source["type"] == "url" { data.to_owned() } else { format!("data:{kind};base64,{data}") };
+            let mime_type = source["mimeType"].as_str().unwrap_or("image/png");
+            let image = source["value"].as_str().unwrap_or_default();
+            let url = if source["type"] == "url" {
+                image.to_owned()
+            } else {
+                format!("data:{mime_type};base64,{image}")
+            };
             json!({"type": "image_url", "image_url": {"url": url}})
         }
         _ => part.clone(),
@@ -170,7 +177,7 @@ fn content_parts(content: &Value) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Converts the answer to an earlier run's question to a user message.
+/// Converts the answer to a question of an earlier run to a user message; `None` if it was not answered.
 fn resume_message(resume: &Value) -> Option<Value> {
     if resume["status"] != "resolved" {
         return None;

@@ -23,18 +23,18 @@ use crate::run::states;
 /// Kind of this protocol's conversations.
 const CHAT_KIND: &str = "chat";
 
-/// `POST /api/chat`
+/// `POST /api/chat`: runs a message in the client's chat and streams its events.
 pub(in crate::http) async fn chat(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let mut body: Map<String, Value> = parse_body(&bytes)?;
     let mut foreign_request = ForeignRequest::for_model_or_default(&app, &mut body)?;
-    let name = body.remove("id");
-    let conversation = match name.as_ref().and_then(Value::as_str) {
-        Some(name) => Some(threads::find_or_create(&app, &caller, CHAT_KIND, name).await?),
+    let chat_name = body.remove("id");
+    let conversation = match chat_name.as_ref().and_then(Value::as_str) {
+        Some(chat_name) => Some(threads::find_or_create(&app, &caller, CHAT_KIND, chat_name).await?),
         None => None,
     };
     match (body.remove("messages"), body.remove("message")) {
@@ -43,8 +43,9 @@ pub(in crate::http) async fn chat(
             foreign_request.set("messages", messages.concat());
         }
         (_, Some(message)) => {
-            let chat_history: Vec<Value> = chat_messages(&message);
-            let texts = chat_history.iter().filter_map(|chat_history| chat_history["content"].as_str());
+            // Only the new message is sent; the server knows the earlier ones of the chat.
+            let converted = chat_messages(&message);
+            let texts = converted.iter().filter_map(|message| message["content"].as_str());
             foreign_request.set("text", texts.collect::<Vec<_>>().join("\n\n"));
         }
         _ => {
@@ -68,22 +69,22 @@ pub(in crate::http) async fn chat(
         }
         Box::new(AiSdkEncoder::new(context, state)) as Box<dyn Encoder>
     };
-    Ok(add_stream_header(stream_message(app, &caller, request, new, encoder).await?))
+    Ok(add_stream_header(stream_message(app, &caller, request_id, new, encoder).await?))
 }
 
-/// `GET /api/chat/{id}/stream`: the whole stream of the running message, or nothing.
+/// `GET /api/chat/{id}/stream`: the whole stream of the running message; 204 if none is running.
 pub(in crate::http) async fn resume_stream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
+    Path(chat_name): Path<String>,
 ) -> Result<Response, Problem> {
-    let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
+    let conversation = threads::conversation_id(&caller, CHAT_KIND, &chat_name)?;
     let Some(live_run) = app.threads.running_message(&app, &conversation) else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let row = find_owned(&app, &caller, &live_run.id).await?;
     let event_stream = events::open_stream(&app, &caller)?;
-    // State updates of a message are stored when it has ended.
+    // Still the state before the running message, whose updates are stored when it has ended.
     let state = app.store.state(&conversation).await?.map(|row| row.state);
     let encoder: Box<dyn Encoder> = Box::new(AiSdkEncoder::new(describe_message(&row), state));
     let reader_guard = live_run.add_reader();
@@ -94,13 +95,13 @@ pub(in crate::http) async fn resume_stream(
     )))
 }
 
-/// `POST /api/chat/{id}/stop`
+/// `POST /api/chat/{id}/stop`: cancels the running message. `stopped` says whether there was one.
 pub(in crate::http) async fn stop(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
+    Path(chat_name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
+    let conversation = threads::conversation_id(&caller, CHAT_KIND, &chat_name)?;
     let live_run = app.threads.running_message(&app, &conversation);
     if let Some(live_run) = &live_run {
         live_run.cancel.cancel();
@@ -108,6 +109,7 @@ pub(in crate::http) async fn stop(
     Ok(Json(json!({ "stopped": live_run.is_some() })))
 }
 
+/// Marks a response as a UI message stream, as the AI SDK requires.
 fn add_stream_header(mut response: Response) -> Response {
     let name = HeaderName::from_static("x-vercel-ai-ui-message-stream");
     response.headers_mut().insert(name, HeaderValue::from_static("v1"));
@@ -131,6 +133,7 @@ fn chat_messages(message: &Value) -> Vec<Value> {
             "text" => content.push(json!({"type": "text", "text": part["text"]})),
             "file" => content.push(json!({"type": "image_url", "image_url": {"url": part["url"]}})),
             _ => {
+                // A call: `tool-NAME`, or `dynamic-tool` with the name beside it.
                 let tool_name = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
                 let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { tool_name };
                 let result_text = match part["state"].as_str() {
@@ -148,10 +151,10 @@ fn chat_messages(message: &Value) -> Vec<Value> {
             }
         }
     }
-    let only_text = content.iter().all(|part| part["type"] == "text");
+    let has_only_text = content.iter().all(|part| part["type"] == "text");
     let content: Value = match content.is_empty() {
         true => Value::Null,
-        false if only_text => {
+        false if has_only_text => {
             content.iter().filter_map(|part| part["text"].as_str()).collect::<String>().into()
         }
         false => content.into(),

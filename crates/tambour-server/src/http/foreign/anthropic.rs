@@ -18,19 +18,19 @@ use crate::http::new_message::NewMessage;
 use crate::http::request::RequestId;
 use crate::upstream::{Content, Message};
 
-/// `POST /v1/messages`
+/// `POST /v1/messages`: runs a message; responds with its events or with the whole message.
 pub(in crate::http) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (foreign_request, streams) = parse_request(&app, parse_body(&bytes)?)?;
-    if streams {
+    let (new_message, wants_stream) = parse_request(&app, parse_body(&bytes)?)?;
+    if wants_stream {
         let encoder = |context| Box::new(anthropic::AnthropicEncoder::new(context)) as Box<dyn Encoder>;
-        return stream_message(app, &caller, request, foreign_request, encoder).await;
+        return stream_message(app, &caller, request_id, new_message, encoder).await;
     }
-    let (context, folded) = run_message(&app, &caller, request, foreign_request).await?;
+    let (context, folded) = run_message(&app, &caller, request_id, new_message).await?;
     match &folded.failure {
         Some(failure) => Ok(failure_response(failure, &anthropic::error_body(failure))),
         None => Ok(Json(anthropic::message_from_log(&context, &folded)).into_response()),
@@ -42,24 +42,25 @@ pub(in crate::http) async fn create(
 pub(in crate::http) async fn count_tokens(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let mut body: Map<String, Value> = parse_body(&bytes)?;
+    // Required by `parse_request`, but not a field of this operation.
     body.entry("max_tokens").or_insert(1.into());
-    let (mut new, _) = parse_request(&app, body)?;
-    new.check(&app)?;
-    let start_request = new.to_start_request(&app, &caller, request, None).await?;
-    let tools: usize =
+    let (mut new_message, _) = parse_request(&app, body)?;
+    new_message.check(&app)?;
+    let start_request = new_message.to_start_request(&app, &caller, request_id, None).await?;
+    let tool_tokens: usize =
         start_request.candidates[0].request.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
-    let token_count: usize = start_request
+    let prompt_tokens: usize = start_request
         .prompt
         .load_messages(&*app.store, &app.reading_defaults())
         .await?
         .iter()
         .map(message_tokens)
         .sum();
-    Ok(Json(json!({ "input_tokens": token_count + tools })))
+    Ok(Json(json!({ "input_tokens": prompt_tokens + tool_tokens })))
 }
 
 /// Tokens added around each message.
@@ -67,34 +68,36 @@ const MESSAGE_TOKENS: usize = 4;
 /// Tokens of an image of usual size.
 const IMAGE_TOKENS: usize = 1500;
 
+/// Estimates the tokens of a message.
 fn message_tokens(message: &Message) -> usize {
-    let parts = match &message.content {
+    let image_count = match &message.content {
         Some(Content::Parts(parts)) => parts.iter().filter(|part| part["type"] != "text").count(),
         _ => 0,
     };
     let calls = message.tool_calls.iter();
     let calls =
         calls.map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments));
-    MESSAGE_TOKENS + estimate_tokens(&message.text()) + parts * IMAGE_TOKENS + calls.sum::<usize>()
+    MESSAGE_TOKENS + estimate_tokens(&message.text()) + image_count * IMAGE_TOKENS + calls.sum::<usize>()
 }
 
+/// Converts a request to a message. Returns also whether the client wants a stream.
 fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
     let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut foreign_request = ForeignRequest::for_model(app, &mut body)?;
-    let streams = body.remove("stream") == Some(Value::Bool(true));
+    let wants_stream = body.remove("stream") == Some(Value::Bool(true));
     if !body.get("max_tokens").is_some_and(Value::is_u64) {
         return Err(
             Problem::invalid("missing_field", "missing field `max_tokens`").with("field", "max_tokens")
         );
     }
-    for (name, own_name) in [
+    for (name, message_field) in [
         ("max_tokens", "max_tokens"),
         ("temperature", "temperature"),
         ("top_p", "top_p"),
         ("stop_sequences", "stop"),
     ] {
-        foreign_request.move_field(&mut body, name, own_name);
+        foreign_request.move_field(&mut body, name, message_field);
     }
     if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
         foreign_request.set_system(&field_text(&system));
@@ -126,7 +129,7 @@ fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage,
         foreign_request.set("upstream_fields", json!({ "top_k": top_k }));
     }
     foreign_request.enable_calls();
-    Ok((foreign_request.into_message(tambour_fields, streams)?, streams))
+    Ok((foreign_request.into_message(tambour_fields, wants_stream)?, wants_stream))
 }
 
 /// Converts a message to messages of the chat completions interface, where results of tools are separate
@@ -173,10 +176,10 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
             }
         }
     }
-    let only_text = parts.iter().all(|part| part["type"] == "text");
+    let has_only_text = parts.iter().all(|part| part["type"] == "text");
     let content = match parts.is_empty() {
         true => Value::Null,
-        false if only_text => {
+        false if has_only_text => {
             let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
             texts.join("\n\n").into()
         }

@@ -17,29 +17,30 @@ use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
 use crate::http::request::RequestId;
 
-/// `POST /v1/chat/completions`
+/// `POST /v1/chat/completions`: runs a message; responds with its chunks or with the whole completion.
 pub(in crate::http) async fn complete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (foreign_request, streams, mut options) = parse_request(&app, parse_body(&bytes)?)?;
-    // Calls that the server runs are not the client's to run.
-    options.calls = !foreign_request.has_tools();
-    options.extensions = foreign_request.extensions;
-    if streams {
+    let (new_message, wants_stream, mut options) = parse_request(&app, parse_body(&bytes)?)?;
+    // Calls whose results the server sends to the model are not sent to the client.
+    options.calls = !new_message.has_tools();
+    options.extensions = new_message.extensions;
+    if wants_stream {
         let encoder = move |context| Box::new(ChatEncoder::new(context, options)) as Box<dyn Encoder>;
-        return stream_message(app, &caller, request, foreign_request, encoder).await;
+        return stream_message(app, &caller, request_id, new_message, encoder).await;
     }
-    let (context, folded) = run_message(&app, &caller, request, foreign_request).await?;
+    let (context, folded) = run_message(&app, &caller, request_id, new_message).await?;
     match &folded.failure {
         Some(failure) => Ok(failure_response(failure, &chat::error_body(failure))),
         None => Ok(Json(chat::completion_from_log(&context, &options, &folded)).into_response()),
     }
 }
 
-/// Parses the request; returns the message, whether to stream, and the options of the encoder.
+/// Converts a request to a message. Returns also whether the client wants a stream, and the options of its
+/// encoder.
 fn parse_request(
     app: &App,
     mut body: Map<String, Value>,
@@ -48,9 +49,9 @@ fn parse_request(
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut foreign_request = ForeignRequest::for_model(app, &mut body)?;
     foreign_request.set("messages", chat_messages::convert_messages(body.remove("messages"))?);
-    let streams = match body.remove("stream") {
+    let wants_stream = match body.remove("stream") {
         None | Some(Value::Null) => false,
-        Some(Value::Bool(streams)) => streams,
+        Some(Value::Bool(wants_stream)) => wants_stream,
         Some(_) => return Err(new_problem("stream", "`stream` must be true or false")),
     };
     let mut options = ChatOptions::default();
@@ -83,16 +84,16 @@ fn parse_request(
     }
     foreign_request.foreign.ends_with_client = true;
     let tambour_fields = body.remove("tambour");
-    // Fields for storage and accounting at the service, without meaning here.
+    // Fields for storage and accounting at OpenAI, without meaning here.
     for name in ["store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"] {
         body.remove(name);
     }
     // The remaining fields are passed to the upstream.
-    let rest: Map<String, Value> = body.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    if !rest.is_empty() {
-        foreign_request.set("upstream_fields", rest);
+    let further_fields: Map<String, Value> = body.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    if !further_fields.is_empty() {
+        foreign_request.set("upstream_fields", further_fields);
     }
     foreign_request.enable_json(tambour_fields.as_ref())?;
     foreign_request.enable_calls();
-    Ok((foreign_request.into_message(tambour_fields, streams)?, streams, options))
+    Ok((foreign_request.into_message(tambour_fields, wants_stream)?, wants_stream, options))
 }

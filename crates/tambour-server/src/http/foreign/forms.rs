@@ -1,4 +1,4 @@
-//! Errors in the form of other protocols, converted from our problem documents.
+//! Errors in the forms of other protocols, converted from problem documents.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -7,14 +7,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-/// Most bytes of a problem document.
+/// Most bytes of a problem document that is converted.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
-/// Converts errors of routes of other protocols.
+/// Converts the errors of routes of other protocols.
 pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
-    let form: fn(StatusCode, &Value) -> Value = match path.as_str() {
+    let to_error: fn(StatusCode, &Value) -> Value = match path.as_str() {
         "/v1/messages" | "/v1/messages/count_tokens" => anthropic_error,
         path if path.starts_with("/v1/") => openai_error,
         _ => return response,
@@ -29,14 +29,14 @@ pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Res
     let (mut parts, body) = response.into_parts();
     let problem = to_bytes(body, MAX_DOCUMENT_BYTES).await.unwrap_or_default();
     let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
-    let body = form(parts.status, &problem).to_string();
+    let body = to_error(parts.status, &problem).to_string();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    // A wrong request stays wrong; an overload passes.
+    // Repeating a wrong request does not help; an overload passes.
     let is_retryable =
         matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let is_retryable = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
-    parts.headers.insert(HeaderName::from_static("x-should-retry"), is_retryable);
+    let retry_header = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
+    parts.headers.insert(HeaderName::from_static("x-should-retry"), retry_header);
     Response::from_parts(parts, Body::from(body))
 }
 

@@ -35,26 +35,30 @@ use crate::run::live_run::ReaderGuard;
 use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
-/// Request being converted to a message.
+/// Request of another protocol that is being converted to a message.
 pub(super) struct ForeignRequest {
     /// Model as named by the client.
     model: String,
     /// Fields of `POST /api/v1/messages` by name.
     fields: Map<String, Value>,
-    /// Fallbacks: fields that replace those above, in order.
+    /// Fallbacks in the order of trying: for each the fields that select its upstream and dialect.
     fallbacks: Vec<Map<String, Value>>,
     /// Fields fixed by the alias; none for a model without one.
     fixed_fields: Vec<String>,
+    /// Settings that are no fields of a message.
     foreign: ForeignSettings,
 }
 
 /// Alias for clients that name no model.
 const DEFAULT_ALIAS: &str = "default";
 
+/// Approximate bytes of a log read at a time.
+const READ_BYTES: usize = 1 << 20;
+
 /// Field of the system prompt.
 const SYSTEM_FIELD: &str = "system_prompt";
 
-/// Dialect of calls written as text.
+/// Dialect of replies whose calls are written as text.
 const CALLS_DIALECT: &str = "toolcall";
 
 /// Dialect of replies that are one JSON value.
@@ -75,7 +79,8 @@ const PROTOCOL_FIELDS: [&str; 10] = [
 ];
 
 impl ForeignRequest {
-    /// Resolves the name of a model: an alias, otherwise an upstream with one of its models.
+    /// Begins the conversion: takes `model` from the body and resolves it, as an alias, otherwise as an
+    /// upstream with one of its models (`UPSTREAM/MODEL`).
     pub(super) fn for_model(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
         let model = match body.remove("model") {
             Some(Value::String(model)) if !model.trim().is_empty() => model,
@@ -92,8 +97,9 @@ impl ForeignRequest {
         let (mut fields, mut fallbacks, mut fixed_fields) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            let order = loaded_config.fallback_chain(&model, Instant::now());
-            fallbacks.extend(order.iter().map(|name| choice_fields(&loaded_config.config.aliases[*name])));
+            // The first of the chain is asked first; it need not be the alias itself.
+            let chain = loaded_config.fallback_chain(&model, Instant::now());
+            fallbacks.extend(chain.iter().map(|name| choice_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
                 apply_choice(&mut fields, fallbacks.remove(0));
             }
@@ -102,7 +108,7 @@ impl ForeignRequest {
             }
             fixed_fields.extend(fields.keys().cloned());
         } else {
-            let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
+            let (upstream, upstream_model) = model.split_once('/').unwrap_or((&model, ""));
             if !loaded_config.upstreams.contains_key(upstream) {
                 let detail = format!(
                     "there is no model `{model}`: give an alias of the configuration, or UPSTREAM/MODEL with a configured upstream"
@@ -112,65 +118,68 @@ impl ForeignRequest {
                 );
             }
             fields.insert("upstream".to_owned(), upstream.into());
-            if !name.is_empty() {
-                fields.insert("model".to_owned(), name.into());
+            if !upstream_model.is_empty() {
+                fields.insert("model".to_owned(), upstream_model.into());
             }
         }
         Ok(ForeignRequest { model, fields, fallbacks, fixed_fields, foreign: ForeignSettings::default() })
     }
 
-    /// Does the same for clients that need not name a model: the alias `default`, otherwise the default
-    /// upstream.
+    /// Like `for_model`, for clients that need not name a model: without one the alias `default` is used,
+    /// otherwise the default upstream.
     pub(super) fn for_model_or_default(
         app: &App,
         body: &mut Map<String, Value>,
     ) -> Result<ForeignRequest, Problem> {
         let names_model = body.get("model").is_some_and(|model| !model.is_null());
         let loaded_config = app.loaded_config();
-        if !names_model && let Some(name) = loaded_config.config.default_upstream() {
-            let alias = loaded_config.config.aliases.contains_key(DEFAULT_ALIAS);
-            body.insert("model".to_owned(), if alias { DEFAULT_ALIAS } else { name }.into());
+        if !names_model && let Some(upstream) = loaded_config.config.default_upstream() {
+            let has_default_alias = loaded_config.config.aliases.contains_key(DEFAULT_ALIAS);
+            let model = if has_default_alias { DEFAULT_ALIAS } else { upstream };
+            body.insert("model".to_owned(), model.into());
         }
         ForeignRequest::for_model(app, body)
     }
 
-    /// Sets the system prompt. That of an alias is kept and precedes it.
+    /// Sets the system prompt. The prompt of an alias is kept and precedes it.
     pub(super) fn set_system(&mut self, text: &str) {
-        let before = self
+        let alias_prompt = self
             .fields
             .get(SYSTEM_FIELD)
             .and_then(Value::as_str)
             .filter(|_| self.fixed_fields.iter().any(|name| name == SYSTEM_FIELD));
-        let text = before.map_or_else(|| text.to_owned(), |before| format!("{before}\n\n{text}"));
+        let text = alias_prompt.map_or_else(|| text.to_owned(), |prompt| format!("{prompt}\n\n{text}"));
         self.set(SYSTEM_FIELD, text);
     }
 
+    /// Sets a field of the message.
     pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.insert(name.to_owned(), value.into());
     }
 
-    /// Moves a field of the request to one of ours, if it is present.
-    pub(super) fn move_field(&mut self, body: &mut Map<String, Value>, name: &str, own_name: &str) {
+    /// Moves the field `name` of the request, unless it is absent or null, to `message_field` of the message.
+    pub(super) fn move_field(&mut self, body: &mut Map<String, Value>, name: &str, message_field: &str) {
         if let Some(value) = body.remove(name).filter(|value| !value.is_null()) {
-            self.set(own_name, value);
+            self.set(message_field, value);
         }
     }
 
-    /// Takes the functions that the client runs, each an object with a name, a description and a schema under
-    /// the given name.
+    /// Adds tools that the client runs. Each is an object with `name` and `description`, paired with the name
+    /// of the field that has the schema of its arguments.
     pub(super) fn add_tools<'a>(
         &mut self,
         functions: impl Iterator<Item = (&'a Value, &'a str)>,
     ) -> Result<(), Problem> {
-        for (function, schema) in functions {
+        for (function, schema_field) in functions {
             let Some(name) = function["name"].as_str() else {
                 return Err(Problem::invalid("invalid_field", "a tool needs a `name`").with("field", "tools"));
             };
+            // One line of at most 2000 bytes, as registered tools have.
             let description = function["description"].as_str().map(|text| {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 line[..line.floor_char_boundary(2000)].to_owned()
             });
-            let parameters = function.get(schema).filter(|schema| schema.is_object());
+            let parameters = function.get(schema_field).filter(|schema| schema.is_object());
             let parameters = parameters.cloned().unwrap_or_else(|| json!({"type": "object"}));
             let mut tool = json!({"name": name, "schema": parameters});
             if let Some(description) = description {
@@ -186,20 +195,20 @@ impl ForeignRequest {
 
     /// Reads the reply as JSON if the client sets a `response_format` and neither alias nor `tambour` names a
     /// dialect: the model is sent the schema, may be re-asked once, and the result satisfies the schema.
-    pub(super) fn enable_json(&mut self, format_fields: Option<&Value>) -> Result<(), Problem> {
-        let new_problem =
+    pub(super) fn enable_json(&mut self, tambour_fields: Option<&Value>) -> Result<(), Problem> {
+        let refuse =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
         let Some(format) = self.fields.get("response_format") else { return Ok(()) };
         let schema = match format["type"].as_str() {
             Some("text") => return Ok(()),
             Some("json_object") => None,
             Some("json_schema") => match &format["json_schema"]["schema"] {
-                Value::Null => return new_problem("`json_schema` needs a `schema`"),
+                Value::Null => return refuse("`json_schema` needs a `schema`"),
                 schema => Some(schema.clone()),
             },
-            _ => return new_problem("`type` must be `text`, `json_object` or `json_schema`"),
+            _ => return refuse("`type` must be `text`, `json_object` or `json_schema`"),
         };
-        if format_fields.is_some_and(|format_fields| !format_fields["dialect"].is_null()) {
+        if tambour_fields.is_some_and(|tambour_fields| !tambour_fields["dialect"].is_null()) {
             return Ok(());
         }
         if !self.fields.contains_key("dialect") {
@@ -221,8 +230,8 @@ impl ForeignRequest {
         Ok(())
     }
 
-    /// Reads calls written as text if there are tools and no dialect is named. A model server that passes on
-    /// such calls unparsed then works without configuration.
+    /// Reads calls written as text if there are tools and no dialect is named. A model server that leaves
+    /// calls in the text of its replies then works without configuration.
     pub(super) fn enable_calls(&mut self) {
         if self.foreign.tools.is_empty() {
             return;
@@ -232,11 +241,12 @@ impl ForeignRequest {
         }
     }
 
-    /// Builds the message. Fields of the object `tambour` take precedence over those of the protocol.
+    /// Builds the message, with its fallbacks. Fields of the object `tambour` take precedence over fields of
+    /// the protocol.
     pub(super) fn into_message(
         mut self,
         tambour_fields: Option<Value>,
-        stream: bool,
+        wants_stream: bool,
     ) -> Result<NewMessage, Problem> {
         let tambour_fields = match tambour_fields {
             None | Some(Value::Null) => Map::new(),
@@ -259,28 +269,29 @@ impl ForeignRequest {
         }
         self.foreign.overrides =
             self.fixed_fields.iter().filter(|name| tambour_fields.contains_key(*name)).cloned().collect();
-        // Extensions are in the log anyway; the protocol decides which of them a client sees.
+        // The setting `legacy` must not apply, since an encoder reads the events of the log. They include
+        // extension events in any case; the encoder decides which of them the client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
-        self.set(if stream { "stream" } else { "wait" }, true);
-        let parse = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
+        self.set(if wants_stream { "stream" } else { "wait" }, true);
+        let build_message = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
             fields.extend(tambour_fields.clone());
             let mut new: NewMessage =
                 crate::base::problem::parse_body(&Value::Object(fields).to_string().into())?;
             new.foreign = Some(self.foreign.clone());
             Ok(new)
         };
-        let other = |other: Map<String, Value>| {
+        let build_fallback = |choice: Map<String, Value>| {
             let mut fields = self.fields.clone();
-            apply_choice(&mut fields, other);
-            let mut new = parse(fields)?;
-            // Not every dialect has instructions; the first choice has.
+            apply_choice(&mut fields, choice);
+            let mut new = build_message(fields)?;
+            // Not every dialect has instructions: a fallback goes without, the first choice must have them.
             new.instructions &= dialect::find_dialect(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new)
         };
-        let fallbacks = self.fallbacks.iter().cloned().map(other).collect::<Result<_, _>>()?;
-        let mut new = parse(self.fields.clone())?;
-        new.others = fallbacks;
+        let fallbacks = self.fallbacks.iter().cloned().map(build_fallback).collect::<Result<_, _>>()?;
+        let mut new = build_message(self.fields.clone())?;
+        new.fallbacks = fallbacks;
         Ok(new)
     }
 }
@@ -292,7 +303,7 @@ fn choice_fields(alias: &AliasConfig) -> Map<String, Value> {
     fields
 }
 
-/// Replaces the choice in the fields.
+/// Replaces the fields that select the upstream and dialect.
 fn apply_choice(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
     fields.retain(|name, _| !CHOICE_FIELDS.contains(&name.as_str()));
     fields.extend(choice);
@@ -302,13 +313,13 @@ fn apply_choice(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
 pub(super) async fn stream_message(
     app: Arc<App>,
     caller: &Caller,
-    request: String,
+    request_id: String,
     mut new: NewMessage,
     encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
 ) -> Result<Response, Problem> {
     new.check(&app)?;
     let event_stream = events::open_stream(&app, caller)?;
-    let start_request = new.to_start_request(&app, caller, request, None).await?;
+    let start_request = new.to_start_request(&app, caller, request_id, None).await?;
     let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
     schedule_deletion(&app, &new, reader.as_ref());
     let encoder = encoder(describe_message(&row));
@@ -319,11 +330,11 @@ pub(super) async fn stream_message(
 pub(super) async fn run_message(
     app: &Arc<App>,
     caller: &Caller,
-    request: String,
+    request_id: String,
     mut new: NewMessage,
 ) -> Result<(StreamContext, FoldedMessage), Problem> {
     new.check(app)?;
-    let start_request = new.to_start_request(app, caller, request, None).await?;
+    let start_request = new.to_start_request(app, caller, request_id, None).await?;
     let StartedMessage { row, reader, .. } = message_start::start_message(app, start_request).await?;
     schedule_deletion(app, &new, reader.as_ref());
     if let Some(reader_guard) = &reader {
@@ -331,6 +342,7 @@ pub(super) async fn run_message(
         reader_guard.live_run().wait_over().await;
     }
     let folded = fold_message(app, &row.id).await?;
+    // Dropped only now: a message that is not stored is deleted when it has no reader.
     drop(reader);
     Ok((describe_message(&row), folded))
 }
@@ -343,11 +355,11 @@ fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&Rea
     }
 }
 
-/// Folds the log of an ended message.
+/// Folds the log of a message, as far as it is written.
 pub(super) async fn fold_message(app: &App, message: &str) -> Result<FoldedMessage, Problem> {
     let (mut folded, mut after) = (FoldedMessage::default(), 0);
     loop {
-        let (batches, _) = app.store.read(message, after, 1 << 20).await?;
+        let (batches, _) = app.store.read(message, after, READ_BYTES).await?;
         if batches.is_empty() {
             return Ok(folded);
         }
@@ -386,13 +398,14 @@ pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
 }
 
 /// Builds the response of a message that failed before anything was delivered. Clients retry retryable errors
-/// by themselves, so a reply already paid for must not be one.
+/// by themselves, so the failure of a reply that was paid for is never marked as retryable.
 pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
-    // A request error of the service is the client's to fix, except for the operator's key and account.
-    let refusal_status = failure.upstream.as_ref().map(|refusal| refusal.status);
-    let refusal_status =
-        refusal_status.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
-    let own_code = match &*failure.code {
+    // A status of the service that blames the request is passed on; others, such as those about its key or
+    // account, concern the operator.
+    let request_status = failure.upstream.as_ref().map(|upstream_error| upstream_error.status);
+    let request_status =
+        request_status.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
+    let default_status = match &*failure.code {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
@@ -403,9 +416,10 @@ pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let status = refusal_status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(own_code);
+    let status =
+        request_status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(default_status);
     let is_retryable = failure.retryable
         && matches!(&*failure.code, "upstream_rate_limited" | "upstream_unreachable" | "interrupted");
-    let retry = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
-    (status, [(HeaderName::from_static("x-should-retry"), retry)], axum::Json(body)).into_response()
+    let retry_header = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
+    (status, [(HeaderName::from_static("x-should-retry"), retry_header)], axum::Json(body)).into_response()
 }

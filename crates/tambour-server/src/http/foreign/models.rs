@@ -21,7 +21,7 @@ pub(in crate::http) async fn list(
     Json(json!({"object": "list", "data": data}))
 }
 
-/// `GET /v1/models/{name}`
+/// `GET /v1/models/{name}`: any model of a configured upstream, also one that the list does not have.
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -27,25 +27,26 @@ use crate::http::request::RequestId;
 use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
-/// Prefix of a response's id before that of its message.
+/// Prefix of the id of a response; the id of its message follows.
 const RESPONSE_PREFIX: &str = "resp_";
 
-/// `POST /v1/responses`
+/// `POST /v1/responses`: runs a message; responds with its events, with the whole response, or at once if it
+/// runs in the background.
 pub(in crate::http) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (mut foreign_request, streams) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
-    if streams {
+    let (mut new_message, wants_stream) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
+    if wants_stream {
         let encoder = |context| Box::new(responses::ResponsesEncoder::new(context, 0)) as Box<dyn Encoder>;
-        return stream_message(app, &caller, request, foreign_request, encoder).await;
+        return stream_message(app, &caller, request_id, new_message, encoder).await;
     }
-    if foreign_request.as_response.as_ref().is_some_and(|response_fields| response_fields.background) {
-        foreign_request.wait = false;
-        foreign_request.check(&app)?;
-        let start_request = foreign_request.to_start_request(&app, &caller, request, None).await?;
+    if new_message.as_response.as_ref().is_some_and(|response_fields| response_fields.background) {
+        new_message.wait = false;
+        new_message.check(&app)?;
+        let start_request = new_message.to_start_request(&app, &caller, request_id, None).await?;
         let StartedMessage { row, .. } = message_start::start_message(&app, start_request).await?;
         return Ok(Json(responses::response_from_log(
             &describe_message(&row),
@@ -53,7 +54,7 @@ pub(in crate::http) async fn create(
         ))
         .into_response());
     }
-    let (context, folded) = run_message(&app, &caller, request, foreign_request).await?;
+    let (context, folded) = run_message(&app, &caller, request_id, new_message).await?;
     let response = responses::response_from_log(&context, &folded);
     match &folded.failure {
         Some(failure) => Ok(failure_response(failure, &tambour::encode::chat::error_body(failure))),
@@ -61,37 +62,41 @@ pub(in crate::http) async fn create(
     }
 }
 
+/// Query of a response.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct ResponseQuery {
+    /// Responds with the events instead of the current state.
     #[serde(default)]
     stream: bool,
+    /// Number of the last event that the client has seen; events are numbered from 0.
     #[serde(default)]
     starting_after: Option<u64>,
 }
 
-/// `GET /v1/responses/{id}`: its current state, or its events after a number.
+/// `GET /v1/responses/{id}`: the current state of a response, or its events after a number.
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     QueryParams(ResponseQuery { stream, starting_after }): QueryParams<ResponseQuery>,
 ) -> Result<Response, Problem> {
-    let live = app.running.get(message_id(&id));
+    // Looked up before the row: a message that ends in between has its log in the store.
+    let live_run = app.running.get(message_id(&id));
     let row = find_response(&app, &caller, &id).await?;
-    let about = describe_message(&row);
+    let context = describe_message(&row);
     if !stream {
         return Ok(
-            Json(responses::response_from_log(&about, &fold_message(&app, &row.id).await?)).into_response()
+            Json(responses::response_from_log(&context, &fold_message(&app, &row.id).await?)).into_response()
         );
     }
-    let opened = events::open_stream(&app, &caller)?;
-    let seen = starting_after.map_or(0, |number| number.saturating_add(1));
-    let reading = live.map(|live| live.add_reader());
-    let encoder = Box::new(responses::ResponsesEncoder::new(about, seen));
-    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reading, 0), opened))
+    let event_stream = events::open_stream(&app, &caller)?;
+    let seen_count = starting_after.map_or(0, |number| number.saturating_add(1));
+    let reader_guard = live_run.map(|live_run| live_run.add_reader());
+    let encoder = Box::new(responses::ResponsesEncoder::new(context, seen_count));
+    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader_guard, 0), event_stream))
 }
 
-/// `POST /v1/responses/{id}/cancel`
+/// `POST /v1/responses/{id}/cancel`: cancels a running response; responds with its state at the end.
 pub(in crate::http) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -105,7 +110,7 @@ pub(in crate::http) async fn cancel(
     Ok(Json(responses::response_from_log(&describe_message(&row), &fold_message(&app, &row.id).await?)))
 }
 
-/// `DELETE /v1/responses/{id}`: deletes it; a running one is cancelled first.
+/// `DELETE /v1/responses/{id}`: deletes a response; a running one is cancelled first.
 pub(in crate::http) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -116,12 +121,16 @@ pub(in crate::http) async fn remove(
     Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
 }
 
+/// Query of the input items of a response.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct ItemQuery {
+    /// Most items of the page, 1 to 100; 20 when absent.
     #[serde(default)]
     limit: Option<usize>,
+    /// `desc` (newest first, default) or `asc`.
     #[serde(default)]
     order: Option<String>,
+    /// Id of the last item of the previous page.
     #[serde(default)]
     after: Option<String>,
 }
@@ -133,43 +142,50 @@ pub(in crate::http) async fn input_items(
     Path(id): Path<String>,
     QueryParams(ItemQuery { limit, order, after }): QueryParams<ItemQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let wrong =
+    let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
     let row = find_response(&app, &caller, &id).await?;
     let limit = limit.unwrap_or(20);
     if !(1..=100).contains(&limit) {
-        return Err(wrong("limit", "`limit` must be 1 to 100"));
+        return Err(new_problem("limit", "`limit` must be 1 to 100"));
     }
     let mut items = items::messages_to_items(&continuation::prompt_messages(&app, &row).await?, &row.id);
     match order.as_deref() {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
-        Some(_) => return Err(wrong("order", "`order` must be `asc` or `desc`")),
+        Some(_) => return Err(new_problem("order", "`order` must be `asc` or `desc`")),
     }
     let from = match after {
         None => 0,
         Some(after) => match items.iter().position(|item| item["id"] == *after) {
-            Some(at) => at + 1,
-            None => return Err(wrong("after", "no item of the response has this id")),
+            Some(index) => index + 1,
+            None => return Err(new_problem("after", "no item of the response has this id")),
         },
     };
-    let more = items.len() > from + limit;
+    let has_more = items.len() > from + limit;
     let page: Vec<Value> = items.into_iter().skip(from).take(limit).collect();
-    let end = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    let item_id = |item: Option<&Value>| item.map(|item| item["id"].clone());
     Ok(Json(json!({
-        "object": "list", "first_id": end(page.first()), "last_id": end(page.last()), "has_more": more, "data": page,
+        "object": "list",
+        "first_id": item_id(page.first()),
+        "last_id": item_id(page.last()),
+        "has_more": has_more,
+        "data": page,
     })))
 }
 
+/// Returns the id of a response's message.
 fn message_id(id: &str) -> &str {
     id.strip_prefix(RESPONSE_PREFIX).unwrap_or(id)
 }
 
+/// Returns the message of a response if it is the caller's.
 async fn find_response(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let row = find_owned(app, caller, message_id(id)).await;
     row.map_err(|_| Problem::not_found(format!("there is no response `{id}`")))
 }
 
+/// Converts a request to a message. Returns also whether the client wants a stream.
 async fn parse_request(
     app: &App,
     caller: &Caller,
@@ -178,14 +194,16 @@ async fn parse_request(
     let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut foreign_request = ForeignRequest::for_model(app, &mut body)?;
-    let streams = body.remove("stream") == Some(Value::Bool(true));
+    let wants_stream = body.remove("stream") == Some(Value::Bool(true));
     let input = body.remove("input").unwrap_or_default();
-    let flag = |body: &mut Map<String, Value>, name: &'static str, default: bool| match body.remove(name) {
+    let take_flag = |body: &mut Map<String, Value>, name: &'static str, default: bool| match body.remove(name)
+    {
         None | Some(Value::Null) => Ok(default),
-        Some(Value::Bool(on)) => Ok(on),
+        Some(Value::Bool(is_on)) => Ok(is_on),
         Some(_) => Err(new_problem(name, &format!("`{name}` must be true or false"))),
     };
-    let (in_background, store) = (flag(&mut body, "background", false)?, flag(&mut body, "store", true)?);
+    let (in_background, store) =
+        (take_flag(&mut body, "background", false)?, take_flag(&mut body, "store", true)?);
     if in_background && !store {
         return Err(new_problem(
             "store",
@@ -250,5 +268,5 @@ async fn parse_request(
     let tambour_fields = body.remove("tambour");
     foreign_request.enable_json(tambour_fields.as_ref())?;
     foreign_request.enable_calls();
-    Ok((foreign_request.into_message(tambour_fields, streams)?, streams))
+    Ok((foreign_request.into_message(tambour_fields, wants_stream)?, wants_stream))
 }

@@ -1,4 +1,4 @@
-//! Conversations named by clients: a chat of the AI SDK, a thread of AG-UI.
+//! Conversations that clients name themselves: chats of the AI SDK, threads of AG-UI.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use crate::http::keys::Caller;
 use crate::run::live_run::LiveRun;
 use crate::store::ConversationRow;
 
-/// Most bytes of a name.
+/// Most bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Running message of each such conversation.
+/// Ids of running messages by the id of their conversation.
 #[derive(Default)]
 pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 
 impl RunningThreads {
-    /// Registers a message that has begun.
+    /// Registers a message that has begun. Entries of ended messages are dropped.
     pub(super) fn register(&self, app: &App, conversation: &str, message: &str) {
         let mut running_messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running_messages.retain(|_, message| app.running.get(message).is_some());
@@ -30,18 +30,19 @@ impl RunningThreads {
     /// Returns the running message of a conversation.
     pub(super) fn running_message(&self, app: &App, conversation: &str) -> Option<Arc<LiveRun>> {
         let running_messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A message that has ended may not be removed yet.
+        // A message that has just ended may still be in the registry of running ones.
         app.running.get(running_messages.get(conversation)?).filter(|live_run| !live_run.has_ended())
     }
 }
 
-/// Returns the id of the conversation that a client calls `name`.
+/// Derives the id of the conversation that a client calls `name`: the same for the same owner and kind.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         let detail = format!("the id of a {kind} must have 1 to {MAX_NAME_BYTES} bytes");
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     let mut hash = Sha256::new();
+    // The lengths keep parts apart: `ab` and `c` differ from `a` and `bc`.
     for part in [kind, &caller.owner, name] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
@@ -50,7 +51,7 @@ pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result
     Ok(format!("conv_{digits}"))
 }
 
-/// Returns the conversation that a client calls `name`, creating it if needed.
+/// Returns the id of the conversation that a client calls `name`, and creates it if needed.
 pub(super) async fn find_or_create(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Prompt of a new message: the given messages or a rendered Skein, and the system prompt.
+//! Prompt of a new message: the messages of the request or a rendered Skein, and the system prompt.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::record::history::PromptRecord;
 use crate::run::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 
-/// Returns the given messages or text as a prompt.
+/// Returns the messages or text of the request as a prompt.
 pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
     let new_problem =
         |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
@@ -38,9 +38,9 @@ pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
             Err(new_problem("invalid_field", "`messages` is empty", "messages"))
         }
         (Some(messages), None) => {
-            if let Some((detail, missing)) = messages.iter().find_map(Message::find_fault) {
-                let code = if missing.is_some() { "missing_field" } else { "invalid_field" };
-                return Err(new_problem(code, &detail, missing.unwrap_or("messages")));
+            if let Some((detail, missing_field)) = messages.iter().find_map(Message::find_fault) {
+                let code = if missing_field.is_some() { "missing_field" } else { "invalid_field" };
+                return Err(new_problem(code, &detail, missing_field.unwrap_or("messages")));
             }
             Ok(PromptRecord { messages: Some(messages.clone()), ..PromptRecord::default() })
         }
@@ -48,18 +48,18 @@ pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
     }
 }
 
-/// Returns `true` if a message is plain text, which a template can print.
+/// Returns `true` if a message is only text, which a template can print.
 fn is_text(message: &Message) -> bool {
-    let text = match &message.content {
+    let has_only_text = match &message.content {
         Some(Content::Text(_)) => true,
         Some(Content::Parts(parts)) => parts.iter().all(|part| part["type"] == "text"),
         None => false,
     };
-    text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
+    has_only_text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
 }
 
-/// Renders the Skein of a message, with the new text as the end of its history. Returns the timed lore state
-/// too, if it changed.
+/// Renders the Skein of a message. The request's messages or text are the end of its history. Returns the
+/// state of timed lore too, if it changed or the request has one.
 pub(super) async fn rendered_prompt(
     app: &Arc<App>,
     caller: &Caller,
@@ -77,18 +77,18 @@ pub(super) async fn rendered_prompt(
         (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
         (Some(messages), None) => {
             for message in messages {
-                if let Some((detail, missing)) = message.find_fault() {
-                    return Err(new_problem(&detail, missing.unwrap_or("messages")));
+                if let Some((detail, missing_field)) = message.find_fault() {
+                    return Err(new_problem(&detail, missing_field.unwrap_or("messages")));
                 }
                 if !is_text(message) {
                     let detail = "with a prompt of blocks, `messages` must be texts without tool calls";
                     return Err(new_problem(detail, "messages"));
                 }
-                let mut line = json!({"role": message.role, "content": message.text()});
+                let mut history_message = json!({"role": message.role, "content": message.text()});
                 if let Some(name) = &message.name {
-                    line["name"] = name.as_str().into();
+                    history_message["name"] = name.as_str().into();
                 }
-                history.push(line);
+                history.push(history_message);
             }
         }
         (None, None) => {}
@@ -123,20 +123,25 @@ pub(super) async fn rendered_prompt(
     Ok((PromptRecord { messages: Some(messages), ..PromptRecord::default() }, changed_effects))
 }
 
-/// Returns the timed lore state of the owner's conversation.
+/// Returns the state of timed lore of a conversation. One that cannot be read is logged and starts over.
+///
+/// # Errors
+/// The conversation is not the caller's.
 async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<TimedEffects, Problem> {
     let conversation_row = app.store.conversation(conversation).await?;
     if conversation_row.is_none_or(|row| row.owner != caller.owner) {
         return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
     }
-    let Some(timed_effects) = app.store.lore(conversation).await? else { return Ok(TimedEffects::default()) };
+    let Some(timed_effects) = app.store.timed_effects(conversation).await? else {
+        return Ok(TimedEffects::default());
+    };
     Ok(serde_json::from_str(&timed_effects).unwrap_or_else(|error| {
         tracing::error!(%error, conversation, "the state of world info cannot be read; it starts over");
         TimedEffects::default()
     }))
 }
 
-/// Builds the system prompt: the caller's text, then the format instructions of the dialect.
+/// Builds the system prompt: the text of the request, then the format instructions of the dialect, if wanted.
 pub(super) fn system_prompt(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
     if !new.instructions {
         return Ok(new.system_prompt.clone());
@@ -149,6 +154,6 @@ pub(super) fn system_prompt(new: &NewMessage, options: &mut Options) -> Result<O
     // A model that repeats the example has not answered.
     options.has_own_examples = true;
     let instructions = prompt(options).text();
-    let before = new.system_prompt.iter().map(String::as_str);
-    Ok(Some(before.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
+    let request_prompt = new.system_prompt.iter().map(String::as_str);
+    Ok(Some(request_prompt.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
 }

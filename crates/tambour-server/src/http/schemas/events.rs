@@ -1,4 +1,4 @@
-//! Schemas of events and of the metadata in their last one.
+//! Schemas of events, and of the metadata of the last event of a message.
 
 use serde_json::{Value, json};
 use tambour::event::Extension;
@@ -6,7 +6,7 @@ use tambour::event::Extension;
 use super::{list_schema, notice_schema, object_schema, schema_ref};
 
 /// Metadata of a completed message.
-pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
+pub(super) fn metadata_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     let reason_schema = |description: &str| json!({"type": "string", "description": description});
     let notice = notice_schema(text);
     object_schema(&[
@@ -26,15 +26,15 @@ pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
 }
 
 /// Event with name and data. Extension events are sent on request only.
-pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
-    let texts = || ("text", text.clone());
+pub(super) fn events_schema(text: &Value, number: &Value, flag: &Value) -> Value {
+    let text_field = || ("text", text.clone());
     let contract = [
-        ("serp_summary", vec![texts()]),
+        ("serp_summary", vec![text_field()]),
         ("thinking_start", vec![]),
         ("phase_start", vec![("id", number.clone()), ("title", text.clone())]),
-        ("phase_delta", vec![("id", number.clone()), texts()]),
+        ("phase_delta", vec![("id", number.clone()), text_field()]),
         ("thinking_end", vec![]),
-        ("final_delta", vec![texts()]),
+        ("final_delta", vec![text_field()]),
         ("serp_queries", vec![("queries", list_schema(text))]),
         ("final_end", vec![]),
     ];
@@ -69,19 +69,19 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
         ),
     ];
     let extension = [
-        ("draft_delta", vec![texts()]),
-        ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), texts()]),
+        ("draft_delta", vec![text_field()]),
+        ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), text_field()]),
         ("finding", vec![("code", text.clone()), ("message", text.clone())]),
     ];
     let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
-    let event_schema = kinds.into_iter().flat_map(|(kind, events)| {
+    let event_schemas = kinds.into_iter().flat_map(|(kind, events)| {
         events.iter().map(move |(name, fields)| {
-            let mut shape =
+            let mut schema =
                 object_schema(&[("event", json!({"const": name})), ("data", object_schema(fields))]);
-            shape["description"] = Value::from(format!("{name} ({kind})"));
-            shape
+            schema["description"] = Value::from(format!("{name} ({kind})"));
+            schema
         })
     });
     let extension_schemas = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
-    json!({"oneOf": event_schema.chain(extension_schemas).collect::<Vec<Value>>()})
+    json!({"oneOf": event_schemas.chain(extension_schemas).collect::<Vec<Value>>()})
 }

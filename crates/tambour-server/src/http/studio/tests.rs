@@ -1,3 +1,5 @@
+//! Tests of the studio's addresses, headers and caching, with files of their own.
+
 use std::borrow::Cow;
 
 use axum::body::to_bytes;
@@ -7,8 +9,8 @@ use rust_embed::{EmbeddedFile, Metadata};
 
 use super::{content_policy, page_response, respond};
 
-/// Returns a file of a studio of three files, one of which has a gzip variant.
-fn files(name: &str) -> Option<EmbeddedFile> {
+/// Looks up a file in a studio for tests; one of its files has a gzip variant.
+fn find_test_file(name: &str) -> Option<EmbeddedFile> {
     let data: &'static [u8] = match name {
         "index.html" => b"<meta name=\"csp-nonce\" content=\"__CSP_NONCE__\">",
         "assets/app-1a2b.js" => b"go()",
@@ -19,6 +21,7 @@ fn files(name: &str) -> Option<EmbeddedFile> {
     };
     Some(EmbeddedFile {
         data: Cow::Borrowed(data),
+        // The same hash for all files.
         metadata: Metadata::__rust_embed_new([7; 32], None, None),
     })
 }
@@ -28,9 +31,10 @@ fn header_map(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
 }
 
 fn get(path: &str, headers: &[(HeaderName, &'static str)]) -> Response {
-    respond(files, &Method::GET, path, &header_map(headers))
+    respond(find_test_file, &Method::GET, path, &header_map(headers))
 }
 
+/// Returns a header of a response; empty if it is absent.
 fn header_of(response: &Response, name: HeaderName) -> &str {
     response.headers().get(name).map_or("", |value| value.to_str().expect("text"))
 }
@@ -43,7 +47,7 @@ async fn text(response: Response) -> String {
 const BROWSER: (HeaderName, &str) = (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8");
 
 #[tokio::test]
-async fn addresses_within_the_studio_are_its_page() {
+async fn addresses_within_the_studio_return_its_page() {
     for path in ["/scripts", "/scripts/a.b/steps/1", "/settings"] {
         let response = get(path, &[BROWSER]);
         assert_eq!(response.status(), 200, "{path}");
@@ -57,11 +61,11 @@ async fn addresses_within_the_studio_are_its_page() {
 
 #[tokio::test]
 async fn each_page_has_a_nonce_of_its_own() {
-    let page = page_response(files).expect("a page");
-    let other = page_response(files).expect("a page");
+    let page = page_response(find_test_file).expect("a page");
+    let second_page = page_response(find_test_file).expect("a page");
     assert_ne!(
         page.headers().get(header::CONTENT_SECURITY_POLICY),
-        other.headers().get(header::CONTENT_SECURITY_POLICY)
+        second_page.headers().get(header::CONTENT_SECURITY_POLICY)
     );
 }
 
@@ -75,21 +79,21 @@ fn only_scripts_of_this_server_run() {
 }
 
 #[test]
-fn nothing_else_is_a_page() {
+fn other_addresses_and_requests_get_404() {
     for path in ["/api/v1/nothing", "/v1/nothing", "/ag-ui/x", "/assets/gone-1.js"] {
         assert_eq!(get(path, &[BROWSER]).status(), 404, "{path}");
     }
     assert_eq!(get("/scripts", &[]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "application/json")]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "text/html;q=0")]).status(), 404);
-    assert_eq!(respond(files, &Method::POST, "/scripts", &header_map(&[BROWSER])).status(), 404);
+    assert_eq!(respond(find_test_file, &Method::POST, "/scripts", &header_map(&[BROWSER])).status(), 404);
     for hidden in ["/.gitignore", "/assets/../.gitignore", "/assets/app-1a2b.js.gz"] {
         assert_eq!(get(hidden, &[]).status(), 404, "{hidden}");
     }
 }
 
 #[tokio::test]
-async fn files_are_kept_as_long_as_their_name_tells() {
+async fn only_files_with_hashed_names_are_cached_without_asking_again() {
     let script = get("/assets/app-1a2b.js", &[]);
     assert_eq!(header_of(&script, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
     assert_eq!(header_of(&script, header::CACHE_CONTROL), "public, max-age=31536000, immutable");
@@ -104,7 +108,7 @@ async fn files_are_kept_as_long_as_their_name_tells() {
 }
 
 #[tokio::test]
-async fn files_are_packed_where_that_is_understood() {
+async fn files_are_compressed_for_clients_that_accept_gzip() {
     let compressed = get("/assets/app-1a2b.js", &[(header::ACCEPT_ENCODING, "br, gzip")]);
     assert_eq!(header_of(&compressed, header::CONTENT_ENCODING), "gzip");
     assert_eq!(header_of(&compressed, header::VARY), "accept-encoding");

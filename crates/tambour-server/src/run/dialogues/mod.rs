@@ -1,5 +1,6 @@
-//! Dialogues: drives the library's dialogue machine with an upstream and the store. Its state is stored after
-//! every step; a turn is a run with a log, which clients read like that of a message.
+//! Dialogues: drives the dialogue machine of `tambour-prompt` with an upstream and the store. The state of
+//! the machine is stored after every step. A turn is a run with a log, which clients read like that of a
+//! message.
 
 mod templates;
 mod turn;

@@ -1,4 +1,5 @@
-//! Templates of a turn, in order of precedence: the owner's stored ones, files, and the built-in ones.
+//! Prompt templates of a turn, in order of precedence: those that the owner stored, files, and the built-in
+//! ones.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,21 +15,24 @@ use crate::run::engine::RunEngine;
 use crate::run::prompts;
 use crate::store::DocumentKind;
 
-/// Templates of an owner.
+/// Templates that the dialogues of an owner use.
 pub(crate) struct OwnerTemplates {
+    /// Published texts that the owner stored, by id.
     stored_templates: HashMap<String, String>,
+    /// Files of the template folder, with the built-in templates behind them.
     pub(crate) files: TemplateFiles,
     template_cache: Arc<ParsedTemplateCache>,
 }
 
-/// Cache of parsed templates by text: a changed template is another entry (S-104).
+/// Cache of parsed templates by text, so that a changed template is another entry (S-104).
 pub(crate) struct ParsedTemplateCache {
     by_text: Mutex<HashMap<Arc<str>, LayeredTemplate>>,
     hits: Counter,
     misses: Counter,
 }
 
-/// Most cached templates. Beyond that the cache is cleared: owners who change theirs constantly are rare.
+/// Most cached templates. When they are reached, the whole cache is cleared, which is rare: only constantly
+/// changed templates fill it.
 const MAX_CACHED: usize = 1000;
 
 impl ParsedTemplateCache {
@@ -37,6 +41,7 @@ impl ParsedTemplateCache {
         ParsedTemplateCache { by_text: Mutex::default(), hits, misses }
     }
 
+    /// Returns the parsed template of a text; parses it if it is not cached.
     fn get(&self, text: &str) -> LayeredTemplate {
         let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(template) = by_text.get(text) {
@@ -55,7 +60,10 @@ impl ParsedTemplateCache {
 }
 
 impl OwnerTemplates {
-    /// Loads the templates: a changed file applies from the next turn on (S-104).
+    /// Loads the templates for one turn, so that a changed file applies from the next turn on (S-104).
+    ///
+    /// # Errors
+    /// The store failed, or the template folder cannot be read.
     pub(crate) async fn load(engine: &RunEngine, owner: &str) -> Result<OwnerTemplates, Problem> {
         let stored_templates =
             engine.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();

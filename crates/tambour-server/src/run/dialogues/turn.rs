@@ -1,4 +1,4 @@
-//! One turn of a dialogue: an input, and all steps until the dialogue waits again.
+//! One turn of a dialogue: an input, and all steps until the dialogue waits for the next input.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ use crate::store::{
 use crate::telemetry::TraceSpan;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
 
-/// Most bytes of a script parsed on the worker.
+/// Most bytes of a script that is parsed without moving other tasks to another thread.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 /// Milliseconds after which a round counts as slow (S-102).
 const SLOW_ROUND_MS: u64 = 3000;
@@ -42,16 +42,16 @@ const SLOW_ROUND_MS: u64 = 3000;
 pub(crate) enum TurnInput {
     /// Text of the user, if any.
     Text(Option<String>),
-    /// Answer of the client to a request.
+    /// Answer of the client to a request of the dialogue.
     Answer {
         /// Id of the request.
         call_id: String,
-        /// Result.
+        /// Answer, in the form that the request asks for.
         value: Value,
     },
 }
 
-/// Client of a turn, with its cancellation.
+/// Client of a turn, with the handle of the turn that can cancel it.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnClient<'a> {
     pub(crate) caller: &'a Caller,
@@ -61,9 +61,10 @@ pub(crate) struct TurnClient<'a> {
 /// Code of a cancelled turn's failure.
 pub(super) const CANCELLED: &str = "cancelled";
 
-/// Turn in progress.
+/// Dialogue with a turn in progress.
 struct RunningDialogue<'a> {
-    app: &'a RunEngine,
+    engine: &'a RunEngine,
+    /// Row of the dialogue in the store.
     row: DialogueRow,
     client: TurnClient<'a>,
     /// Tracing span of the turn.
@@ -73,32 +74,38 @@ struct RunningDialogue<'a> {
     settings: DialogueSettings,
     options: Options,
     upstream: Arc<Upstream>,
+    /// Machine of the dialogue.
     dialogue: Dialogue,
-    /// Record of the turn; absent when a dialogue of an older version continues an input it had taken.
+    /// Record of the turn; absent when an input is continued that an older version of the server had taken.
     record: Option<TurnRecord>,
-    /// Number of notices that are in a record.
+    /// Number of the turn's notices that are in a record already.
     recorded_notices: usize,
-    /// Records not stored yet.
+    /// Records not stored yet, in order.
     pending_records: Vec<CallRecord>,
-    /// Figures of calls that are over, which go with them.
+    /// Figures of calls that are over, not stored yet.
     figures: Vec<Figures>,
 }
 
 /// Result of one model call.
 struct CallOutcome {
     reply: Result<ModelReply, Failure>,
+    /// True if text of the answer has reached the log, so that the reply cannot be replaced.
     is_delivered: bool,
+    /// Text of the reply as received.
     raw: String,
     /// Finish reason, if the reply ended.
-    finish: Option<FinishReason>,
+    finish_reason: Option<FinishReason>,
+    /// Token counts as the upstream reports them.
     usage: Value,
-    /// Set when the service refused the schema.
-    is_unformatted: bool,
+    /// True if the service refused the schema, so that the call was made without it.
+    schema_refused: bool,
+    /// Milliseconds from the start of the call to the first text.
     first_text_ms: Option<u64>,
+    /// Milliseconds from the start of the call to its end.
     elapsed_ms: u64,
 }
 
-/// Loads the machine of a stored dialogue, and its script.
+/// Reads the script and the machine of a stored dialogue.
 pub(crate) fn load_machine(engine: &RunEngine, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
     let damage_error = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
@@ -114,8 +121,9 @@ pub(crate) fn load_machine(engine: &RunEngine, row: &DialogueRow) -> Result<(Scr
     Ok((script, dialogue))
 }
 
-/// Takes an input and runs until the dialogue waits; without one, continues the input taken before the server
-/// stopped. The caller holds the dialogue's turn.
+/// Takes an input and runs the dialogue until it waits for the next one. Without an input, continues the one
+/// that was taken before the server stopped. The caller has locked the dialogue. `claim` makes an input that
+/// the client repeats run only once.
 pub(crate) async fn run_turn(
     engine: &RunEngine,
     row: DialogueRow,
@@ -125,23 +133,24 @@ pub(crate) async fn run_turn(
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let span = engine.traces.start_turn(&client.caller.span, &row.id);
-    let turn = drive_turn(engine, row, (client, &span), input, claim, turn_log).await;
-    let has_failed = match &turn {
+    let turn = run_traced_turn(engine, row, (client, &span), input, claim, turn_log).await;
+    let error_code = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
     };
-    if let Some(code) = has_failed {
+    if let Some(code) = error_code {
         span.fail(code);
     }
-    span.end(if has_failed.is_none() { "completed" } else { "failed" });
+    span.end(if error_code.is_none() { "completed" } else { "failed" });
     turn
 }
 
-async fn drive_turn(
+/// Does the work of `run_turn`, which ends the span.
+async fn run_traced_turn(
     engine: &RunEngine,
     row: DialogueRow,
     (client, span): (TurnClient<'_>, &TraceSpan),
-    (input, admission): (Option<TurnInput>, TurnQuota),
+    (input, quota): (Option<TurnInput>, TurnQuota),
     claim: Option<&InputClaim>,
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
@@ -155,7 +164,7 @@ async fn drive_turn(
         .upstream(None)
         .ok_or_else(|| Problem::invalid("unknown_upstream", "no upstream is configured"))?;
     let mut running_dialogue = RunningDialogue {
-        app: engine,
+        engine,
         row,
         client,
         span,
@@ -182,11 +191,11 @@ async fn drive_turn(
     } else {
         running_dialogue.record = turn_record::load_last_turn(engine, &running_dialogue.row.id).await?;
     }
-    admission.spend().await;
+    quota.spend().await;
     let requests = match running_dialogue.run_until_waiting(turn_log).await {
         Ok(requests) => requests,
         Err(problem) => {
-            // Its models were asked, whatever becomes of the dialogue.
+            // The model calls were made and count, although the turn failed.
             engine.add_figures(&running_dialogue.figures).await;
             return Err(problem);
         }
@@ -198,35 +207,36 @@ async fn drive_turn(
         running_dialogue.pending_records.push(CallRecord::TurnOver(json!(record).to_string()));
     }
     let claim = claim.map(|claim| (claim.clone(), json!(turn).to_string()));
-    let (DialogueRow { status, state, changed: changed_at, .. }, mut records) =
+    let (DialogueRow { status: dialogue_status, state, changed: changed_at, .. }, mut records) =
         (running_dialogue.row, running_dialogue.pending_records);
     records.push(CallRecord::Figures(running_dialogue.figures.clone()));
     turn_log.close(&turn, &requests, &running_dialogue.options);
-    let outcome = match &turn.error {
+    let turn_status = match &turn.error {
         None => "completed",
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    let written = turn_log
-        .finish(outcome, Some(DialogueProgress { status, state, changed: changed_at, records, once: claim }))
-        .await;
-    if let Err(written) = written {
-        if written == WriteOutcome::Fenced {
+    let progress =
+        DialogueProgress { status: dialogue_status, state, changed: changed_at, records, once: claim };
+    if let Err(write_outcome) = turn_log.finish(turn_status, Some(progress)).await {
+        if write_outcome == WriteOutcome::Fenced {
+            // The dialogue was deleted with its records; the figures stay.
             engine.add_figures(&running_dialogue.figures).await;
         }
-        return Err(log_problem(written));
+        return Err(log_problem(write_outcome));
     }
     Ok(turn)
 }
 
 /// Returns the problem of a turn whose log cannot be written.
-pub(crate) fn log_problem(written: WriteOutcome) -> Problem {
-    match written {
+pub(crate) fn log_problem(write_outcome: WriteOutcome) -> Problem {
+    match write_outcome {
         WriteOutcome::Fenced => Problem::not_found("the dialogue is deleted"),
         _ => StoreError::Closed.into(),
     }
 }
 
+/// Returns the problem of an input that the dialogue does not wait for.
 fn refusal_problem(refusal: &InputRefusal) -> Problem {
     match refusal {
         InputRefusal::AnswerExpected { call_id } => {
@@ -238,12 +248,14 @@ fn refusal_problem(refusal: &InputRefusal) -> Problem {
 }
 
 impl RunningDialogue<'_> {
+    /// Runs a change of the machine, with the environment that it needs.
     fn with_env<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let RunningDialogue { script, prompts, settings, dialogue, .. } = self;
         let now = jiff::Timestamp::now().as_millisecond();
         change(dialogue, &DialogueEnv { script, templates: prompts, now, settings, hooks: &() })
     }
 
+    /// Passes an input to the machine; fails if the machine waits for another one.
     fn take_input(&mut self, input: TurnInput) -> Result<(), Problem> {
         let result = self.with_env(|dialogue, env| match input {
             TurnInput::Text(text) => dialogue.input(text.as_deref(), env),
@@ -252,20 +264,20 @@ impl RunningDialogue<'_> {
         result.map_err(|refusal| refusal_problem(&refusal))
     }
 
-    /// Writes the state into the row.
+    /// Writes the state of the machine into the row.
     fn update_row(&mut self) {
         self.row.state = json!(self.dialogue).to_string();
         self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
         self.row.changed = ids::now();
     }
 
-    /// Stores the state with records of calls.
+    /// Stores the state of the machine, with these records.
     async fn store_step(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
         self.update_row();
-        self.app.store.step_dialogue(&self.row, records).await
+        self.engine.store.step_dialogue(&self.row, records).await
     }
 
-    /// Returns the notices of the turn that are in no record yet.
+    /// Returns the notices of the turn that are in no record yet; they count as recorded from now on.
     fn take_notices(&mut self) -> Vec<Notice> {
         let all = self.dialogue.turn(&self.script).notices;
         let new = all.get(self.recorded_notices..).unwrap_or_default().to_vec();
@@ -273,18 +285,18 @@ impl RunningDialogue<'_> {
         new
     }
 
-    /// Runs the dialogue until it waits; returns its requests to the client.
+    /// Runs the dialogue until it waits; returns its requests to the client, in order.
     async fn run_until_waiting(&mut self, turn_log: &mut TurnLog) -> Result<Vec<Extension>, Problem> {
         let mut requests = Vec::new();
         loop {
             match self.with_env(Dialogue::next) {
                 DialogueRequest::Call(call) => {
-                    // Stored before the model is asked: after a crash the round is asked again and has its
-                    // record.
+                    // Stored before the model is asked: after a crash, the model is asked again and the
+                    // interrupted call has its record.
                     let mut record = self.call_record(&call);
                     let mut records = std::mem::take(&mut self.pending_records);
                     if !records.is_empty() {
-                        // Text of the last round is on disk before the dialogue has it.
+                        // The log of the last reply is on disk before the state that follows from it.
                         turn_log.wait_settled().await.map_err(log_problem)?;
                     }
                     records.push(CallRecord::New(record.to_string()));
@@ -300,7 +312,7 @@ impl RunningDialogue<'_> {
                 _ => break,
             }
         }
-        // Notices after the last call get a record of their own.
+        // Notices since the last call get a separate record.
         let notices = self.take_notices();
         if !notices.is_empty() {
             let path = self.dialogue.position(&self.script).map(|position| position.path);
@@ -331,7 +343,7 @@ impl RunningDialogue<'_> {
         }
     }
 
-    /// Builds the record of a call that begins, for the trace.
+    /// Builds the record of a call that begins; clients see it in the trace of the dialogue.
     fn call_record(&mut self, call: &ModelCall) -> Value {
         let request = self.call_request(call);
         json!({
@@ -358,24 +370,24 @@ impl RunningDialogue<'_> {
         })
     }
 
-    /// Asks the model and applies its reply. The result is added to the record.
+    /// Asks the model, passes its reply to the machine, and adds the result to the record.
     async fn run_call(&mut self, call: &ModelCall, record: &mut Value, turn_log: &mut TurnLog) {
         let CallOutcome {
             reply,
             is_delivered,
             raw,
-            finish,
+            finish_reason,
             usage,
-            is_unformatted,
+            schema_refused,
             first_text_ms,
             elapsed_ms,
         } = self.read_reply(call, turn_log).await;
         fail::point("turn");
-        self.app.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
-        // A round names no model.
+        self.engine.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
+        // Model calls of dialogues name no model, so the price is that of the upstream's own one.
         let spending = UpstreamSpending::from_call(&self.upstream, &ModelRequest::default(), &usage);
         if elapsed_ms > SLOW_ROUND_MS {
-            Metrics::increment(&self.app.metrics.slow_rounds);
+            Metrics::increment(&self.engine.metrics.slow_rounds);
             tracing::warn!(
                 dialogue = self.row.id,
                 upstream = &*self.upstream.name,
@@ -384,11 +396,11 @@ impl RunningDialogue<'_> {
                 "a round took longer than 3 s"
             );
         }
-        if is_unformatted {
+        if schema_refused {
             record["parameters"]["response_format"] = Value::Null;
         }
         record["raw"] = json!(raw);
-        record["finish_reason"] = json!(finish);
+        record["finish_reason"] = json!(finish_reason);
         record["usage"] = usage;
         record["timings"] = json!({ "first_text_ms": first_text_ms, "total_ms": elapsed_ms });
         record["ended"] = json!(ids::now());
@@ -440,6 +452,7 @@ impl RunningDialogue<'_> {
         ));
     }
 
+    /// Asks the model and reads its reply into the log, where the last events may be held back.
     async fn read_reply(&self, call: &ModelCall, turn_log: &mut TurnLog) -> CallOutcome {
         let start_time = Instant::now();
         let mut request = self.call_request(call);
@@ -447,34 +460,34 @@ impl RunningDialogue<'_> {
             reply: Err(interrupted_failure()),
             is_delivered: false,
             raw: String::new(),
-            finish: None,
+            finish_reason: None,
             usage: Value::Null,
-            is_unformatted: false,
+            schema_refused: false,
             first_text_ms: None,
             elapsed_ms: 0,
         };
         turn_log.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
-        let mut stop = std::pin::pin!(wait_stop(self.app, self.client));
-        let stream = loop {
-            let stream = tokio::select! {
+        let mut stop = std::pin::pin!(wait_stop(self.engine, self.client));
+        let open_result = loop {
+            let open_result = tokio::select! {
                 biased;
                 end = stop.as_mut() => Err(end),
-                stream = self.upstream.open(&request) => stream.map_err(InputEnd::Failed),
+                open_result = self.upstream.open(&request) => open_result.map_err(InputEnd::Failed),
             };
-            match stream {
+            match open_result {
                 // A service that does not support schemas refuses the request at once; the prompt describes
                 // the schema in words too.
                 Err(InputEnd::Failed(failure)) if !failure.retryable && request.response_format.is_some() => {
                     request.response_format = None;
-                    outcome.is_unformatted = true;
+                    outcome.schema_refused = true;
                 }
-                stream => break stream,
+                open_result => break open_result,
             }
         };
-        match stream {
+        match open_result {
             Ok(mut reply) => {
-                let (mut items, mut reasoning) = (Vec::new(), 0);
+                let (mut items, mut reasoning_bytes) = (Vec::new(), 0);
                 let limit = self.options.limits.input;
                 let end: InputEnd = 'reply: loop {
                     // Dropping the reply cancels the model call.
@@ -494,8 +507,8 @@ impl RunningDialogue<'_> {
                                 }
                             }
                             ReplyItem::Reasoning(text) => {
-                                reasoning += text.len();
-                                if reasoning > limit {
+                                reasoning_bytes += text.len();
+                                if reasoning_bytes > limit {
                                     break 'reply InputEnd::Failed(too_large_failure("reasoning", limit));
                                 }
                                 reader.push_reasoning(&text, turn_log);
@@ -510,21 +523,21 @@ impl RunningDialogue<'_> {
                         }
                     }
                     if turn_log.flush().await.is_err() {
-                        // Nobody would see the rest; the turn no longer has an end of its own.
+                        // The log cannot be written any more, so that nobody would see more of the reply.
                         break 'reply InputEnd::Failed(interrupted_failure());
                     }
                 };
-                outcome.finish = match &end {
+                outcome.finish_reason = match &end {
                     InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(*reason),
                     InputEnd::WithoutReason => Some(FinishReason::Length),
                     _ => None,
                 };
-                // Text that follows only now may replace an answer that is re-asked. A thought is shown to
-                // nobody, whatever the turn said before it.
+                // Events that follow are held: they can be discarded if the model is asked again. A thought
+                // is shown to nobody, so it counts as undelivered whatever the turn has delivered before.
                 outcome.is_delivered =
                     turn_log.hold_unless_answered() && !matches!(call.kind, ReplyKind::Think { .. });
                 outcome.reply = if end == CANCELLED_END {
-                    // The round does not count (S-065); a message that has begun is closed.
+                    // The round does not count (S-065), but a message that has begun is closed.
                     if turn_log.has_begun() {
                         let _ = reader.finish(&end, turn_log);
                     }
@@ -533,7 +546,7 @@ impl RunningDialogue<'_> {
                     && outcome.raw.trim().is_empty()
                     && !matches!(end, InputEnd::Failed(_))
                 {
-                    // The round was not answered (S-065).
+                    // Without an answer, the round does not count (S-065).
                     Err(new_failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
                     reader.finish(&end, turn_log)
@@ -550,7 +563,8 @@ impl RunningDialogue<'_> {
 /// End of a cancelled reply.
 const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
-/// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
+/// Waits until the turn must stop, and returns its end: cancelled, or failed since the key was removed or the
+/// server stops.
 async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
     tokio::select! {
         () = engine.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
@@ -559,35 +573,38 @@ async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
     }
 }
 
-/// Returns the failure of a call whose end the server did not see.
+/// Returns the failure of a call that was running when the server ended, for its record.
 pub(crate) fn interrupted_call() -> Failure {
     new_failure("interrupted", "the server ended before the model call did", true)
 }
 
-/// Returns a schema in the form of a service's response format.
+/// Returns a schema as a value of the request field `response_format` of OpenAI.
 pub(crate) fn response_format(schema: &Value) -> Value {
     json!({ "type": "json_schema", "json_schema": { "name": "reply", "strict": true, "schema": schema } })
 }
 
-/// Returns the failure of a cancelled turn: the next input asks again.
+/// Returns the failure of a cancelled turn. It may be retried: the next input asks the model again.
 fn cancelled_failure() -> Failure {
     new_failure(CANCELLED, "the turn was cancelled", true)
 }
 
-/// Returns the failure of a turn whose key was removed. Another key of the owner continues from there.
+/// Returns the failure of a turn whose key was removed. It may be retried with another key of the owner.
 fn key_removed_failure() -> Failure {
     new_failure("unauthorized", "the key was removed", true)
 }
 
+/// Returns the failure of a reply with too long a text or reasoning (`subject`).
 fn too_large_failure(subject: &str, limit: usize) -> Failure {
     let limit = format_count(limit, "byte");
     new_failure("input_too_large", format!("the {subject} is longer than `limits.input`, {limit}"), false)
 }
 
+/// Returns the failure of a turn that the stopping server ends.
 fn interrupted_failure() -> Failure {
     new_failure("interrupted", "the server stopped while the model was writing", true)
 }
 
+/// Returns the milliseconds since a time.
 fn millis(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Writes the events of a turn to its log as one valid stream, however many model calls it takes. Events are
-//! held back or discarded before they reach the log.
+//! Log of a turn of a dialogue: the replies of all its model calls become one valid stream of events. Events
+//! of a reply can be held back, and discarded before they reach the log.
 
 use std::sync::Arc;
 
@@ -28,19 +28,20 @@ pub(crate) struct TurnLog {
     batch: Batch,
     /// Bytes of entries on the log.
     size: usize,
-    /// Result of the write after which nothing more may be written.
+    /// Outcome of the write after which nothing more may be written; `None` before it.
     final_outcome: Option<WriteOutcome>,
-    /// Sequence state of the stream.
+    /// Sequence state of the whole stream.
     sequencer: Sequencer,
-    /// True if the current reply continues a message that an earlier one began.
+    /// True if the current reply continues a message that an earlier reply began.
     is_continuing: bool,
-    /// True if text of its answer was written.
+    /// True if text of the current reply's answer was written.
     has_answer: bool,
-    /// True while events are held back, and the held events.
+    /// True while events are held back.
     is_holding: bool,
     held_events: Vec<Event<'static>>,
-    /// End of the message, held until the end of the turn.
+    /// Events that end the message, held until the end of the turn.
     end_events: Vec<Event<'static>>,
+    /// Set once the end of the stream was written.
     is_over: bool,
 }
 
@@ -63,7 +64,7 @@ impl TurnLog {
         }
     }
 
-    /// Waits until the turns before it are over.
+    /// Waits until the earlier turns of the dialogue are over.
     pub(crate) fn wait_earlier_turns(&self) -> BoxFuture<'static, ()> {
         self.lease.wait_earlier_runs()
     }
@@ -80,17 +81,18 @@ impl TurnLog {
         let batch = std::mem::replace(&mut self.batch, next);
         self.live_run.note_append(&batch);
         self.size += batch.body().len();
-        let written = self.lease.append(batch).await.into_result();
-        self.final_outcome = written.err();
-        written
+        let result = self.lease.append(batch).await.into_result();
+        self.final_outcome = result.err();
+        result
     }
 
-    /// Waits until readers may see everything on the log.
+    /// Waits until all appended entries are durable as configured, and visible to readers.
     pub(crate) async fn wait_settled(&self) -> Result<(), WriteOutcome> {
         self.lease.wait_settled().await.into_result()
     }
 
-    /// Finishes the log, whose end was written, together with the progress of the dialogue, atomically.
+    /// Appends the last entries and stores the progress of the dialogue, in one step. `status` is that of the
+    /// turn.
     pub(crate) async fn finish(
         &mut self,
         status: &str,
@@ -99,22 +101,23 @@ impl TurnLog {
         if let Some(final_outcome) = self.final_outcome {
             return Err(final_outcome);
         }
-        // Tried once: the result of an interrupted try is unknown.
+        // Tried only once: if this future is dropped midway, the outcome is unknown.
         self.final_outcome = Some(WriteOutcome::Unknown);
+        // The new batch is never written, so its number does not matter.
         let last = std::mem::replace(&mut self.batch, Batch::new(1));
         self.live_run.note_append(&last);
         let outcome = outcome(self.size + last.body().len(), progress);
-        let written = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
-        self.final_outcome = Some(written);
-        written.into_result()
+        let write_outcome = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
+        self.final_outcome = Some(write_outcome);
+        write_outcome.into_result()
     }
 
-    /// Returns `true` if a message has begun.
+    /// Returns `true` if a message has begun in the stream.
     pub(crate) fn has_begun(&self) -> bool {
         self.sequencer.has_started()
     }
 
-    /// Starts another reply, which continues the message on the log.
+    /// Starts another reply, which continues the message of the stream if one has begun.
     pub(crate) fn next_reply(&mut self) {
         self.has_answer = false;
         self.is_continuing = self.sequencer.has_started();
@@ -123,14 +126,14 @@ impl TurnLog {
         }
     }
 
-    /// Holds back events from now on, unless answer text of this reply has already been written. Returns true
-    /// if it has.
+    /// Holds back events from now on, unless answer text of this reply was written already. Returns `true` if
+    /// it was.
     pub(crate) fn hold_unless_answered(&mut self) -> bool {
         self.is_holding = !self.has_answer;
         self.has_answer
     }
 
-    /// Writes the held events.
+    /// Stops holding back, and writes the held events.
     pub(crate) fn release(&mut self) {
         self.is_holding = false;
         for event in std::mem::take(&mut self.held_events) {
@@ -138,19 +141,19 @@ impl TurnLog {
         }
     }
 
-    /// Discards the held events: the reply is re-asked or shown to nobody. An end of message written earlier
-    /// is kept.
+    /// Stops holding back, and discards the held events: the reply is re-asked or shown to nobody. Events
+    /// written before stay, also those that end the message.
     pub(crate) fn discard(&mut self) {
         self.is_holding = false;
         self.held_events.clear();
     }
 
-    /// Writes the status of the turn.
+    /// Writes a status event.
     fn push_status(&mut self, data: &Value) {
         self.batch.push_event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
     }
 
-    /// Writes the end of the turn.
+    /// Writes the end of the turn, with the requests of the dialogue to the client.
     pub(crate) fn close(&mut self, turn: &DialogueTurn, client_requests: &[Extension], options: &Options) {
         if self.is_over {
             return;
@@ -170,27 +173,27 @@ impl TurnLog {
         } else {
             client_requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
         }
-        // The end follows everything else and carries the turn's notices.
+        // The final event follows everything else and has the notices of the turn.
         let mut end_events = std::mem::take(&mut self.end_events);
         for event in &mut end_events {
             if let Event::Completed(completed) = event {
                 completed.metadata.notices.extend(turn.notices.iter().cloned());
             }
         }
-        let (last, before): (Vec<_>, Vec<_>) =
+        let (final_events, earlier_events): (Vec<_>, Vec<_>) =
             end_events.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
-        for event in &before {
+        for event in &earlier_events {
             match event {
-                Event::FinalEnd if self.is_continuing => self.end_answer(),
+                Event::FinalEnd if self.is_continuing => self.close_open_parts(),
                 event => self.send(event),
             }
         }
         self.push_status(&json!({ "state": turn.status, "turn": turn }));
-        last.iter().for_each(|event| self.send(event));
+        final_events.iter().for_each(|event| self.send(event));
         self.is_over = true;
     }
 
-    /// Writes the end of a turn that was refused.
+    /// Writes the end of a turn that was refused or could not go on.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         if !self.is_over && self.final_outcome.is_none() {
             let failure = match problem.code() {
@@ -204,13 +207,14 @@ impl TurnLog {
     /// Ends the stream with an error, after closing open parts (J-035).
     fn end_with_error(&mut self, failure: &Failure) {
         if self.has_begun() {
-            self.end_answer();
+            self.close_open_parts();
         }
         self.send(&Event::Error(failure.clone()));
         self.is_over = true;
     }
 
-    /// Writes a standard sentence for a turn without text of the model.
+    /// Writes a whole message for a turn in which no reply began one: with the text of the turn, or a
+    /// standard sentence without one. After a failure the text is empty and the message counts as cancelled.
     fn write_standard_message(
         &mut self,
         turn: &DialogueTurn,
@@ -237,7 +241,7 @@ impl TurnLog {
         }
         client_requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
         pipeline.finish(&end, self);
-        // Text of an earlier model call keeps that call's dialect.
+        // A text that comes from a model call gets the dialect of that call.
         let action_type =
             metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
         for event in &mut self.end_events {
@@ -247,19 +251,20 @@ impl TurnLog {
         }
     }
 
+    /// Writes an event as it is.
     fn send(&mut self, event: &Event<'_>) {
         self.sequencer.observe(event);
         push_event(&mut self.batch, event);
     }
 
     /// Closes the open parts of the message.
-    fn end_answer(&mut self) {
+    fn close_open_parts(&mut self) {
         let TurnLog { sequencer, batch, .. } = self;
         sequencer.finish(&mut |event| push_event(batch, &event));
     }
 
-    /// Writes an event of a reply that continues another one's message: parts that have begun are not begun
-    /// again.
+    /// Writes an event of a reply that continues the message of an earlier reply: parts that have begun are
+    /// not begun again.
     fn continue_with(&mut self, event: &Event<'_>) {
         let TurnLog { sequencer, batch, .. } = self;
         let out = &mut |event: Event<'_>| push_event(batch, &event);

@@ -1,4 +1,4 @@
-//! Quota of a turn: counted at the request, refunded unless a model is asked.
+//! Quota of a turn: counted at the request, refunded if the turn does not begin.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,12 +11,13 @@ use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::quotas::Limits;
 
-/// Request counted against a key, refunded on drop unless the turn began.
+/// Request counted against a key; refunded on drop unless it is spent.
 pub(crate) struct TurnQuota {
     engine: Arc<RunEngine>,
     key: String,
     owner: String,
     limits: Arc<Limits>,
+    /// Set once the turn has begun.
     is_spent: bool,
 }
 
@@ -28,7 +29,7 @@ impl TurnQuota {
         Ok(TurnQuota { engine: engine.clone(), key, owner, limits, is_spent: false })
     }
 
-    /// Spends the request: the turn goes on to a model.
+    /// Spends the request: the turn has taken its input and begins.
     pub(crate) async fn spend(mut self) {
         self.is_spent = true;
         // Counts the request; its tokens are charged once the model has replied.

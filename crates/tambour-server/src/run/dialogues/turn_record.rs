@@ -1,5 +1,5 @@
-//! Records of turns: the input, the state before it, and the result. A fork starts from one; a script test is
-//! made from all.
+//! Records of turns: the input, the state of the dialogue before it, and the result. A fork of a dialogue
+//! starts from one record; a script test is built from all of them and from the records of model calls.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -22,25 +22,28 @@ use crate::store::{DialogueRow, StoreError};
 pub(crate) struct TurnRecord {
     /// Id of the turn, also in its events.
     pub(crate) turn: String,
+    /// Time at which the turn began (RFC 3339).
     pub(crate) created: String,
-    /// Time of its end; absent while it runs, and if the server did not see its end.
+    /// Time at which the turn ended; absent while it runs, and if the server did not see its end.
     pub(crate) ended: Option<String>,
     /// Text of the user.
     pub(crate) text: Option<String>,
-    /// Answer of the client, with its `call_id`.
+    /// Answer of the client to a request of the dialogue: an object of `call_id` and `value`.
     pub(crate) answer: Option<Value>,
+    /// State of the dialogue before the input.
     pub(crate) before: Snapshot,
+    /// Result of the turn, once it has ended.
     pub(crate) result: Option<DialogueTurn>,
 }
 
-/// State of a dialogue at one time, without the history, which only grows.
+/// State of a dialogue at one time. The history only grows, so its length is kept instead of its messages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// State without its history.
+    /// State without the history.
     state: Value,
     /// Number of messages in the history.
     said: usize,
-    /// Last message of the history: an unanswered one may be replaced later.
+    /// Last message of the history, which may be replaced later if it is unanswered.
     last: Option<Value>,
 }
 
@@ -51,18 +54,20 @@ pub(crate) struct DialogueOrigin {
     /// Path of the step or action at which it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
-    /// Variables set by its client.
+    /// Variables that the client set at the start.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub(crate) variables: serde_json::Map<String, Value>,
-    /// Dialogue that it continues, and the turn that its first own turn replaces.
+    /// Origin of a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) forked_from: Option<ForkOrigin>,
 }
 
-/// Origin of a fork.
+/// Origin of a dialogue that is a fork of another one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ForkOrigin {
+    /// Dialogue whose turns come before those of the fork.
     pub(crate) dialogue_id: String,
+    /// Id of the turn in its place of which the fork goes another way.
     pub(crate) turn: String,
 }
 
@@ -74,7 +79,8 @@ impl DialogueOrigin {
 }
 
 impl TurnRecord {
-    /// Begins the record of a turn; `state` is the dialogue's state before the input.
+    /// Begins the record of a turn with this id; `state` is the state of the dialogue before the input, as
+    /// JSON.
     pub(super) fn begin(turn: &str, input: &TurnInput, state: &str) -> TurnRecord {
         let (text, answer) = match input {
             TurnInput::Text(text) => (text.clone(), None),
@@ -124,10 +130,10 @@ impl Snapshot {
         }
     }
 
-    /// Restores the whole state, with the history taken from a later one.
-    pub(crate) fn restore(&self, turns: &str) -> Value {
-        let mut turns: Value = serde_json::from_str(turns).unwrap_or_default();
-        let mut history = turns["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    /// Restores the whole state. The messages of the history are taken from `later_state` (JSON).
+    pub(crate) fn restore(&self, later_state: &str) -> Value {
+        let mut later_state: Value = serde_json::from_str(later_state).unwrap_or_default();
+        let mut history = later_state["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
         history.truncate(self.said.saturating_sub(1));
         history.extend(self.last.clone());
         let mut state = self.state.clone();
@@ -136,17 +142,20 @@ impl Snapshot {
     }
 }
 
-/// Records read from the store at once: a dialogue may have any number of them.
+/// Number of records read from the store at once: a dialogue may have any number of them.
 const READ_COUNT: u32 = 50;
 
 /// Kind of a dialogue's records.
 #[derive(Clone, Copy)]
 enum RecordKind {
+    /// Records of turns.
     Turns,
+    /// Records of model calls.
     Calls,
 }
 
-/// Calls `visit` for each record of a dialogue with its number, oldest first, until it breaks.
+/// Calls `visit` for each record of a dialogue with its number, oldest first, until `visit` breaks. Records
+/// that cannot be read are left out.
 async fn for_each_record<T: DeserializeOwned>(
     engine: &RunEngine,
     dialogue: &str,
@@ -159,8 +168,8 @@ async fn for_each_record<T: DeserializeOwned>(
             RecordKind::Turns => engine.store.dialogue_turns(dialogue, after, READ_COUNT).await?,
             RecordKind::Calls => engine.store.rounds(dialogue, after, READ_COUNT).await?,
         };
-        let Some((last, _)) = records.last() else { return Ok(()) };
-        after = *last;
+        let Some((last_number, _)) = records.last() else { return Ok(()) };
+        after = *last_number;
         for (number, record) in records {
             if let Ok(record) = serde_json::from_str(&record)
                 && visit(number, record).is_break()
@@ -171,7 +180,7 @@ async fn for_each_record<T: DeserializeOwned>(
     }
 }
 
-/// Calls `visit` for each turn of a dialogue with its number, oldest first, until it breaks.
+/// Calls `visit` for each turn of a dialogue with its number, oldest first, until `visit` breaks.
 pub(crate) async fn for_each_turn(
     engine: &RunEngine,
     dialogue: &str,
@@ -225,13 +234,13 @@ pub(crate) async fn add_coverage(
     Ok(())
 }
 
-/// Converts a call record for coverage; `None` without an answered call.
+/// Converts a call record for coverage; `None` if it is no record of a model call.
 fn covered_call(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let is_answered = record["status"] == "completed" && record["asked_again"] != true;
     let decision = &record["exit_decision"];
-    let exit =
-        decision["should_exit"].as_bool().unwrap_or(false).then(|| decision["decision_source"].as_str());
+    let should_exit = decision["should_exit"].as_bool().unwrap_or(false);
+    let exit = should_exit.then(|| decision["decision_source"].as_str());
     let assignments = record["assigned"].as_object().into_iter().flatten();
     Some(CoveredCall {
         path: path.to_owned(),
@@ -244,7 +253,7 @@ fn covered_call(record: &Value) -> Option<CoveredCall> {
     })
 }
 
-/// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
+/// Builds a script test from a dialogue: its inputs and replies, and the results of its turns.
 pub(crate) async fn build_script_test(
     engine: &RunEngine,
     row: &DialogueRow,
@@ -262,7 +271,7 @@ pub(crate) async fn build_script_test(
     let visit = |_, turn: TurnRecord| {
         if let Some(result) = &turn.result {
             let mut expect = ExpectedTurn::from_turn(result);
-            // The message follows from the reply above it.
+            // Not expected by itself: the message follows from the replies of the turn.
             expect.ai_message = None;
             test.turns.push(TestTurn {
                 text: turn.text,
@@ -277,7 +286,8 @@ pub(crate) async fn build_script_test(
     Ok(test)
 }
 
-/// Converts the reply of a call for a test; `None` without a call, or if the server did not see its end.
+/// Converts the reply of a call record for a test; `None` if it is no record of a model call, or the server
+/// did not see the end of the call.
 fn test_reply(record: &Value) -> Option<TestReply> {
     if !record["prompt"].is_array() || record["ended"].is_null() {
         return None;
@@ -288,9 +298,10 @@ fn test_reply(record: &Value) -> Option<TestReply> {
         let error = TestFailure { code: text("code"), message: text("message") };
         return Some(TestReply { error: Some(error), ..TestReply::default() });
     }
-    let finish = serde_json::from_value(record["finish_reason"].clone()).ok();
+    let finish_reason = serde_json::from_value(record["finish_reason"].clone()).ok();
     let mut reply = TestReply::from_text(record["raw"].as_str().unwrap_or_default());
-    reply.finish_reason = finish.filter(|reason| *reason != tambour::event::FinishReason::Stop);
+    // `stop` is the default of tests.
+    reply.finish_reason = finish_reason.filter(|reason| *reason != tambour::event::FinishReason::Stop);
     reply.delivered = record["delivered"] == true && !record["unreadable"].is_null();
     Some(reply)
 }

@@ -19,99 +19,109 @@ use crate::run::states::MessageState;
 use crate::store::{Batch, WriteOutcome};
 use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure};
 
-/// One model call.
+/// One model call and its reply.
 pub(super) struct Attempt {
     pipeline: Pipeline,
     pub(super) gathered: EntryGatherer,
     hold: HoldMode,
-    /// True if a part of it may be delivered before its end. Depends only on the content so far and on
+    /// True if a part of the reply may be delivered before its end. Depends only on the content so far and on
     /// `hold`, never on timing: a re-ask must not depend on the pace of the model or of this server.
     pub(super) may_deliver: bool,
+    /// Token counts that the upstream reported, with its field names.
     pub(super) usage: Option<Value>,
     /// Native calls, made outside the text.
     native_calls: Vec<NativeCall>,
-    /// Remaining bytes of reasoning.
+    /// Bytes of reasoning that the reply may still have.
     reasoning_budget: usize,
-    /// True if the reply is checked against a schema at its end, and if state operations are checked as
-    /// they arrive.
+    /// True if the reply is checked against a schema at its end.
     has_schema: bool,
+    /// True if state operations are checked against a schema as they arrive.
     checks_state_schema: bool,
     /// Items so far, if the reply may have to be read again.
     kept_items: Option<Vec<ReplyItem>>,
-    /// Position of the message's first state update in the conversation, and the number of updates gathered.
-    first_update: i64,
+    /// Position of the message's first state update in the conversation.
+    first_update_position: i64,
+    /// Number of state updates gathered so far.
     gathered_updates: usize,
-    /// Time of the last append, and a flag set while gathered entries wait for the pause after it.
+    /// Time of the last append to the log.
     last_append: Option<Instant>,
-    is_waiting: bool,
+    /// True while gathered entries wait for the end of `APPEND_INTERVAL`.
+    is_append_scheduled: bool,
 }
 
 /// Settings of an attempt that may be followed by a re-ask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttemptSettings {
-    /// Number of re-asks so far.
+    /// Number of re-asks before this attempt.
     pub(super) reasks: u32,
-    /// True if a discarded reply is kept in the record.
+    /// True if the reply, if it is discarded, is kept in the record.
     pub(super) keeps_discarded: bool,
-    /// True if its items are kept, since it may be used after all if nothing better follows.
+    /// True if the items of the reply are kept, since it may be used after all if nothing better follows.
     pub(super) keeps_items: bool,
-    /// True if it is held until its end, since it must be better than an earlier one.
+    /// True if the reply is held until its end, since it is used only if it is better than an earlier one.
     pub(super) holds_all: bool,
 }
 
 /// Minimum interval between two appends; chunks of a fast model are batched.
 const APPEND_INTERVAL: Duration = Duration::from_millis(4);
-/// Gathered bytes that are appended without waiting.
+/// Gathered bytes from which they are appended without waiting.
 const FULL_BATCH_BYTES: usize = 8 << 10;
+/// Most findings that a re-ask lists.
+const MAX_REASK_FINDINGS: usize = 20;
 
-/// Gathered entries that are not on the log yet.
+/// Sink that gathers the entries of a reply until they are appended to the log.
 pub(super) struct EntryGatherer {
     batch: Batch,
+    /// Number of the last piece of raw text.
     seq: u64,
+    /// Number of re-asks, for the metadata of the end.
     reasks: u32,
-    /// Set once an event was emitted, and once one of the answer was.
+    /// Set once an event of the contract was emitted.
     has_event: bool,
+    /// Set once text of the answer was emitted.
     has_answer: bool,
     appraisal: ReplyAppraisal,
-    /// Raw reply, if the model may have to be shown it.
+    /// Raw reply so far, if the model may have to be shown it.
     pub(super) raw: String,
     /// Findings, if the reply may be discarded.
     pub(super) findings: Option<Vec<Finding>>,
-    /// Set at the end; nothing may follow it.
+    /// Set once the end event was emitted; nothing may follow it.
     has_ended: bool,
-    /// End event, held until the state updates before it are written.
+    /// Name and data of the end event, held until the state updates before it are written.
     end_event: Option<(&'static str, Vec<u8>)>,
 }
 
 impl Attempt {
-    /// Creates an attempt. `before` is the pipeline of a reply that called tools, which this one continues.
+    /// Creates an attempt. `previous` is the pipeline of a reply that called tools, which this one continues.
+    /// `next_entry` is the number of the next log entry, `seq` that of the last piece of raw text.
     pub(super) fn new(
         choice: &UpstreamChoice,
         attached_state: Option<&MessageState>,
         dialect: &str,
-        before: Option<&Pipeline>,
+        previous: Option<&Pipeline>,
         AttemptSettings { reasks, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
-        (next, seq): (u64, u64),
+        (next_entry, seq): (u64, u64),
     ) -> Attempt {
         let options = match attached_state {
             // A reply that continues a message also continues its state.
-            Some(state) if before.is_none() => {
+            Some(state) if previous.is_none() => {
                 let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
                 Cow::Owned(options)
             }
             _ => Cow::Borrowed(&choice.options),
         };
-        let reader = |dialect: &str| match before {
-            Some(before) => before.next_reply(dialect, &options),
+        let new_pipeline = |dialect: &str| match previous {
+            Some(previous) => previous.next_reply(dialect, &options),
             None => Pipeline::new(dialect, &options),
         };
-        let pipeline =
-            reader(dialect).or_else(|_| reader("plain")).expect("`plain` is in the table of dialects");
+        let pipeline = new_pipeline(dialect)
+            .or_else(|_| new_pipeline("plain"))
+            .expect("`plain` is in the table of dialects");
         Attempt {
             pipeline: pipeline.with_extensions(true).with_findings(true),
             gathered: EntryGatherer {
-                batch: Batch::new(next),
+                batch: Batch::new(next_entry),
                 seq,
                 reasks,
                 has_event: false,
@@ -124,7 +134,7 @@ impl Attempt {
             },
             has_schema: choice.options.json_schema().is_some() || choice.options.tools.is_some(),
             checks_state_schema: attached_state.is_some_and(|state| state.attached.schema.is_some()),
-            first_update: attached_state.map_or(0, |state| state.start),
+            first_update_position: attached_state.map_or(0, |state| state.start),
             gathered_updates: 0,
             kept_items: keeps_items.then(Vec::new),
             hold: if holds_all { HoldMode::All } else { choice.options.hold },
@@ -133,11 +143,12 @@ impl Attempt {
             native_calls: Vec::new(),
             reasoning_budget: choice.options.limits.input,
             last_append: None,
-            is_waiting: false,
+            is_append_scheduled: false,
         }
     }
 
-    /// Reads the reply to its end and returns that; `Err` if the log cannot be written any more.
+    /// Asks the model, and reads the reply until its end or until `stop` gives one. Returns the end; `Err` if
+    /// the log cannot be written any more. `start_time` is that of the run.
     pub(super) async fn read_reply(
         &mut self,
         run: &MessageRun,
@@ -147,7 +158,7 @@ impl Attempt {
         (start_time, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = InputEnd>>,
     ) -> Result<InputEnd, WriteOutcome> {
-        // Boxed: the memory of the request is freed before the reply arrives.
+        // Boxed, so that the memory of the request is freed before the reply arrives.
         let stream_result = tokio::select! {
             stream_result = Box::pin(choice.upstream.open(request)) => stream_result,
             end = stop.as_mut() => return Ok(end),
@@ -157,17 +168,19 @@ impl Attempt {
             Err(failure) => return Ok(InputEnd::Failed(failure)),
         };
         let mut items = Vec::with_capacity(4);
-        let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+        let mut append_timer = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         loop {
             {
-                let mut next = std::pin::pin!(reply.next(&mut items));
+                let mut next_items = std::pin::pin!(reply.next(&mut items));
                 loop {
                     // Dropping the reply cancels the model call.
                     tokio::select! {
                         biased;
                         end = stop.as_mut() => return Ok(end),
-                        () = next.as_mut() => break,
-                        () = due.as_mut(), if self.is_waiting => self.append_gathered(log).await?,
+                        () = next_items.as_mut() => break,
+                        () = append_timer.as_mut(), if self.is_append_scheduled => {
+                            self.append_gathered(log).await?;
+                        }
                     }
                 }
             }
@@ -180,31 +193,32 @@ impl Attempt {
                 }
             }
             if self.may_deliver && !self.gathered.batch.is_empty() {
-                let is_due = self.last_append.is_none_or(|last| last.elapsed() >= APPEND_INTERVAL);
-                if is_due || self.gathered.batch.body().len() >= FULL_BATCH_BYTES {
+                let may_append = self.last_append.is_none_or(|last| last.elapsed() >= APPEND_INTERVAL);
+                if may_append || self.gathered.batch.body().len() >= FULL_BATCH_BYTES {
                     self.append_gathered(log).await?;
-                } else if let (false, Some(last)) = (self.is_waiting, self.last_append) {
-                    due.as_mut().reset((last + APPEND_INTERVAL).into());
-                    self.is_waiting = true;
+                } else if let (false, Some(last)) = (self.is_append_scheduled, self.last_append) {
+                    append_timer.as_mut().reset((last + APPEND_INTERVAL).into());
+                    self.is_append_scheduled = true;
                 }
             }
         }
     }
 
-    /// Processes one item; returns the end of the reply.
+    /// Processes one item. Returns the end of the reply if the item ends it.
     fn process_item(
         &mut self,
         item: ReplyItem,
         choice: &UpstreamChoice,
         run: &MessageRun,
     ) -> Option<InputEnd> {
-        if let (Some(listener), false) =
-            (&mut self.kept_items, matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_)))
-        {
-            match (listener.last_mut(), &item) {
-                (Some(ReplyItem::Text(all)), ReplyItem::Text(text))
-                | (Some(ReplyItem::Reasoning(all)), ReplyItem::Reasoning(text)) => all.push_str(text),
-                _ => listener.push(item.clone()),
+        let is_content = !matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_));
+        if let (Some(kept_items), true) = (&mut self.kept_items, is_content) {
+            match (kept_items.last_mut(), &item) {
+                (Some(ReplyItem::Text(kept_text)), ReplyItem::Text(text))
+                | (Some(ReplyItem::Reasoning(kept_text)), ReplyItem::Reasoning(text)) => {
+                    kept_text.push_str(text);
+                }
+                _ => kept_items.push(item.clone()),
             }
         }
         match item {
@@ -233,24 +247,24 @@ impl Attempt {
             ReplyItem::End(end) => return Some(end),
         }
         if self.gathered.has_ended {
-            // The reply exceeded the limit and has ended; the rest is ignored.
+            // The pipeline ended a reply that exceeds the limit; what follows of it is ignored.
             return Some(InputEnd::Finished(FinishReason::Length));
         }
         if !self.may_deliver && self.can_deliver(run) {
-            // The reply will not be re-asked, whatever follows.
+            // A reply of which something is delivered is not re-asked, so its items are needed no more.
             (self.may_deliver, self.kept_items) = (true, None);
         }
         None
     }
 
-    /// Reads a recorded reply again.
-    pub(super) fn replay(&mut self, listener: Vec<ReplyItem>, choice: &UpstreamChoice, run: &MessageRun) {
-        for item in listener {
+    /// Reads a reply again from the items that an earlier attempt kept.
+    pub(super) fn replay(&mut self, kept_items: Vec<ReplyItem>, choice: &UpstreamChoice, run: &MessageRun) {
+        for item in kept_items {
             self.process_item(item, choice, run);
         }
     }
 
-    /// Returns the recorded items.
+    /// Returns the kept items; none if the attempt keeps no items.
     pub(super) fn into_kept_items(self) -> Vec<ReplyItem> {
         self.kept_items.unwrap_or_default()
     }
@@ -270,11 +284,11 @@ impl Attempt {
         self.gather_updates();
     }
 
-    /// Writes state updates after their events, and the end after both.
+    /// Gathers the entries of state updates after their events, and that of the end after both.
     fn gather_updates(&mut self) {
         let applied_updates = &self.pipeline.outcome().applied_updates;
         for update in &applied_updates[self.gathered_updates.min(applied_updates.len())..] {
-            record::add_state_update(self.first_update, update, &mut self.gathered.batch);
+            record::add_state_update(self.first_update_position, update, &mut self.gathered.batch);
         }
         self.gathered_updates = applied_updates.len();
         if let Some((name, data)) = self.gathered.end_event.take() {
@@ -288,7 +302,7 @@ impl Attempt {
     }
 
     /// Returns `true` if the content so far may be delivered. Raw text alone waits for an event, so that an
-    /// attempt without any can be discarded; readers of the legacy protocol see raw text at once, unless
+    /// attempt without events can be discarded; clients of the legacy protocol see raw text at once, unless
     /// unusable replies are to be re-asked.
     fn can_deliver(&self, run: &MessageRun) -> bool {
         match self.hold {
@@ -298,6 +312,7 @@ impl Attempt {
         }
     }
 
+    /// Ends the reply in the pipeline, with the token counts of all calls so far.
     pub(super) fn finish(&mut self, end: &InputEnd, usage: Value) {
         self.pipeline.set_usage(usage);
         self.pipeline.finish(end, &mut self.gathered);
@@ -311,15 +326,15 @@ impl Attempt {
             return Ok(());
         }
         self.last_append = Some(Instant::now());
-        self.is_waiting = false;
+        self.is_append_scheduled = false;
         log.append(batch).await
     }
 
-    /// Takes the gathered entries that are not on the log.
+    /// Takes the gathered entries, which the caller appends to the log.
     pub(super) fn take_gathered(&mut self, log: &mut RunLog) -> Batch {
         log.seq = self.gathered.seq;
-        let next = self.gathered.batch.last() + 1;
-        std::mem::replace(&mut self.gathered.batch, Batch::new(next))
+        let next_entry = self.gathered.batch.last() + 1;
+        std::mem::replace(&mut self.gathered.batch, Batch::new(next_entry))
     }
 
     /// Returns the worth of the ended reply.
@@ -338,43 +353,43 @@ impl Attempt {
         self.gathered.appraisal.worth() < ReplyWorth::Usable
     }
 
-    /// Returns `true` if it is unusable and nothing of it can have been delivered.
+    /// Returns `true` if the reply is unusable and nothing of it can have been delivered.
     pub(super) fn can_reask(&self) -> bool {
         !self.may_deliver && self.is_unusable()
     }
 
     /// Builds the re-ask messages: the reply and its findings (P-034).
     pub(super) fn reask_messages(&self, options: &Options) -> [Message; 2] {
-        let instruction =
+        let findings =
             self.gathered.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
-        let instruction: String = instruction
-            .take(20)
+        let finding_list: String = findings
+            .take(MAX_REASK_FINDINGS)
             .map(|Finding { line, message, code, .. }| match options.texts.language {
                 Language::Zh => format!("- 第 {line} 行：{message}（{code}）\n"),
                 Language::En => format!("- line {line}: {message} ({code})\n"),
             })
             .collect();
-        let (before, after) = match options.texts.language {
+        let (complaint_start, instruction) = match options.texts.language {
             Language::Zh => ("上面的回复不符合要求的格式", "请严格按照要求的格式重新给出完整的回复。"),
             Language::En => (
                 "The reply above does not keep the format",
                 "Please give the whole reply again, exactly in the format asked for.",
             ),
         };
-        let (colon, stop) = match options.texts.language {
+        let (colon, full_stop) = match options.texts.language {
             Language::Zh => ("：", "。"),
             Language::En => (":", "."),
         };
-        let complaint = if instruction.is_empty() {
-            format!("{before}{stop}\n\n{after}")
+        let complaint = if finding_list.is_empty() {
+            format!("{complaint_start}{full_stop}\n\n{instruction}")
         } else {
-            format!("{before}{colon}\n{instruction}\n{after}")
+            format!("{complaint_start}{colon}\n{finding_list}\n{instruction}")
         };
         [Message::new("assistant", self.gathered.raw.clone()), Message::new("user", complaint)]
     }
 
-    /// Keeps the discarded reply in the record (P-034), in an entry that is never sent to clients. Readers
-    /// get a status event if the model is asked again.
+    /// Discards the reply, but keeps it in the record (P-034) with an entry that is never sent to clients.
+    /// `reask` is the number of the re-ask that follows, if any: readers get a status event of it.
     pub(super) async fn discard(
         &mut self,
         end: &InputEnd,
@@ -390,21 +405,20 @@ impl Attempt {
         log.append(batch).await
     }
 
-    /// Adds the entry of a discarded attempt, with further fields.
-    pub(super) fn add_attempt_entry(&self, mut is_answer: Value, end: &InputEnd, batch: &mut Batch) {
-        (is_answer["raw"], is_answer["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
+    /// Adds the entry of a discarded attempt: `entry` has further fields for it.
+    pub(super) fn add_attempt_entry(&self, mut entry: Value, end: &InputEnd, batch: &mut Batch) {
+        (entry["raw"], entry["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
         match end {
-            InputEnd::Failed(failure) => is_answer["error"] = json!(failure),
+            InputEnd::Failed(failure) => entry["error"] = json!(failure),
             InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => {
-                is_answer["finish_reason"] = json!(reason)
+                entry["finish_reason"] = json!(reason)
             }
             _ => {}
         }
-        batch
-            .push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(is_answer.to_string().as_bytes()));
+        batch.push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(entry.to_string().as_bytes()));
     }
 
-    /// Returns the calls that the reply waits for.
+    /// Returns the tool calls of the reply whose results are still missing.
     pub(super) fn calls(&self) -> &[ToolCall] {
         self.pipeline.pending_calls()
     }
@@ -414,40 +428,40 @@ impl Attempt {
         self.pipeline.insert(extension, &mut self.gathered);
     }
 
-    /// Emits a transient status for current readers.
+    /// Gathers a status event for current readers; the record does not keep it.
     pub(super) fn push_status(&mut self, status: &Value) {
         self.gathered.batch.push_event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
     }
 
-    /// Adds the entry with the tool results; returns the reply as a message for the model.
+    /// Gathers the entry with the tool results as text; returns the reply as a message for the model.
     pub(super) fn add_results_entry(
         &mut self,
         calls: &[ToolCall],
-        results: &str,
-        history: &HistoryWriter,
+        results_text: &str,
+        history_writer: &HistoryWriter,
     ) -> Message {
-        let text =
-            record::add_tool_results(&self.gathered.raw, calls, results, history, &mut self.gathered.batch);
+        let EntryGatherer { raw, batch, .. } = &mut self.gathered;
+        let text = record::add_tool_results(raw, calls, results_text, history_writer, batch);
         let content = (!text.is_empty()).then_some(Content::Text(text));
         Message { content, tool_calls: self.native_calls.clone(), ..Message::new("assistant", "") }
     }
 
-    /// Returns the native calls, each with its index among the calls of the reply, or the reason why it is
-    /// none.
+    /// Returns the native calls. Each has its index among the calls of the reply, or the reason why it is not
+    /// one of them.
     pub(super) fn native_calls(&self) -> impl Iterator<Item = (&NativeCall, &Result<usize, String>)> {
         self.native_calls.iter().zip(&self.pipeline.outcome().native_calls)
     }
 
     /// Starts the next reply on a new line.
     pub(super) fn push_line_break(&mut self) {
-        let gather = &mut self.gathered;
-        if !gather.raw.ends_with('\n') {
-            gather.seq += 1;
-            gather.batch.push_raw(gather.seq, "\n");
+        let gathered = &mut self.gathered;
+        if !gathered.raw.ends_with('\n') {
+            gathered.seq += 1;
+            gathered.batch.push_raw(gathered.seq, "\n");
         }
     }
 
-    /// Ends the stream after calls that no further reply follows.
+    /// Ends the stream after tool calls, if no further reply follows them.
     pub(super) fn abandon(&mut self, end: &InputEnd) {
         self.pipeline.abandon(end, &mut self.gathered);
         self.gather_updates();
@@ -465,11 +479,11 @@ impl Sink for EntryGatherer {
         self.has_answer |= matches!(event, Event::FinalDelta { .. });
         self.appraisal.observe_event(&event);
         self.has_ended |= matches!(event, Event::Completed(_) | Event::Error(_));
-        let reask_entry;
+        let completed_event;
         let event = match event {
             Event::Completed(completed) => {
-                reask_entry = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
-                &reask_entry
+                completed_event = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
+                &completed_event
             }
             ref event => event,
         };
@@ -490,6 +504,7 @@ impl Sink for EntryGatherer {
     }
 }
 
+/// Sets the number of re-asks in the metadata.
 fn with_reasks(mut completed: Completed, reasks: u32) -> Completed {
     completed.metadata.reasks = reasks;
     completed

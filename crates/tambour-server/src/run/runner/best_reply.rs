@@ -9,29 +9,34 @@ use crate::upstream::ReplyItem;
 
 /// Unusable reply with text, as received.
 pub(super) struct BestReply {
+    /// Items that the upstream sent.
     items: Vec<ReplyItem>,
     end: InputEnd,
     worth: ReplyWorth,
 }
 
 impl BestReply {
-    /// Returns the better one of a re-asked reply and the best before it, the earlier one if they are equal.
-    /// `None` if none has text.
-    pub(super) fn choose(attempt: Attempt, end: &InputEnd, before: Option<BestReply>) -> Option<BestReply> {
+    /// Returns the better one of a reply that will be re-asked and the best before it; the earlier one if
+    /// they are equal. `None` if none has text.
+    pub(super) fn choose(
+        attempt: Attempt,
+        end: &InputEnd,
+        best_before: Option<BestReply>,
+    ) -> Option<BestReply> {
         let worth = attempt.worth(end);
-        let least = before.as_ref().map_or(ReplyWorth::Useless, |before| before.worth);
-        if worth <= least {
-            return before;
+        let worth_to_exceed = best_before.as_ref().map_or(ReplyWorth::Useless, |best| best.worth);
+        if worth <= worth_to_exceed {
+            return best_before;
         }
         Some(BestReply { items: attempt.into_kept_items(), end: end.clone(), worth })
     }
 
-    /// Returns `true` if the last reply was not delivered and is no better.
+    /// Returns `true` if the last reply was not delivered and is not better than this one.
     pub(super) fn beats(&self, last: &Attempt, end: &InputEnd) -> bool {
         !last.may_deliver && last.worth(end) <= self.worth
     }
 
-    /// Reads it again; returns its end.
+    /// Reads this reply again, in a new attempt; returns its end.
     pub(super) fn replay(self, attempt: &mut Attempt, choice: &UpstreamChoice, run: &MessageRun) -> InputEnd {
         attempt.replay(self.items, choice, run);
         self.end

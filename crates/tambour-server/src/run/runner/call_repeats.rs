@@ -1,4 +1,4 @@
-//! Detection of models that repeat their tool calls.
+//! Detection of messages that repeat their tool calls.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,32 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tambour::event::ToolCall;
 
-/// Most identical calls of a message.
+/// Most calls of a message with the same tool and arguments.
 const MAX_IDENTICAL_CALLS: u32 = 2;
 
 /// Tool calls of a message so far.
 #[derive(Default)]
 pub(super) struct CallRepeats {
-    calls: HashMap<CallFingerprint, u32>,
-    /// One fingerprint for the calls of each reply.
-    replies: Vec<CallFingerprint>,
+    /// Number of calls by fingerprint.
+    calls: HashMap<Fingerprint, u32>,
+    /// For each reply, one fingerprint of all its calls.
+    replies: Vec<Fingerprint>,
 }
 
-/// Fingerprint of a call: name and arguments, independent of the order of fields.
-type CallFingerprint = [u8; 32];
+/// SHA-256 of the name and arguments of a call, independent of the order of fields; or of all calls of a
+/// reply.
+type Fingerprint = [u8; 32];
 
 impl CallRepeats {
-    /// Adds the calls of a reply. Returns a description if one call is made for the third time, or two
-    /// replies alternate.
+    /// Adds the calls of a reply. Returns a description of the repetition if a call is made for the third
+    /// time, or if the last four replies are the same two in turn.
     pub(super) fn add(&mut self, calls: &[ToolCall]) -> Option<String> {
-        let fingerprints: Vec<CallFingerprint> = calls.iter().map(fingerprint).collect();
-        let mut reply = Sha256::new();
-        fingerprints.iter().for_each(|mark| reply.update(mark));
-        self.replies.push(reply.finalize().into());
-        for (call, mark) in calls.iter().zip(fingerprints) {
-            let count = self.calls.entry(mark).or_default();
+        let fingerprints: Vec<Fingerprint> = calls.iter().map(fingerprint).collect();
+        let mut reply_hash = Sha256::new();
+        fingerprints.iter().for_each(|fingerprint| reply_hash.update(fingerprint));
+        self.replies.push(reply_hash.finalize().into());
+        for (call, fingerprint) in calls.iter().zip(fingerprints) {
+            let count = self.calls.entry(fingerprint).or_default();
             *count += 1;
             if *count > MAX_IDENTICAL_CALLS {
                 return Some(format!("`{}` was called {count} times with the same arguments", call.name));
@@ -44,7 +46,7 @@ impl CallRepeats {
     }
 }
 
-fn fingerprint(call: &ToolCall) -> CallFingerprint {
+fn fingerprint(call: &ToolCall) -> Fingerprint {
     let mut text = Value::from(call.name.as_str()).to_string();
     write_canonical(&call.args, &mut text);
     Sha256::digest(text).into()
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_that_take_turns() {
+    fn two_replies_that_alternate_twice_are_a_repetition() {
         let mut repeats = CallRepeats::default();
         let (a, b) = (call("a", json!({})), call("b", json!({})));
         assert_eq!(repeats.add(std::slice::from_ref(&a)), None);

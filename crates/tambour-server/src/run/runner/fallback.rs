@@ -10,8 +10,8 @@ use crate::record;
 use crate::store::{Batch, WriteOutcome};
 
 impl Attempt {
-    /// Returns `true` if another upstream may be asked: the reply is unusable and nothing of it was
-    /// delivered.
+    /// Returns `true` if another upstream may be asked: the call failed at the upstream or the reply is
+    /// unusable, and nothing of it was delivered.
     pub(super) fn can_fall_back(&self, end: &InputEnd) -> bool {
         let has_failed = match end {
             InputEnd::Failed(Failure { code, .. }) => {
@@ -23,19 +23,19 @@ impl Attempt {
         has_failed && !self.may_deliver
     }
 
-    /// Keeps the attempt in the record, and notes the upstream that is asked next.
+    /// Adds log entries of the discarded attempt and of the upstream that is asked next.
     pub(super) async fn fall_back(
         &mut self,
         end: &InputEnd,
         choice: &UpstreamChoice,
-        next: &UpstreamChoice,
+        fallback: &UpstreamChoice,
         log: &mut RunLog,
     ) -> Result<(), WriteOutcome> {
-        let (upstream, other) = (choice.upstream.name(), next.upstream.name());
+        let (upstream, other) = (choice.upstream.name(), fallback.upstream.name());
         tracing::warn!(message_id = log.live_run.id, upstream, other, "asking another upstream");
         let mut batch = Batch::new(log.next_number());
         self.add_attempt_entry(json!({ "upstream": upstream }), end, &mut batch);
-        record::add_choice(&next.request_fields(), &mut batch);
+        record::add_fallback_entry(&fallback.request_fields(), &mut batch);
         log.append(batch).await
     }
 }

@@ -1,5 +1,5 @@
-//! Runs messages: calls the upstream, reads the reply into the log, runs its tool calls, and repeats. The
-//! only place that waits for a model.
+//! Runs messages: calls the upstream, reads the reply into the log, runs its tool calls, and asks again with
+//! their results.
 
 mod attempt;
 mod best_reply;
@@ -50,17 +50,19 @@ pub(crate) struct MessageRun {
     pub(crate) span: TraceSpan,
     /// Id of the caller's key.
     pub(crate) key: String,
-    /// Cancelled when that key is removed.
+    /// Cancelled when the caller's key is removed.
     pub(crate) key_removal: CancellationToken,
     /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<ToolOffer>,
-    /// True if raw text counts as delivered once it is on the log.
+    /// True for a client of the legacy protocol, which receives raw text: this counts as delivered once it is
+    /// on the log.
     pub(crate) is_legacy: bool,
+    /// Most re-asks of one upstream.
     pub(crate) max_reasks: u32,
     /// Time that the run continues without a reader.
     pub(crate) grace_time: Duration,
-    /// Memory reserved for the kept part of its request.
-    pub(crate) _kept: MemoryPermit,
+    /// Memory reserved for what the run keeps of its request.
+    pub(crate) _memory_permit: MemoryPermit,
 }
 
 /// Upstream to ask, with the request and the options for its reply.
@@ -71,12 +73,12 @@ pub(crate) struct UpstreamChoice {
     pub(crate) options: Options,
     /// System prompt.
     pub(crate) system: Option<String>,
-    /// Contract as given by the request.
+    /// Contract of the reply as the request gives it, as JSON.
     pub(crate) contract: Value,
 }
 
 impl MessageRun {
-    /// Marks the span of a failed message.
+    /// Marks the span as failed if the message ends with a failure.
     fn mark_failed(&self, end: &InputEnd) {
         if let InputEnd::Failed(Failure { code, .. }) = end {
             self.span.fail(code);
@@ -85,13 +87,14 @@ impl MessageRun {
 }
 
 impl UpstreamChoice {
-    /// Builds the request; `others` is the number of remaining fallbacks.
-    fn build_request(&self, run: &MessageRun, others: usize) -> ModelRequest {
+    /// Builds the request, without the messages.
+    fn build_request(&self, run: &MessageRun, remaining_fallbacks: usize) -> ModelRequest {
         let (message, span) = (run.row.id.as_str().into(), run.span.clone());
-        ModelRequest { message, span, has_fallback: others > 0, ..self.request.clone() }
+        ModelRequest { message, span, has_fallback: remaining_fallbacks > 0, ..self.request.clone() }
     }
 
-    /// Returns the messages for this upstream: as sent to another one, with its own system prompt.
+    /// Replaces the system prompt of another upstream with that of this one, in the prompt record and in the
+    /// messages. Returns a copy of the messages.
     fn replace_system(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
         messages.drain(..usize::from(prompt_record.system.is_some()));
         prompt_record.system.clone_from(&self.system);
@@ -99,7 +102,7 @@ impl UpstreamChoice {
         messages.clone()
     }
 
-    /// Returns the request fields that select this choice.
+    /// Returns the fields with which this choice overrides those of the message's request.
     fn request_fields(&self) -> Value {
         json!({
             "upstream": self.upstream.name(), "model": self.request.model, "dialect": self.request.dialect,
@@ -107,7 +110,7 @@ impl UpstreamChoice {
         })
     }
 
-    /// Returns the writer for the history of its replies.
+    /// Returns a writer of history text for its replies.
     fn history_writer(&self) -> HistoryWriter {
         HistoryWriter::new(&self.request.dialect, &self.options)
     }
@@ -121,7 +124,7 @@ pub(crate) struct ToolOffer {
 }
 
 /// Runs a message to its end; its log always ends with one `completed` or `error`. The choices, at least one,
-/// are asked in order until one gives a usable reply.
+/// are asked in order until one gives a usable reply. `lease` is the right to append to the log.
 ///
 /// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
 /// for every large value that it moves.
@@ -134,15 +137,15 @@ pub(crate) async fn run_message(
 ) {
     let run_guard = RunGuard { engine: engine.clone(), live_run: run.live_run.clone() };
     let (mut timings, mut spending) = (Timings::default(), MessageSpending::default());
-    // The turn in the conversation is held until the outcome of the message is known.
-    let mut turn = None;
+    // The conversation is locked until the outcome of the message is known.
+    let mut conversation_guard = None;
     let mut log = RunLog { live_run: run.live_run.clone(), lease, seq: 0 };
-    let counts = (&mut timings, &mut spending);
-    let reply_future = read_replies(&engine, &run, &choices, prompt, &mut turn, &mut log, counts);
-    let reply_future = AssertUnwindSafe(reply_future).catch_unwind().await;
+    let measures = (&mut timings, &mut spending);
+    let reading = read_replies(&engine, &run, &choices, prompt, &mut conversation_guard, &mut log, measures);
+    let read_result = AssertUnwindSafe(reading).catch_unwind().await;
     drop(choices);
     let end_result = Box::pin(
-        AssertUnwindSafe(finish_run(&engine, &run, log, reply_future.ok(), timings, spending)).catch_unwind(),
+        AssertUnwindSafe(finish_run(&engine, &run, log, read_result.ok(), timings, spending)).catch_unwind(),
     );
     match end_result.await {
         Ok(Ok(status)) => {
@@ -170,14 +173,14 @@ pub(crate) async fn run_message(
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
-            // No caller waits for it, so later runs may continue.
-            drop((turn, run_guard));
+            // Later messages of the conversation need not wait until the end is written after all.
+            drop((conversation_guard, run_guard));
             Box::pin(retry_close(&engine, &run.live_run.id)).await;
         }
     }
 }
 
-/// Guard that unregisters a message, whatever happens to its run.
+/// Guard that unregisters a message on drop, even if its run panicked.
 struct RunGuard {
     engine: Arc<RunEngine>,
     live_run: Arc<LiveRun>,
@@ -191,29 +194,30 @@ impl Drop for RunGuard {
     }
 }
 
-/// Finishes a message with its outcome: with the `last` entries, or with closing events if reading panicked.
+/// Finishes a message with its record, and with the result of reading its replies: its last entries, or the
+/// outcome of a failed write. After a panic (`None`), closing events are added. Returns the status.
 async fn finish_run(
     engine: &RunEngine,
     run: &MessageRun,
     mut log: RunLog,
-    last: Option<Result<Batch, WriteOutcome>>,
+    read_result: Option<Result<Batch, WriteOutcome>>,
     timings: Timings,
     MessageSpending { usage, calls }: MessageSpending,
 ) -> Result<&'static str, FinishError> {
     let usage = engine.record_usage(&run.key, &run.row.owner, 1, &usage);
-    let counts = RunTotals { timings, usage: Some(usage), calls };
+    let totals = RunTotals { timings, usage: Some(usage), calls };
     fail::point("run.end");
-    match last {
-        Some(Ok(last)) => {
-            log.live_run.note_append(&last);
-            record::finish(&mut *log.lease, last, counts, &engine.reading_defaults()).await
+    match read_result {
+        Some(Ok(last_entries)) => {
+            log.live_run.note_append(&last_entries);
+            record::finish(&mut *log.lease, last_entries, totals, &engine.reading_defaults()).await
         }
-        Some(Err(written)) => Err(FinishError::EndUnwritten(written)),
+        Some(Err(write_outcome)) => Err(FinishError::EndUnwritten(write_outcome)),
         None => {
             let failure = new_failure("internal_error", "the server failed while reading the reply", true);
             tracing::error!(message_id = run.live_run.id, "a run panicked; closing its message");
             run.span.fail(&failure.code);
-            record::close(&mut *log.lease, failure, counts, &engine.reading_defaults()).await
+            record::close(&mut *log.lease, failure, totals, &engine.reading_defaults()).await
         }
     }
 }
@@ -224,7 +228,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Claims a message or turn that its run left without an end, and closes it, retrying until that succeeds or
 /// the server stops.
 pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
-    let mut wait = Duration::from_millis(50);
+    let mut pause = Duration::from_millis(50);
     loop {
         let close = AssertUnwindSafe(Box::pin(close_message(engine, id))).catch_unwind();
         match close.await {
@@ -235,14 +239,16 @@ pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
             Err(_) => tracing::error!(message_id = id, "closing a message panicked"),
         }
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            // The next start closes it.
+            () = tokio::time::sleep(pause) => {}
+            // The next start of the server closes the message.
             () = engine.shutdown.cancelled() => return,
         }
-        wait = (wait * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
+/// Claims and closes a message or turn. Succeeds also if there is nothing to close or another process closes
+/// it.
 async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> {
     let Some(mut lease) = engine.store.claim(id).await? else { return Ok(()) };
     let failure = new_failure("internal_error", "the server failed while ending the message", true);
@@ -252,53 +258,57 @@ async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> 
     }
 }
 
-/// Asks the model, and again for a re-ask or with tool results. Returns the last entries, which are not on
-/// the log yet; `Err` if the log cannot be written any more.
+/// Asks the model, and again for a re-ask, at a fallback or with tool results. Returns the last entries,
+/// which are not on the log yet; `Err` if the log cannot be written any more. Locks the conversation with
+/// `conversation_guard`.
 async fn read_replies(
     engine: &Arc<RunEngine>,
     run: &MessageRun,
     choices: &[UpstreamChoice],
     prompt: PendingPrompt,
-    turn: &mut Option<OwnedMutexGuard<()>>,
+    conversation_guard: &mut Option<OwnedMutexGuard<()>>,
     log: &mut RunLog,
     (timings, spending): (&mut Timings, &mut MessageSpending),
 ) -> Result<Batch, WriteOutcome> {
     let start_time = Instant::now();
-    let mut others = choices.iter();
-    let mut choice = others.next().expect("somebody is asked");
-    let mut request = choice.build_request(run, others.len());
-    // Discarded replies are kept in the record.
-    let keeps_discarded = run.max_reasks > 0 || others.len() > 0;
-    let (mut reasks, mut before, mut best) = (0, None, None::<BestReply>);
-    let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
+    let mut fallbacks = choices.iter();
+    let mut choice = fallbacks.next().expect("somebody is asked");
+    let mut request = choice.build_request(run, fallbacks.len());
+    let keeps_discarded = run.max_reasks > 0 || fallbacks.len() > 0;
+    // `previous` is the pipeline of a reply that called tools, which the next reply continues.
+    let (mut reasks, mut previous, mut best) = (0, None, None::<BestReply>);
+    let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;
-    // One future for the whole reply: the grace time continues while the model writes.
+    // One future for all attempts of a reply, so that the grace time goes on across them.
     let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
     let earlier_runs = log.lease.wait_earlier_runs();
-    let start = Box::pin(wait_turn(engine, run, prompt, &request.dialect, earlier_runs, turn));
-    let start_result = tokio::select! {
+    let preparation =
+        Box::pin(prepare_prompt(engine, run, prompt, &request.dialect, earlier_runs, conversation_guard));
+    let prepare_result = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        start_result = start => start_result,
+        prepare_result = preparation => prepare_result,
     };
-    let (mut start_failure, mut report, mut state) = match start_result {
+    // `early_end` ends the message before the model is asked. `fallback_prompt` is what a fallback is asked
+    // with.
+    let (mut early_end, mut fallback_prompt, mut state) = match prepare_result {
         Ok((sent_prompt, messages, state)) => {
             log.append(record::prompt_entry(log.next_number(), &sent_prompt)).await?;
-            let report = (others.len() > 0).then(|| (sent_prompt, messages.clone()));
+            let fallback_prompt = (fallbacks.len() > 0).then(|| (sent_prompt, messages.clone()));
             request.messages = messages;
-            (None, report, state)
+            (None, fallback_prompt, state)
         }
         Err(end) => (Some(end), None, None),
     };
     loop {
-        let place = (log.next_number(), log.seq);
-        let previous_reply = before.as_deref();
-        let may_stand = reasks < run.max_reasks;
-        let repeat =
-            AttemptSettings { reasks, keeps_discarded, keeps_items: may_stand, holds_all: best.is_some() };
-        let attempt = Attempt::new(choice, state.as_ref(), &request.dialect, previous_reply, repeat, place);
+        let numbers = (log.next_number(), log.seq);
+        let may_reask = reasks < run.max_reasks;
+        let settings =
+            AttemptSettings { reasks, keeps_discarded, keeps_items: may_reask, holds_all: best.is_some() };
+        let attempt =
+            Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, numbers);
         let mut attempt = Box::new(attempt);
-        let end = match start_failure.take() {
+        let end = match early_end.take() {
             Some(end) => end,
             None => {
                 attempt.read_reply(run, choice, &request, log, (start_time, timings), stop.as_mut()).await?
@@ -308,8 +318,8 @@ async fn read_replies(
         spending.add(choice, attempt.usage.take());
         finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
         timings.total_ms = millis(start_time);
-        let can_retry = attempt.can_reask() && reasks < run.max_reasks;
-        if can_retry
+        if may_reask
+            && attempt.can_reask()
             && let InputEnd::Finished(reason @ (FinishReason::Stop | FinishReason::ToolCalls)) = end
             && !run.live_run.cancel.is_cancelled()
         {
@@ -322,57 +332,64 @@ async fn read_replies(
         }
         let is_cancelled =
             run.live_run.cancel.is_cancelled() || end == InputEnd::Finished(FinishReason::Cancelled);
-        let given_up = before.is_none() && attempt.can_fall_back(&end) && !is_cancelled;
-        if given_up && let (Some(next), Some((sent_prompt, messages))) = (others.next(), &mut report) {
-            attempt.fall_back(&end, choice, next, log).await?;
-            choice = next;
-            request = choice.build_request(run, others.len());
+        let needs_fallback = previous.is_none() && attempt.can_fall_back(&end) && !is_cancelled;
+        if needs_fallback
+            && let (Some(fallback), Some((sent_prompt, messages))) = (fallbacks.next(), &mut fallback_prompt)
+        {
+            attempt.fall_back(&end, choice, fallback, log).await?;
+            choice = fallback;
+            request = choice.build_request(run, fallbacks.len());
             request.messages = choice.replace_system(sent_prompt, messages);
             log.append(record::prompt_entry(log.next_number(), sent_prompt)).await?;
             state = states::load_message_state(engine, &run.row, is_existing, &request.dialect)
                 .await
                 .unwrap_or_else(|error| {
-                    start_failure =
+                    early_end =
                         Some(InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)));
                     None
                 });
-            if let Some(tools) = &mut tools {
-                tools.switch_choice(choice);
+            if let Some(tool_loop) = &mut tool_loop {
+                tool_loop.switch_choice(choice);
             }
             (reasks, best) = (0, None);
             continue;
         }
-        // The last reply replaces the kept one only if it is better.
+        // An earlier reply is used instead of the last one unless the last one is better.
         let mut end = end;
-        if let Some(better_reply) =
-            best.take().filter(|better_reply| !is_cancelled && better_reply.beats(&attempt, &end))
+        if let Some(earlier_reply) =
+            best.take().filter(|earlier_reply| !is_cancelled && earlier_reply.beats(&attempt, &end))
         {
             attempt.discard(&end, None, log).await?;
-            let place = (log.next_number(), log.seq);
-            let repeat = AttemptSettings { reasks, keeps_discarded, keeps_items: false, holds_all: true };
-            let attempt_reading =
-                Attempt::new(choice, state.as_ref(), &request.dialect, before.as_deref(), repeat, place);
-            *attempt = attempt_reading;
-            end = better_reply.replay(&mut attempt, choice, run);
+            let numbers = (log.next_number(), log.seq);
+            let settings = AttemptSettings { reasks, keeps_discarded, keeps_items: false, holds_all: true };
+            *attempt = Attempt::new(
+                choice,
+                state.as_ref(),
+                &request.dialect,
+                previous.as_deref(),
+                settings,
+                numbers,
+            );
+            end = earlier_reply.replay(&mut attempt, choice, run);
             finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
         }
-        let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
+        let Some(tool_loop) = tool_loop.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.mark_failed(&end);
             return Ok(attempt.take_gathered(log));
         };
-        // Boxed: most messages call no tools and need no space for it.
-        let Some(loop_messages) = Box::pin(tools.run_calls(&mut attempt, log)).await? else {
+        // Boxed: most messages call no tools and need no space for this future.
+        let Some(reply_and_results) = Box::pin(tool_loop.run_calls(&mut attempt, log)).await? else {
             timings.total_ms = millis(start_time);
             return Ok(attempt.take_gathered(log));
         };
-        request.messages.extend(loop_messages);
-        before = Some(Box::new(attempt.into_pipeline()));
-        // Nobody is expected to watch calls run, so the grace time starts again.
+        request.messages.extend(reply_and_results);
+        previous = Some(Box::new(attempt.into_pipeline()));
+        // No client needs to read while tools run, so the grace time starts again.
         stop.set(SelfWoken::new(wait_stop(engine, run)));
     }
 }
 
-/// Finishes a reply in the pipeline.
+/// Ends a reply in the pipeline. `usage` has the token counts of all calls so far.
 async fn finish_reply(
     engine: &RunEngine,
     run: &MessageRun,
@@ -381,47 +398,48 @@ async fn finish_reply(
     usage: &Value,
 ) {
     if attempt.has_schema() {
-        // A schema check may take long: it takes a turn of its owner, and other tasks of this thread move
-        // elsewhere.
-        let _turn = engine.cpu_pool.acquire(&run.row.owner).await;
+        // A schema check may take long: it counts as a job of the CPU pool, and other tasks of this thread
+        // move to another one.
+        let _permit = engine.cpu_pool.acquire(&run.row.owner).await;
         cpu_pool::run_in_place(|| attempt.finish(end, usage.clone()));
     } else {
         attempt.finish(end, usage.clone());
     }
 }
 
-/// Waits for the message's turn; returns the prompt, the messages and the state of the conversation where
-/// replies may change it. `Err` is the end of a message that is not sent.
-async fn wait_turn(
+/// Waits for the earlier messages of the conversation, and locks it. Returns the prompt, its messages and, if
+/// replies may change the state of the conversation, that state. `Err` is the end of a message whose model is
+/// not asked.
+async fn prepare_prompt(
     engine: &RunEngine,
     run: &MessageRun,
     mut prompt: PendingPrompt,
     dialect: &str,
-    before: BoxFuture<'static, ()>,
-    turn: &mut Option<OwnedMutexGuard<()>>,
+    earlier_runs: BoxFuture<'static, ()>,
+    conversation_guard: &mut Option<OwnedMutexGuard<()>>,
 ) -> Result<(PromptRecord, Vec<Message>, Option<MessageState>), InputEnd> {
     {
-        let mut place = std::pin::pin!(async {
-            before.await;
-            prompt.wait_turn(engine, &run.row).await
+        let mut locking = std::pin::pin!(async {
+            earlier_runs.await;
+            prompt.lock_conversation(engine, &run.row).await
         });
-        *turn = Some(match place.as_mut().now_or_never() {
-            Some(turn) => turn,
+        *conversation_guard = Some(match locking.as_mut().now_or_never() {
+            Some(guard) => guard,
             None => tokio::select! {
                 biased;
                 // A stopping server starts no waiting message.
                 () = engine.shutdown.cancelled() => return Err(InputEnd::Failed(interrupted_failure())),
-                turn = place => turn,
+                guard = locking => guard,
             },
         });
     }
     let is_existing = prompt.is_existing;
-    let prompt_future = async {
-        let (prompt_future, messages) = prompt.build(engine, &run.row).await?;
+    let preparation = async {
+        let (sent_prompt, messages) = prompt.build(engine, &run.row).await?;
         let state = states::load_message_state(engine, &run.row, is_existing, dialect).await?;
-        Ok::<_, StoreError>((prompt_future, messages, state))
+        Ok::<_, StoreError>((sent_prompt, messages, state))
     };
-    prompt_future
+    preparation
         .await
         .map_err(|error| InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)))
 }
@@ -430,6 +448,7 @@ async fn wait_turn(
 struct RunLog {
     live_run: Arc<LiveRun>,
     lease: Box<dyn Lease>,
+    /// Number of the last piece of raw text.
     seq: u64,
 }
 
@@ -446,8 +465,8 @@ impl RunLog {
     }
 }
 
-/// Waits until the run should stop, and returns its end: cancelled, key removed, no reader for the grace
-/// time, or the server stops.
+/// Waits until the run must stop, and returns its end: cancelled by a client, by removal of its key or for
+/// lack of a reader, or failed since the server stops.
 async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
     tokio::select! {
         () = run.live_run.cancel.cancelled() => {}
@@ -458,6 +477,7 @@ async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
     InputEnd::Finished(FinishReason::Cancelled)
 }
 
+/// Returns the milliseconds since a time.
 fn millis(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

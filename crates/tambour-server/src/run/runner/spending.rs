@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::UpstreamChoice;
 use crate::record::spending::UpstreamSpending;
 
-/// Token counts of a message, in total and by upstream.
+/// Tokens and cost of a message so far, in total and by upstream.
 #[derive(Debug, Default)]
 pub(crate) struct MessageSpending {
-    /// Sum over all calls, with the field names of the service.
+    /// Token counts of all calls together, with the field names of the services.
     pub(crate) usage: Value,
-    /// Calls by upstream; the last one produced the reply.
+    /// Spending by upstream; the last one produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,
 }
 
 impl MessageSpending {
-    /// Adds a call, which may have no counts.
+    /// Adds a call; `usage` has its token counts, if the upstream reported any.
     pub(super) fn add(&mut self, choice: &UpstreamChoice, usage: Option<Value>) {
         let call = UpstreamSpending::from_call(
             &choice.upstream,
@@ -23,10 +23,11 @@ impl MessageSpending {
             usage.as_ref().unwrap_or(&Value::Null),
         );
         match self.calls.iter().position(|entry| entry.upstream == call.upstream) {
-            Some(at) => {
-                let mut all = self.calls.remove(at);
-                all.add(&call);
-                self.calls.push(all);
+            // Moved to the end: the last upstream is that of the reply.
+            Some(index) => {
+                let mut sum = self.calls.remove(index);
+                sum.add(&call);
+                self.calls.push(sum);
             }
             None => self.calls.push(call),
         }
@@ -34,7 +35,8 @@ impl MessageSpending {
     }
 }
 
-/// Adds token counts of any names.
+/// Adds token counts to a sum, field by field and at any depth, whatever their names. Values that are not
+/// numbers replace those of the sum.
 fn add_usage(sum: &mut Value, usage: Option<Value>) {
     match (sum, usage) {
         (_, None | Some(Value::Null)) => {}

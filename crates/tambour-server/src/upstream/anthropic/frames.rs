@@ -17,30 +17,24 @@ use crate::upstream::{CallExtras, Function, NativeCall, ReplyItem, new_failure};
 /// Decoder for the events.
 pub(in crate::upstream) struct AnthropicFrames {
     progress: DecodeProgress,
-    /// Incomplete blocks of reasoning and calls, by index.
+    /// Blocks of reasoning and calls so far, by index.
     blocks: BTreeMap<u64, AnthropicBlock>,
     /// Token counts, each as last reported.
     usage: AnthropicCounts,
 }
 
-/// Block that is collected whole.
+/// Block that is collected until the reply ends, for its calls.
 enum AnthropicBlock {
     /// Reasoning, which the service requires back verbatim with the calls it led to.
-    Thinking {
-        text: String,
-        signature: String,
-    },
-    /// Encrypted reasoning.
+    Thinking { text: String, signature: String },
+    /// Encrypted reasoning: the block as received.
     Redacted(Value),
-    Call {
-        id: String,
-        name: String,
-        arguments: String,
-    },
+    /// Tool call; `arguments` is JSON text.
+    Call { id: String, name: String, arguments: String },
 }
 
 impl AnthropicFrames {
-    /// Creates a decoder for a message's reply.
+    /// Creates a decoder for the reply to the message of this id.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> AnthropicFrames {
         AnthropicFrames {
             progress: DecodeProgress::new(message),
@@ -92,6 +86,7 @@ impl AnthropicFrames {
         }
     }
 
+    /// Adds reasoning to its block and to the items.
     fn push_thinking(&mut self, index: u64, delta: Cow<'_, str>, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Thinking { text, .. }) = self.blocks.get_mut(&index)
             && self.progress.count_bytes(delta.len(), items)
@@ -103,6 +98,7 @@ impl AnthropicFrames {
         }
     }
 
+    /// Adds to the signature of a block of reasoning.
     fn push_signature(&mut self, index: u64, delta: &str, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Thinking { signature, .. }) = self.blocks.get_mut(&index)
             && self.progress.count_bytes(delta.len(), items)
@@ -111,6 +107,7 @@ impl AnthropicFrames {
         }
     }
 
+    /// Adds to the arguments of a call.
     fn push_arguments(&mut self, index: u64, delta: &str, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Call { arguments, .. }) = self.blocks.get_mut(&index)
             && self.progress.count_bytes(delta.len(), items)
@@ -119,16 +116,18 @@ impl AnthropicFrames {
         }
     }
 
+    /// Updates the token counts and adds them to the items.
     fn add_counts(&mut self, usage: Option<AnthropicCounts>, items: &mut Vec<ReplyItem>) {
         let Some(usage) = usage else { return };
-        self.usage.add(&usage);
+        self.usage.update(&usage);
         items.push(ReplyItem::Usage(self.usage.to_chat_counts()));
     }
 
-    fn set_finish(&mut self, reason: Option<Cow<'_, str>>) {
+    /// Sets the end of the reply from its stop reason.
+    fn set_reported_end(&mut self, reason: Option<Cow<'_, str>>) {
         let Some(reason) = reason else { return };
-        self.progress.finish = Some(InputEnd::Finished(match reason.as_ref() {
-            // A paused turn is incomplete too.
+        self.progress.reported_end = Some(InputEnd::Finished(match reason.as_ref() {
+            // A turn that the service has paused is incomplete too.
             "max_tokens" | "model_context_window_exceeded" | "pause_turn" => FinishReason::Length,
             "refusal" => FinishReason::ContentFilter,
             "tool_use" => FinishReason::ToolCalls,
@@ -142,19 +141,20 @@ impl FrameDecoder for AnthropicFrames {
         &mut self.progress
     }
 
-    /// Returns the calls; the first one carries the reasoning before it.
+    /// Takes the calls. Each has the blocks of reasoning that precede it, since the service wants them back.
     fn take_calls(&mut self) -> Vec<NativeCall> {
-        let (mut calls, mut before) = (Vec::new(), Vec::new());
+        let (mut calls, mut reasoning_blocks) = (Vec::new(), Vec::new());
         for block in std::mem::take(&mut self.blocks).into_values() {
             match block {
                 AnthropicBlock::Thinking { text, signature } => {
-                    before.push(json!({"type": "thinking", "thinking": text, "signature": signature}));
+                    reasoning_blocks
+                        .push(json!({"type": "thinking", "thinking": text, "signature": signature}));
                 }
-                AnthropicBlock::Redacted(block) => before.push(block),
+                AnthropicBlock::Redacted(block) => reasoning_blocks.push(block),
                 AnthropicBlock::Call { id, name, arguments } => {
                     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-                    let extras =
-                        (!before.is_empty()).then(|| CallExtras::Anthropic(std::mem::take(&mut before)));
+                    let extras = (!reasoning_blocks.is_empty())
+                        .then(|| CallExtras::Anthropic(std::mem::take(&mut reasoning_blocks)));
                     let function = Function { name, arguments };
                     calls.push(NativeCall { id, kind: "function".to_owned(), function, extras });
                 }
@@ -200,7 +200,7 @@ impl FrameDecoder for AnthropicFrames {
             }
             "message_delta" => {
                 self.add_counts(usage, items);
-                self.set_finish(delta.and_then(|delta| delta.stop_reason));
+                self.set_reported_end(delta.and_then(|delta| delta.stop_reason));
             }
             "message_stop" => self.progress.is_done = true,
             // A whole reply instead of a stream.
@@ -212,7 +212,7 @@ impl FrameDecoder for AnthropicFrames {
                     self.start_block(index, block, items);
                 }
                 self.add_counts(usage, items);
-                self.set_finish(stop_reason);
+                self.set_reported_end(stop_reason);
             }
             // `ping`, the end of a block, and future events.
             _ => {}
@@ -220,7 +220,8 @@ impl FrameDecoder for AnthropicFrames {
     }
 }
 
-/// Converts an error in the stream, `{"type": ..., "message": ...}` or a text.
+/// Converts an error in the stream to the end of the reply. The error is `{"type": ..., "message": ...}` or a
+/// text.
 fn stream_failure(error: &Value) -> InputEnd {
     let (code, retryable) = match error["type"].as_str().unwrap_or_default() {
         "authentication_error" | "permission_error" => ("upstream_unauthorized", false),
@@ -265,6 +266,7 @@ struct AnthropicEvent<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
+/// Content block: its start in a stream, or a whole one.
 #[derive(Deserialize)]
 struct AnthropicContent<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -285,6 +287,7 @@ struct AnthropicContent<'a> {
     input: Option<Value>,
 }
 
+/// Addition to a block, or to the whole message (`stop_reason`).
 #[derive(Deserialize)]
 struct AnthropicDelta<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -301,7 +304,7 @@ struct AnthropicDelta<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
-/// Token counts. They are totals: later values replace earlier ones.
+/// Token counts. Each report has totals, so later values replace earlier ones.
 #[derive(Default, Deserialize)]
 struct AnthropicCounts {
     #[serde(default)]
@@ -315,12 +318,13 @@ struct AnthropicCounts {
 }
 
 impl AnthropicCounts {
-    fn add(&mut self, usage: &AnthropicCounts) {
-        self.input_tokens = usage.input_tokens.or(self.input_tokens);
-        self.output_tokens = usage.output_tokens.or(self.output_tokens);
+    /// Replaces the counts that `newer` has.
+    fn update(&mut self, newer: &AnthropicCounts) {
+        self.input_tokens = newer.input_tokens.or(self.input_tokens);
+        self.output_tokens = newer.output_tokens.or(self.output_tokens);
         self.cache_creation_input_tokens =
-            usage.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
-        self.cache_read_input_tokens = usage.cache_read_input_tokens.or(self.cache_read_input_tokens);
+            newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens = newer.cache_read_input_tokens.or(self.cache_read_input_tokens);
     }
 
     /// Converts to the counts of the chat completions interface, whose prompt tokens include those of the

@@ -15,18 +15,18 @@ use super::kind::{ServiceRequest, add_secret_header};
 use super::{CallExtras, ModelRequest};
 pub(super) use frames::AnthropicFrames;
 
-/// Version of the interface.
+/// Version of the interface, for a header.
 const API_VERSION: &str = "2023-06-01";
 /// Default limit of a reply's tokens; the interface requires one.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
-/// Adds the headers of a request.
+/// Adds the headers of a request, with the key of the service.
 pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
     let request = request.header("accept", "text/event-stream").header("anthropic-version", API_VERSION);
     add_secret_header(request, "x-api-key", key)
 }
 
-/// Builds a request to a service at `base`, with or without the version.
+/// Builds a request to a service at the URL `base`, which may end with `/v1`.
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
@@ -38,8 +38,9 @@ pub(super) fn build_request(
 
 fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Failure> {
     let PromptTurns { system, turns } = build_turns(&request.messages)?;
-    let last = turns.len().saturating_sub(1);
-    let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
+    let last_index = turns.len().saturating_sub(1);
+    let messages: Vec<Value> =
+        turns.iter().enumerate().map(|(index, turn)| message(turn, index == last_index)).collect();
     let mut fields = ExtraFields::from_request(request);
     // A limit given as a field of the service takes precedence over the default.
     let max_tokens = fields
@@ -62,6 +63,7 @@ fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Fail
     Ok(fields.finish(Value::Object(body)))
 }
 
+/// Converts a function of a tool, from the form of OpenAI's chat completions interface.
 fn tool(function: &Value) -> Value {
     let schema = function.get("parameters").filter(|schema| schema.is_object()).cloned();
     let mut schema = schema.unwrap_or_else(|| json!({}));
@@ -75,10 +77,12 @@ fn tool(function: &Value) -> Value {
     ]))
 }
 
+/// Converts the tool choice. The service has the limit to one call at a time in it, so that this limit alone
+/// also gives a choice.
 fn tool_choice(request: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
     let one_at_a_time =
         fields.chat_field("parallel_tool_calls") == Some(false.into()) && !request.tools.is_empty();
-    let mut chosen = match tool_selection(request) {
+    let mut choice = match tool_selection(request) {
         None if one_at_a_time => json!({"type": "auto"}),
         None => return None,
         Some(ToolSelection::Auto) => json!({"type": "auto"}),
@@ -87,13 +91,13 @@ fn tool_choice(request: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
         Some(ToolSelection::None) => return Some(json!({"type": "none"})),
     };
     if one_at_a_time {
-        chosen["disable_parallel_tool_use"] = true.into();
+        choice["disable_parallel_tool_use"] = true.into();
     }
-    Some(chosen)
+    Some(choice)
 }
 
-/// Returns the output schema if it is a strict one. The service refuses others for what they leave open;
-/// Tambour's own reading checks the reply against those.
+/// Returns the schema of the response format if it is strict. The service refuses other schemas, since they
+/// leave properties open; the reply is checked against those only when it is read.
 fn output_config(request: &ModelRequest) -> Option<Value> {
     match response_format(request)? {
         ReplyFormat::Schema(schema, true) => {
@@ -103,14 +107,14 @@ fn output_config(request: &ModelRequest) -> Option<Value> {
     }
 }
 
-/// Converts a turn to a message. The last one must not end in blanks if it is the model's.
-fn message(ChatTurn { is_model, parts }: &ChatTurn<'_>, last: bool) -> Value {
+/// Converts a turn to a message. If the last turn is the model's, it must not end with white space.
+fn message(ChatTurn { is_model, parts }: &ChatTurn<'_>, is_last: bool) -> Value {
     let mut blocks = Vec::new();
-    // Reasoning that led to the calls precedes everything.
+    // The reasoning that led to the calls precedes all other blocks.
     blocks.extend(parts.iter().filter_map(reasoning).flatten().cloned());
     blocks.extend(parts.iter().map(block));
     if *is_model
-        && last
+        && is_last
         && let Some(Value::Object(block)) = blocks.last_mut()
         && let Some(Value::String(text)) = block.get_mut("text")
     {
@@ -130,14 +134,15 @@ fn reasoning<'a>(part: &ChatPart<'a>) -> Option<&'a Vec<Value>> {
     }
 }
 
+/// Converts a part of a turn to a content block.
 fn block(part: &ChatPart<'_>) -> Value {
     match part {
         ChatPart::Text(text) => json!({"type": "text", "text": text}),
         ChatPart::Image(ImageSource::Remote(url)) => {
             json!({"type": "image", "source": {"type": "url", "url": url}})
         }
-        ChatPart::Image(ImageSource::Inline { kind, data }) => {
-            json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
+        ChatPart::Image(ImageSource::Inline { media_type, data }) => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}})
         }
         // Unknown blocks are passed on as they are.
         ChatPart::Other(block) => (*block).clone(),
@@ -155,7 +160,8 @@ fn block(part: &ChatPart<'_>) -> Value {
     }
 }
 
-/// Maps an id of a call to the characters that the service accepts: letters, digits, `_` and `-`.
+/// Replaces the characters of a call id that the service does not accept: all but letters, digits, `_` and
+/// `-`.
 fn map_call_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }

@@ -17,16 +17,17 @@ use crate::upstream::{CallExtras, Function, NativeCall, ReplyItem, new_failure};
 pub(in crate::upstream) struct GeminiFrames {
     progress: DecodeProgress,
     calls: Vec<NativeCall>,
-    /// Token counts as last reported; every response has them.
+    /// Token counts as last added to the items. Every response has them, mostly unchanged.
     usage: Option<Value>,
 }
 
 impl GeminiFrames {
-    /// Creates a decoder for a message's reply.
+    /// Creates a decoder for the reply to the message of this id.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> GeminiFrames {
         GeminiFrames { progress: DecodeProgress::new(message), calls: Vec::new(), usage: None }
     }
 
+    /// Converts one response of the stream to items.
     fn read_response(&mut self, response: GeminiResponse<'_>, items: &mut Vec<ReplyItem>) {
         let GeminiResponse { candidates, prompt_feedback, usage_metadata, error } = response;
         if let Some(error) = error.filter(|error| !error.is_null()) {
@@ -34,8 +35,8 @@ impl GeminiFrames {
         }
         if prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty())
         {
-            // The prompt was refused: there is no answer.
-            self.progress.finish = Some(InputEnd::Finished(FinishReason::ContentFilter));
+            // The service refused the prompt, so that there is no answer.
+            self.progress.reported_end = Some(InputEnd::Finished(FinishReason::ContentFilter));
         }
         if let Some(candidate) = candidates.and_then(|candidates| candidates.into_iter().next()) {
             self.read_candidate(candidate, items);
@@ -47,6 +48,7 @@ impl GeminiFrames {
         }
     }
 
+    /// Converts the content and finish reason of a response to items.
     fn read_candidate(&mut self, candidate: GeminiCandidate<'_>, items: &mut Vec<ReplyItem>) {
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
             let GeminiPart { text, thought, function_call, thought_signature } = part;
@@ -61,15 +63,15 @@ impl GeminiFrames {
             }
         }
         if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.progress.finish = Some(end_of_reason(&reason));
+            self.progress.reported_end = Some(end_of_reason(&reason));
         }
         // The service has no finish reason for tool calls.
-        if !self.calls.is_empty() && self.progress.finish == Some(InputEnd::stop()) {
-            self.progress.finish = Some(InputEnd::Finished(FinishReason::ToolCalls));
+        if !self.calls.is_empty() && self.progress.reported_end == Some(InputEnd::stop()) {
+            self.progress.reported_end = Some(InputEnd::Finished(FinishReason::ToolCalls));
         }
     }
 
-    /// Adds a complete call; `false` if it exceeds the limits.
+    /// Adds a complete call; returns `false` if it exceeds the limits.
     fn add_call(
         &mut self,
         call: GeminiCall<'_>,
@@ -83,7 +85,7 @@ impl GeminiFrames {
         if !self.progress.count_bytes(bytes, items) || !self.progress.count_call(items) {
             return false;
         }
-        let extras = Some(CallExtras::Gemini { signature, named: !id.is_empty() });
+        let extras = Some(CallExtras::Gemini { signature, has_service_id: !id.is_empty() });
         let function = Function { name, arguments };
         self.calls.push(NativeCall { id, kind: "function".to_owned(), function, extras });
         true
@@ -130,7 +132,8 @@ fn end_of_reason(reason: &str) -> InputEnd {
     }
 }
 
-/// Converts an error in the stream: `{"code": 503, "message": ..., "status": ...}`.
+/// Converts an error in the stream to the end of the reply. The error is
+/// `{"code": 503, "message": ..., "status": ...}`.
 fn stream_failure(error: &Value) -> InputEnd {
     let (code, retryable) = match error["code"].as_u64() {
         Some(401 | 403) => ("upstream_unauthorized", false),
@@ -142,6 +145,7 @@ fn stream_failure(error: &Value) -> InputEnd {
     InputEnd::Failed(new_failure(code, format!("the upstream failed: {reason}"), retryable))
 }
 
+/// One response of the stream.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiResponse<'a> {
@@ -155,6 +159,7 @@ struct GeminiResponse<'a> {
     error: Option<Value>,
 }
 
+/// Judgement of the service about the prompt.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiFeedback<'a> {
@@ -162,6 +167,7 @@ struct GeminiFeedback<'a> {
     block_reason: Option<Cow<'a, str>>,
 }
 
+/// One of the replies that the service may send for a request; only the first is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiCandidate<'a> {
@@ -177,12 +183,13 @@ struct GeminiContent<'a> {
     parts: Option<Vec<GeminiPart<'a>>>,
 }
 
+/// Part of a reply: text, reasoning or a call.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiPart<'a> {
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
-    /// True if it is reasoning.
+    /// True if the text is reasoning.
     #[serde(default)]
     thought: bool,
     #[serde(borrow, default)]
@@ -201,6 +208,7 @@ struct GeminiCall<'a> {
     args: Option<Map<String, Value>>,
 }
 
+/// Token counts of the reply so far.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiCounts {

@@ -21,15 +21,15 @@ pub(super) use frames::GeminiFrames;
 
 /// Version of the interface if the base URL names none.
 const API_VERSION: &str = "v1beta";
-/// Value that the service accepts instead of a signature for calls that it did not make itself.
+/// Value that the service accepts instead of a signature, for calls that no model of it made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Adds the headers of a request.
+/// Adds the headers of a request, with the key of the service.
 pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
     add_secret_header(request.header("accept", "text/event-stream"), "x-goog-api-key", key)
 }
 
-/// Builds a request to a service at `base`, with or without the version.
+/// Builds a request to a service at the URL `base`, which may end with a version such as `/v1beta`.
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
@@ -39,10 +39,12 @@ pub(super) fn build_request(
     Ok(ServiceRequest { url: request_url(base, model)?, body: build_body(model, request)? })
 }
 
+/// Builds the URL of a request: `BASE/VERSION/models/MODEL:streamGenerateContent?alt=sse`.
 fn request_url(base: &str, model: &str) -> Result<String, Failure> {
     let mut url = Url::parse(base)
         .map_err(|error| unsendable_failure(format!("the base URL is not valid: {error}")))?;
-    let has_version = url.path_segments().and_then(|mut all| all.next_back()).is_some_and(is_version);
+    let last_segment = url.path_segments().and_then(|mut segments| segments.next_back());
+    let has_version = last_segment.is_some_and(is_version);
     let (folder, name) = match model.split_once('/') {
         Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
         _ => ("models", model),
@@ -54,23 +56,23 @@ fn request_url(base: &str, model: &str) -> Result<String, Failure> {
         if !has_version {
             path.push(API_VERSION);
         }
-        // A name is one path segment, whatever it contains.
+        // The name is pushed as one segment, so that a `/` in it is escaped.
         path.push(folder).push(&format!("{name}:streamGenerateContent"));
     }
     url.set_query(Some("alt=sse"));
     Ok(url.into())
 }
 
-/// Matches `v1`, `v1beta`, `v1alpha` and later versions.
+/// Returns `true` for a version of the interface, such as `v1` or `v1beta`.
 fn is_version(segment: &str) -> bool {
-    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    segment.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 fn build_body(model: &str, request: &ModelRequest) -> Result<Value, Failure> {
     let PromptTurns { system, turns } = build_turns(&request.messages)?;
-    let with_signatures = wants_signatures(model);
+    let needs_signature = requires_signatures(model);
     let contents: Vec<Value> =
-        turns.iter().map(|turn| turn_content(turn, with_signatures)).collect::<Result<_, _>>()?;
+        turns.iter().map(|turn| turn_content(turn, needs_signature)).collect::<Result<_, _>>()?;
     let mut fields = ExtraFields::from_request(request);
     let top_k = fields.take("top_k");
     let mut config = object_of([
@@ -84,7 +86,7 @@ fn build_body(model: &str, request: &ModelRequest) -> Result<Value, Failure> {
         ("presencePenalty", fields.chat_field("presence_penalty")),
     ]);
     set_format(request, &mut config);
-    let declarations: Vec<Value> = functions(request).map(declaration).collect();
+    let declarations: Vec<Value> = functions(request).map(function_declaration).collect();
     let body = object_of([
         ("contents", Some(contents.into())),
         ("systemInstruction", (!system.is_empty()).then(|| json!({"parts": [{"text": system}]}))),
@@ -98,7 +100,7 @@ fn build_body(model: &str, request: &ModelRequest) -> Result<Value, Failure> {
     Ok(fields.finish(Value::Object(body)))
 }
 
-/// Sets the response format.
+/// Sets the response format in the generation config.
 fn set_format(request: &ModelRequest, config: &mut Map<String, Value>) {
     let Some(format) = response_format(request) else { return };
     config.insert("responseMimeType".to_owned(), "application/json".into());
@@ -108,13 +110,14 @@ fn set_format(request: &ModelRequest, config: &mut Map<String, Value>) {
     }
 }
 
-fn declaration(function: &Value) -> Value {
+/// Converts a function of a tool, from the form of OpenAI's chat completions interface.
+fn function_declaration(function: &Value) -> Value {
     let parameters = function.get("parameters").filter(|parameters| parameters.is_object());
-    // The service does not accept an object schema without properties; a function without parameters it does.
+    // The service refuses a schema of an object without properties, but accepts a function without a schema.
     let parameters = parameters
         .filter(|parameters| *parameters != &json!({"type": "object"}) && *parameters != &json!({}));
-    let plain = parameters.is_some_and(schema::fits_old_form);
-    let name = if plain { "parameters" } else { "parametersJsonSchema" };
+    let fits_old_form = parameters.is_some_and(schema::fits_old_form);
+    let name = if fits_old_form { "parameters" } else { "parametersJsonSchema" };
     Value::Object(object_of([
         ("name", Some(function["name"].clone())),
         ("description", function.get("description").cloned()),
@@ -122,6 +125,7 @@ fn declaration(function: &Value) -> Value {
     ]))
 }
 
+/// Converts the tool choice.
 fn calling_config(choice: &ToolSelection<'_>) -> Value {
     match choice {
         ToolSelection::Auto => json!({"mode": "AUTO"}),
@@ -131,30 +135,34 @@ fn calling_config(choice: &ToolSelection<'_>) -> Value {
     }
 }
 
-/// Returns `true` if the model refuses earlier calls without a signature: Gemini 3 and later.
-fn wants_signatures(model: &str) -> bool {
+/// Returns `true` if the model refuses calls in the prompt without a signature: Gemini 3 and later.
+fn requires_signatures(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let number = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
+    let number = name.strip_prefix("gemini-").and_then(|version| version.split(['.', '-']).next());
     number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number >= 3)
 }
 
-fn turn_content(ChatTurn { is_model, parts }: &ChatTurn<'_>, signed: bool) -> Result<Value, Failure> {
-    let mut first = true;
-    let mut all = Vec::with_capacity(parts.len());
+/// Converts a turn. With `needs_signature`, its first call gets a placeholder if it has no signature.
+fn turn_content(
+    ChatTurn { is_model, parts }: &ChatTurn<'_>,
+    needs_signature: bool,
+) -> Result<Value, Failure> {
+    let mut is_first_call = true;
+    let mut content_parts = Vec::with_capacity(parts.len());
     for part in parts {
-        all.push(match part {
+        content_parts.push(match part {
             ChatPart::Text(text) => json!({ "text": text }),
-            ChatPart::Image(ImageSource::Inline { kind, data }) => {
-                json!({"inlineData": {"mimeType": kind, "data": data}})
+            ChatPart::Image(ImageSource::Inline { media_type, data }) => {
+                json!({"inlineData": {"mimeType": media_type, "data": data}})
             }
             ChatPart::Image(ImageSource::Remote(url)) => json!({"fileData": {"fileUri": url}}),
             ChatPart::Other(part) => {
                 let kind = part["type"].as_str().unwrap_or_default();
-                let what =
+                let problem =
                     format!("a part of the type `{kind}` cannot be sent to a service of the kind `gemini`");
-                return Err(unsendable_failure(what));
+                return Err(unsendable_failure(problem));
             }
-            ChatPart::Call(call) => call_part(call, signed && std::mem::take(&mut first)),
+            ChatPart::Call(call) => call_part(call, needs_signature && std::mem::take(&mut is_first_call)),
             ChatPart::Result { call, text, .. } => {
                 let Some(call) = call else {
                     return Err(unsendable_failure(
@@ -169,16 +177,17 @@ fn turn_content(ChatTurn { is_model, parts }: &ChatTurn<'_>, signed: bool) -> Re
             }
         });
     }
-    Ok(json!({"role": if *is_model { "model" } else { "user" }, "parts": all}))
+    Ok(json!({"role": if *is_model { "model" } else { "user" }, "parts": content_parts}))
 }
 
-/// Converts a call that the model made. The first one of a turn has a signature, its own or the placeholder.
-fn call_part(call: &NativeCall, with_signatures: bool) -> Value {
+/// Converts a call that the model made, with its signature if it has one. With `needs_signature`, a call
+/// without one gets the placeholder.
+fn call_part(call: &NativeCall, needs_signature: bool) -> Value {
     let signature = match &call.extras {
         Some(CallExtras::Gemini { signature, .. }) => signature.as_deref(),
         _ => None,
     };
-    let signature = signature.or_else(|| with_signatures.then_some(NO_SIGNATURE));
+    let signature = signature.or_else(|| needs_signature.then_some(NO_SIGNATURE));
     let function = object_of([
         ("id", service_id(call)),
         ("name", Some(call.function.name.as_str().into())),
@@ -189,9 +198,10 @@ fn call_part(call: &NativeCall, with_signatures: bool) -> Value {
     Value::Object(object_of(part))
 }
 
-/// Returns the id of a call if the service assigned it.
+/// Returns the id of a call if it is from the service.
 fn service_id(call: &NativeCall) -> Option<Value> {
-    matches!(call.extras, Some(CallExtras::Gemini { named: true, .. })).then(|| call.id.as_str().into())
+    let has_service_id = matches!(call.extras, Some(CallExtras::Gemini { has_service_id: true, .. }));
+    has_service_id.then(|| call.id.as_str().into())
 }
 
 /// Converts the result of a call to an object.

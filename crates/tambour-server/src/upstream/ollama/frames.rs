@@ -20,12 +20,12 @@ pub(in crate::upstream) struct OllamaFrames {
 }
 
 impl OllamaFrames {
-    /// Creates a decoder for a message's reply.
+    /// Creates a decoder for the reply to the message of this id.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> OllamaFrames {
         OllamaFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
     }
 
-    /// Adds a complete call; `false` if it exceeds the limits.
+    /// Adds a complete call; returns `false` if it exceeds the limits.
     fn add_call(&mut self, call: OllamaCall<'_>, items: &mut Vec<ReplyItem>) -> bool {
         let OllamaCall { id, function } = call;
         let id = id.unwrap_or_default().into_owned();
@@ -89,7 +89,7 @@ impl FrameDecoder for OllamaFrames {
             })));
         }
         self.progress.is_done = true;
-        self.progress.finish = Some(InputEnd::Finished(match line.done_reason.as_deref() {
+        self.progress.reported_end = Some(InputEnd::Finished(match line.done_reason.as_deref() {
             Some("length") => FinishReason::Length,
             // The service has no finish reason for tool calls.
             _ if !self.calls.is_empty() => FinishReason::ToolCalls,
@@ -98,6 +98,7 @@ impl FrameDecoder for OllamaFrames {
     }
 }
 
+/// Line of the stream; the last one has `done` and the token counts.
 #[derive(Deserialize)]
 struct OllamaLine<'a> {
     #[serde(borrow, default)]
@@ -106,14 +107,17 @@ struct OllamaLine<'a> {
     done: bool,
     #[serde(borrow, default)]
     done_reason: Option<Cow<'a, str>>,
+    /// Tokens of the prompt.
     #[serde(default)]
     prompt_eval_count: Option<u64>,
+    /// Tokens of the reply.
     #[serde(default)]
     eval_count: Option<u64>,
     #[serde(default)]
     error: Option<Value>,
 }
 
+/// Part of a reply.
 #[derive(Default, Deserialize)]
 struct OllamaMessage<'a> {
     #[serde(borrow, default)]

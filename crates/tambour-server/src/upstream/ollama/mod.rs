@@ -15,12 +15,12 @@ use super::kind::{ServiceRequest, add_bearer};
 use super::{Message, ModelRequest};
 pub(super) use frames::OllamaFrames;
 
-/// Adds the headers of a request.
+/// Adds the headers of a request, with the key of the service.
 pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
     add_bearer(request.header("accept", "application/x-ndjson"), key)
 }
 
-/// Builds a request to a service at `base`, with or without `/api`.
+/// Builds a request to a service at the URL `base`, which may end with `/api`.
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
@@ -53,7 +53,7 @@ fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Fail
         ReplyFormat::Json => "json".into(),
         ReplyFormat::Schema(schema, _) => schema.clone(),
     });
-    // The service has no tool choice; with "none" no tools are sent.
+    // The service has no tool choice, so for "none" no tools are sent.
     let has_tools =
         !request.tools.is_empty() && !matches!(tool_selection(request), Some(ToolSelection::None));
     let body = object_of([
@@ -67,6 +67,7 @@ fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Fail
     Ok(fields.finish(Value::Object(body)))
 }
 
+/// Converts a message. `call_index` has the calls up to this message, by which a tool result finds its tool.
 fn message_body(message: &Message, call_index: &CallIndex<'_>) -> Result<Value, Failure> {
     let role = if message.role == "developer" { "system" } else { message.role.as_str() };
     let (mut texts, mut images, mut calls) = (Vec::new(), Vec::new(), Vec::new());
@@ -87,6 +88,7 @@ fn message_body(message: &Message, call_index: &CallIndex<'_>) -> Result<Value, 
             ChatPart::Call(call) => {
                 calls.push(json!({"function": {"name": call.function.name, "arguments": arguments(call)}}));
             }
+            // Never among the parts of a message: the text of a tool result is its content.
             ChatPart::Result { .. } => {}
         }
     }

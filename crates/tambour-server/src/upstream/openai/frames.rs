@@ -1,4 +1,4 @@
-//! Decoder for the frames of the chat completions interface, with the differences between services.
+//! Decoder for the frames of OpenAI's chat completions interface, as different services send them.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -19,18 +19,19 @@ use crate::upstream::{Function, NativeCall, ReplyItem, new_failure};
 /// Decoder for the frames.
 pub(in crate::upstream) struct OpenAiFrames {
     progress: DecodeProgress,
-    /// Calls received so far.
+    /// Calls received so far, complete or not.
     calls: Vec<PartialCall>,
 }
 
-/// Call being received.
+/// Call being received in parts.
 struct PartialCall {
+    /// Number that the service gave the call.
     index: Option<u64>,
     call: NativeCall,
 }
 
 impl OpenAiFrames {
-    /// Creates a decoder for a message's reply.
+    /// Creates a decoder for the reply to the message of this id.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> OpenAiFrames {
         OpenAiFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
     }
@@ -80,10 +81,10 @@ impl FrameDecoder for OpenAiFrames {
             tool_calls,
             function_call,
         } = delta;
-        // The field has several names; a service that sends more than one sends the same text in each.
-        let thinking_text =
+        // Reasoning has several names; a service that sends more than one sends the same text in each.
+        let reasoning_field =
             [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
-        let reasoning = thinking_text.map(Cow::into_owned).or_else(|| reasoning_text(&reasoning_details?));
+        let reasoning = reasoning_field.map(Cow::into_owned).or_else(|| reasoning_text(&reasoning_details?));
         if let Some(text) = reasoning {
             items.push(ReplyItem::Reasoning(text));
         }
@@ -91,15 +92,16 @@ impl FrameDecoder for OpenAiFrames {
         for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             items.push(ReplyItem::Text(text.into_owned()));
         }
-        let old = function_call
+        // The form of the interface before `tool_calls`.
+        let old_call = function_call
             .map(|function| CallFragment { function: Some(function), ..CallFragment::default() });
-        for fragment in tool_calls.unwrap_or_default().into_iter().chain(old) {
+        for fragment in tool_calls.unwrap_or_default().into_iter().chain(old_call) {
             if !self.add_fragment(fragment, items) {
                 return;
             }
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.progress.finish = Some(InputEnd::Finished(match reason.as_ref() {
+            self.progress.reported_end = Some(InputEnd::Finished(match reason.as_ref() {
                 "length" | "max_tokens" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -110,8 +112,9 @@ impl FrameDecoder for OpenAiFrames {
 }
 
 impl OpenAiFrames {
-    /// Adds a part of a call; `false` if it exceeds the limits. Some services number calls, some send each
-    /// whole, some give all the same number.
+    /// Adds a part of a call, to the call that it continues or as a new one; returns `false` if it exceeds
+    /// the limits. Some services number the calls, some send each call complete, some give all the same
+    /// number.
     fn add_fragment(
         &mut self,
         CallFragment { index, id, function }: CallFragment<'_>,
@@ -122,7 +125,7 @@ impl OpenAiFrames {
         let arguments = match arguments {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
-            Some(whole) => whole.to_string(),
+            Some(value) => value.to_string(),
         };
         let id = id.filter(|id| !id.is_empty());
         let bytes = name.as_ref().map_or(0, |name| name.len())
@@ -131,16 +134,17 @@ impl OpenAiFrames {
         if !self.progress.count_bytes(bytes, items) {
             return false;
         }
-        let same = |calling: &&mut PartialCall| match (index, &id) {
+        let is_same_call = |partial: &&mut PartialCall| match (index, &id) {
             (Some(_), Some(id)) => {
-                calling.index == index
-                    && (calling.call.id == **id || calling.call.id.is_empty() || name.is_none())
+                partial.index == index
+                    && (partial.call.id == **id || partial.call.id.is_empty() || name.is_none())
             }
-            (Some(_), None) => calling.index == index,
-            (None, Some(id)) => calling.call.id == **id,
+            (Some(_), None) => partial.index == index,
+            (None, Some(id)) => partial.call.id == **id,
+            // Without number and id, a name begins the next call.
             (None, None) => name.is_none(),
         };
-        match self.calls.iter_mut().rev().find(same) {
+        match self.calls.iter_mut().rev().find(is_same_call) {
             Some(PartialCall { call, .. }) => {
                 // Some services repeat name and id in each part.
                 if let Some(name) = name.filter(|_| call.function.name.is_empty()) {
@@ -167,7 +171,7 @@ impl OpenAiFrames {
     }
 }
 
-/// Returns the text of `reasoning_details`, a list of objects.
+/// Returns the text of the field `reasoning_details`, a list of objects.
 fn reasoning_text(details: &Value) -> Option<String> {
     let parts =
         details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
@@ -185,15 +189,16 @@ impl<T> Default for FirstElement<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FirstElement<T>, D::Error> {
-        struct OfList<T>(PhantomData<T>);
+        struct ListVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfList<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
             type Value = FirstElement<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a list")
             }
 
+            // `null` is accepted like an empty list.
             fn visit_unit<E>(self) -> Result<FirstElement<T>, E> {
                 Ok(FirstElement(None))
             }
@@ -205,10 +210,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
             }
         }
 
-        deserializer.deserialize_any(OfList(PhantomData))
+        deserializer.deserialize_any(ListVisitor(PhantomData))
     }
 }
 
+/// Frame of a stream, or a whole reply.
 #[derive(Deserialize)]
 struct OpenAiChunk<'a> {
     #[serde(borrow, default)]
@@ -219,16 +225,20 @@ struct OpenAiChunk<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// One of the replies that the service may send for a request; only the first is read.
 #[derive(Deserialize)]
 struct OpenAiChoice<'a> {
+    /// Part of the reply, in a stream.
     #[serde(borrow, default)]
     delta: Option<OpenAiDelta<'a>>,
+    /// Whole reply, instead of a stream.
     #[serde(borrow, default)]
     message: Option<OpenAiDelta<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
+/// Part of a reply, or a whole one. Services differ in the names of the reasoning.
 #[derive(Default, Deserialize)]
 struct OpenAiDelta<'a> {
     #[serde(borrow, default)]
@@ -258,6 +268,7 @@ struct CallFragment<'a> {
     function: Option<OpenAiFunction<'a>>,
 }
 
+/// Name and arguments of a call, or a part of them.
 #[derive(Default, Deserialize)]
 struct OpenAiFunction<'a> {
     #[serde(borrow, default)]

@@ -1,4 +1,4 @@
-//! Requests to services with the chat completions interface.
+//! Requests to services with OpenAI's chat completions interface.
 
 mod frames;
 
@@ -9,12 +9,12 @@ use super::ModelRequest;
 use super::kind::{ServiceRequest, add_bearer};
 pub(super) use frames::OpenAiFrames;
 
-/// Adds the headers of a request.
+/// Adds the headers of a request, with the key of the service.
 pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
     add_bearer(request.header("accept", "text/event-stream"), key)
 }
 
-/// Builds a request to a service at `base`.
+/// Builds a request to a service at the URL `base`.
 pub(super) fn build_request(base: &str, model: Option<&str>, request: &ModelRequest) -> ServiceRequest {
     ServiceRequest { url: format!("{base}/chat/completions"), body: build_body(model, request) }
 }
@@ -43,7 +43,7 @@ fn build_body(model: Option<&str>, request: &ModelRequest) -> Value {
             body[name] = value;
         }
     }
-    // Extra fields never override the ones we set.
+    // Extra fields never override the fields above.
     for (name, value) in &request.extra_fields {
         if body.get(name).is_none() {
             body[name] = value.clone();

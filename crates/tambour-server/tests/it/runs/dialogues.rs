@@ -108,7 +108,8 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let end = RunEnd { outcome: MessageOutcome { progress: None, ..end.outcome }, ..end };
     assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(state_and_response(&*store).await, ("0".to_owned(), None));
-    // Readers of the end find the new state and the record of the call, with or without a crash right after it.
+    // Readers of the end find the new state and the record of the call, with or without a crash right after
+    // it.
     let mut lease = begin_run(&*store, new_turn("turn_2")).await;
     store_call_start(&*store).await;
     let end = end_of_turn(lease.next_number(), "turn_2", "2");
@@ -220,7 +221,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
         owner: "owner".to_owned(),
         name: id.to_owned(),
         hash: id.as_bytes().to_vec(),
-        admin: false,
+        is_admin: false,
         created: "2026-01-01T00:00:00.000Z".to_owned(),
         limits: None,
     };

@@ -1,7 +1,7 @@
 //! Figures of replies over time.
 
 use tambour_server::store::{
-    FigureStep, Figures, FirstTexts, MessageOutcome, ReplyCounts, RuleCount, RunEnd, WriteOutcome,
+    FigureStep, Figures, FirstTextTimes, MessageOutcome, ReplyCounts, RuleCount, RunEnd, WriteOutcome,
 };
 
 use super::{Backend, batch, begin_run, insert_conversation, new_run, run_end};
@@ -20,7 +20,7 @@ fn reply_figures(hour: &str, owner: &str, upstream: &str, ms: u64) -> Figures {
             cost: 25,
             ..ReplyCounts::default()
         },
-        first_text: Some(FirstTexts::bucket(ms)),
+        first_text: Some(FirstTextTimes::bucket(ms)),
         repairs,
     }
 }
@@ -34,7 +34,7 @@ async fn figure_rows(
     let rows = store.figures(owner, ("2026-01-01", "2026-01-02"), step).await.unwrap();
     let summaries = rows.into_iter().map(|row| {
         let name = format!("{} {}", row.time, row.upstream);
-        (name, row.counts.completed, row.counts.cost, row.first_texts.quantile(0.5))
+        (name, row.counts.completed, row.counts.cost, row.first_text_times.quantile(0.5))
     });
     summaries.collect()
 }
@@ -111,15 +111,15 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
 #[test]
 fn quantiles_are_within_a_tenth() {
     for ms in [1_u64, 2, 7, 80, 431, 5_000, 60_000, 900_000] {
-        let mut times = FirstTexts::default();
-        times.add(FirstTexts::bucket(ms), 3);
+        let mut times = FirstTextTimes::default();
+        times.add(FirstTextTimes::bucket(ms), 3);
         let median = times.quantile(0.5).unwrap();
         assert!(median.abs_diff(ms) * 10 <= ms.max(10), "{ms}: {median}");
     }
-    assert_eq!(FirstTexts::default().quantile(0.5), None);
-    let mut times = FirstTexts::default();
-    times.add(FirstTexts::bucket(u64::MAX), 1);
-    times.add(FirstTexts::bucket(0), 9);
+    assert_eq!(FirstTextTimes::default().quantile(0.5), None);
+    let mut times = FirstTextTimes::default();
+    times.add(FirstTextTimes::bucket(u64::MAX), 1);
+    times.add(FirstTextTimes::bucket(0), 9);
     assert_eq!(times.quantile(0.5), Some(1));
     assert_eq!(times.quantile(0.95), Some(1 << 20));
 }

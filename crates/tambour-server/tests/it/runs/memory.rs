@@ -483,11 +483,11 @@ impl Conversations for MemoryStore {
         Ok(RowPage::from_rows(rows, limit))
     }
 
-    async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+    async fn timed_effects(&self, conversation: &str) -> Result<Option<String>, StoreError> {
         Ok(self.data().lore.get(conversation).cloned())
     }
 
-    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
+    async fn put_timed_effects(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
         self.data().lore.insert(conversation.to_owned(), timed_effects.to_owned());
         Ok(())
     }

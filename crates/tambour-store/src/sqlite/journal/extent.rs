@@ -1,5 +1,5 @@
-//! Extents of the journal as the database knows them: the segments that it does not fully have, and their
-//! lengths at its last commit. By them the next start detects a missing, empty or truncated segment.
+//! Extents of the journal as the database knows them: the segments that it does not have completely, and
+//! their lengths at its last commit. With them the next start detects a missing, empty or truncated segment.
 
 use std::path::Path;
 
@@ -11,40 +11,45 @@ use crate::sqlite::transaction::OpenTransaction;
 /// Segment numbers with their lengths in bytes.
 pub(in crate::sqlite) type SegmentExtents = Vec<(u64, u64)>;
 
-/// File with the boot id of the machine.
+/// File in which Linux has the boot id of the machine, which changes with each boot.
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 /// Boot id of a system that reports none.
 const UNKNOWN_BOOT: &str = "unknown";
 
-/// Information about the journal that a commit stores.
+/// Extents of the journal that a commit stores with its rows.
 pub(in crate::sqlite) struct ExtentMark<'a> {
-    /// Current lengths of the segments.
+    /// Current lengths of the segments, oldest first.
     pub(in crate::sqlite) extents: &'a [(u64, u64)],
-    /// Last segment that the database fully has with this commit.
+    /// Last segment that the database has completely with this commit.
     pub(in crate::sqlite) stored_through: Option<u64>,
-    /// Boot id of the machine, if a power cut may lose written data.
+    /// Boot id of the machine; present without `durable`, when a power cut may lose written data.
     pub(in crate::sqlite) boot_id: Option<&'a str>,
 }
 
-/// Segment known to the database.
-pub(super) struct SegmentExtent {
+/// Segment that the database knows of.
+pub(super) struct KnownSegment {
     pub(super) number: u64,
+    /// Bytes that it had at the last commit, including its header.
     pub(super) length: u64,
+    /// Boot id of the machine when the segment began; `None` if these bytes were on disk.
     boot_id: Option<String>,
 }
 
 impl ExtentMark<'_> {
+    /// Writes the extents within the transaction of the commit.
     pub(in crate::sqlite) async fn write(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        if let Some(old_through) = self.stored_through {
-            let query = sqlx::query("delete from segments where number <= ?").bind(old_through.cast_signed());
+        if let Some(last_stored) = self.stored_through {
+            let query = sqlx::query("delete from segments where number <= ?").bind(last_stored.cast_signed());
             query.execute(&mut *connection).await?;
         }
-        let first_range =
-            self.stored_through.map(|old_through| (old_through + 1, SEGMENT_HEADER.len() as u64));
+        // The segment after the stored ones exists even if `extents` does not have it yet. If it has, its
+        // length there replaces this one.
+        let next_segment =
+            self.stored_through.map(|last_stored| (last_stored + 1, SEGMENT_HEADER.len() as u64));
         let is_later =
-            |extent: &&(u64, u64)| self.stored_through.is_none_or(|old_through| extent.0 > old_through);
+            |extent: &&(u64, u64)| self.stored_through.is_none_or(|last_stored| extent.0 > last_stored);
         let later_extents = self.extents.iter().filter(is_later).copied();
-        for (number, length) in first_range.into_iter().chain(later_extents) {
+        for (number, length) in next_segment.into_iter().chain(later_extents) {
             let query = sqlx::query(
                 "insert into segments (number, length, boot) values (?, ?, ?) \
                  on conflict (number) do update set length = excluded.length",
@@ -56,35 +61,38 @@ impl ExtentMark<'_> {
     }
 }
 
-impl SegmentExtent {
-    /// Returns `true` if the machine has rebooted since, which explains the loss of unsynced data.
+impl KnownSegment {
+    /// Returns `true` if the machine has, or may have, rebooted since the segment began, and the segment was
+    /// not synced: a power cut then explains that bytes are missing.
     pub(super) fn has_rebooted(&self) -> bool {
-        self.boot_id.as_ref().is_some_and(|before| *before == UNKNOWN_BOOT || *before != boot_id())
+        self.boot_id.as_ref().is_some_and(|earlier| *earlier == UNKNOWN_BOOT || *earlier != boot_id())
     }
 }
 
 /// Returns the segments known to the database, oldest first.
-pub(super) async fn load_extents(pool: &SqlitePool) -> sqlx::Result<Vec<SegmentExtent>> {
+pub(super) async fn load_extents(pool: &SqlitePool) -> sqlx::Result<Vec<KnownSegment>> {
     let query = sqlx::query_as("select number, length, boot from segments order by number");
     let rows: Vec<(i64, i64, Option<String>)> = query.fetch_all(pool).await?;
-    let extent = |(number, length, boot_id): (i64, i64, _)| SegmentExtent {
+    let segment = |(number, length, boot_id): (i64, i64, _)| KnownSegment {
         number: number.cast_unsigned(),
         length: length.cast_unsigned(),
         boot_id,
     };
-    Ok(rows.into_iter().map(extent).collect())
+    Ok(rows.into_iter().map(segment).collect())
 }
 
-/// Stores that the database has the whole journal: the next segment has number `next` and is empty.
-pub(super) async fn reset_extents(pool: &SqlitePool, next: u64, durable: bool) -> sqlx::Result<()> {
-    let boot = (!durable).then(boot_id);
-    let mark = ExtentMark { extents: &[], stored_through: Some(next - 1), boot_id: boot.as_deref() };
-    let mut connection = OpenTransaction::begin(pool).await?;
-    let written = mark.write(&mut connection).await;
-    connection.end(written).await
+/// Stores that the database has the whole journal, and that the next segment has number `next_segment` and is
+/// empty.
+pub(super) async fn reset_extents(pool: &SqlitePool, next_segment: u64, durable: bool) -> sqlx::Result<()> {
+    let boot_id = (!durable).then(boot_id);
+    let mark =
+        ExtentMark { extents: &[], stored_through: Some(next_segment - 1), boot_id: boot_id.as_deref() };
+    let mut transaction = OpenTransaction::begin(pool).await?;
+    let write_result = mark.write(&mut transaction).await;
+    transaction.end(write_result).await
 }
 
-/// Returns the boot id of the machine.
+/// Returns the boot id of the machine, [`UNKNOWN_BOOT`] if there is none.
 pub(super) fn boot_id() -> String {
     let text = std::fs::read_to_string(Path::new(BOOT_ID_FILE)).unwrap_or_default();
     let text = text.trim();

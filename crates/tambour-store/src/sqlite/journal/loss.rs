@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use tambour::texts::format_count;
 
-/// Maximum number of message ids in one line.
+/// Most message ids in one list.
 const MAX_LISTED: usize = 10;
 
 /// Result of reading the journal at the start of the server.
@@ -13,9 +13,10 @@ const MAX_LISTED: usize = 10;
 pub struct JournalReport {
     /// Files with damaged ranges.
     pub damaged: Vec<DamagedFile>,
-    /// Lost data.
+    /// Lost data, empty if nothing is lost.
     pub loss: JournalLoss,
-    /// For messages that lack entries: number of the last entry that was written, even if it is lost.
+    /// Messages that lack entries, by id, with the number of the last entry that was ever written, even if it
+    /// is lost.
     pub last_written: BTreeMap<String, u64>,
 }
 
@@ -30,12 +31,12 @@ pub struct DamagedFile {
     pub records: u64,
 }
 
-/// Journal file that is missing or shorter than the database knows.
+/// Journal file that is missing, or shorter than the database recorded.
 #[derive(Clone, Debug)]
 pub struct ShortFile {
     /// Path of the file.
     pub file: PathBuf,
-    /// Bytes that it had.
+    /// Bytes that the database recorded.
     pub known_bytes: u64,
     /// Bytes that it has; `None` if the file is missing.
     pub found_bytes: Option<u64>,
@@ -44,22 +45,23 @@ pub struct ShortFile {
 /// Lost data.
 #[derive(Clone, Debug, Default)]
 pub struct JournalLoss {
-    /// Files with damaged ranges that caused it.
+    /// Files with damaged ranges, which caused the loss.
     pub damaged: Vec<DamagedFile>,
-    /// Files that are missing or shorter than the database knows.
+    /// Files that are missing, or shorter than the database recorded.
     pub short: Vec<ShortFile>,
     /// Ids of lost messages.
     pub lost_messages: BTreeSet<String>,
-    /// Truncated messages with their last remaining entry.
+    /// Messages whose last entries are lost, by id, with the number of the last entry that remains.
     pub truncated_messages: BTreeMap<String, u64>,
-    /// Unfinished messages that may have had more entries in a short file.
+    /// Ids of unfinished messages that may have had more entries in a short file.
     pub unfinished_messages: BTreeSet<String>,
     /// Number of lost records whose message is unknown.
     pub unknown_records: u64,
 }
 
 impl JournalLoss {
-    /// Returns `true` if nothing is lost.
+    /// Returns `true` if nothing is lost. Damaged or short files alone are no loss: the database may have
+    /// what they lack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lost_messages.is_empty()
@@ -121,7 +123,8 @@ impl Display for JournalLoss {
     }
 }
 
-/// Writes a list of messages with the same fate, the first of them by id.
+/// Writes the number of messages with the loss `label`, and the names of at most [`MAX_LISTED`] of them;
+/// nothing if there are none.
 fn write_list(
     f: &mut Formatter<'_>,
     label: &str,

@@ -1,11 +1,11 @@
-//! Scan of a segment past damage: finds every intact record and reports the rest.
+//! Scan of a segment past damage: finds every intact record, and reports all other bytes.
 
 use memchr::memmem;
 
 use super::record::{FIXED_HEADER_BYTES, FoundRecord, RECORD_MARK, RecordHeader, RecordSubject};
 use super::{SEGMENT_HEADER, v1};
 
-/// Zeros at the end of a file that identify allocated but unwritten space.
+/// Number of zero bytes at the end of a file that mark allocated space to which nothing was written.
 const UNWRITTEN_ZEROS: usize = 16;
 
 /// Part of a segment.
@@ -15,42 +15,49 @@ pub(super) enum SegmentPart {
     Record(FoundRecord),
     /// Unreadable bytes.
     Damage(DamagedRange),
-    /// Beginning of a record whose writing was interrupted at the end of the file. `end` is the offset at
-    /// which it would have ended, if its header is intact, and `subject` its subject.
+    /// Beginning of a record at the end of the file whose writing was interrupted: `bytes` bytes from
+    /// `offset` on. If its header is intact, `end` is the offset at which the record would have ended.
     Torn { offset: usize, bytes: usize, end: Option<usize>, subject: Option<RecordSubject> },
 }
 
 /// Unreadable range of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DamagedRange {
+    /// Offset in the file.
     pub(super) offset: usize,
+    /// Length in bytes; 0 if records are missing without a gap.
     pub(super) bytes: usize,
     /// Least number of records that it contained.
     pub(super) records: u32,
-    /// Subject of the record, if its header is intact.
+    /// Subject of its only record, if the header of that is intact.
     pub(super) subject: Option<RecordSubject>,
 }
 
-/// Splits a segment into its parts.
+/// Splits a segment into its parts, in order.
+///
+/// # Errors
+/// A later version of the store wrote the segment.
 pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVersion> {
     if SEGMENT_HEADER.starts_with(bytes) || v1::V1_HEADER.starts_with(bytes) {
         // The process died while creating the file.
         return Ok(Vec::new());
     }
     // Marks and checksums are more reliable than a header that may be damaged itself.
-    let name = bytes.len().min(SEGMENT_HEADER.len());
-    let is_new = SegmentScan::new(bytes, name).find_header(name).is_some();
-    let is_old = !is_new && v1::V1Scan::new(bytes).any(|piece| matches!(piece, SegmentPart::Record(_)));
+    let header_length = bytes.len().min(SEGMENT_HEADER.len());
+    let has_current_record = SegmentScan::new(bytes, header_length).find_header(header_length).is_some();
+    let has_v1_record =
+        !has_current_record && v1::V1Scan::new(bytes).any(|part| matches!(part, SegmentPart::Record(_)));
     let damage =
         |bytes, records| SegmentPart::Damage(DamagedRange { offset: 0, bytes, records, subject: None });
-    if is_new || (bytes.starts_with(SEGMENT_HEADER) && !is_old) {
-        let header_damage = (!bytes.starts_with(SEGMENT_HEADER)).then(|| damage(name, 0));
-        return Ok(header_damage.into_iter().chain(SegmentScan::new(bytes, name)).collect());
+    if has_current_record || (bytes.starts_with(SEGMENT_HEADER) && !has_v1_record) {
+        let header_damage = (!bytes.starts_with(SEGMENT_HEADER)).then(|| damage(header_length, 0));
+        return Ok(header_damage.into_iter().chain(SegmentScan::new(bytes, header_length)).collect());
     }
-    if is_old || bytes.starts_with(v1::V1_HEADER) {
-        let header_damage = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(name, 0));
+    if has_v1_record || bytes.starts_with(v1::V1_HEADER) {
+        let header_damage = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(header_length, 0));
         return Ok(header_damage.into_iter().chain(v1::V1Scan::new(bytes)).collect());
     }
+    // The name of a journal, but neither version.
     if bytes.starts_with(&SEGMENT_HEADER[..8]) {
         return Err(UnknownVersion);
     }
@@ -60,54 +67,59 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
     Ok(vec![damage(bytes.len(), 1)])
 }
 
-/// Error: the file is a journal of an unsupported version.
+/// Error: a later version of the store wrote the file.
 #[derive(Debug)]
 pub(super) struct UnknownVersion;
 
-/// Iterator over the records of a segment.
+/// Iterator over the parts of a segment after its header.
 pub(super) struct SegmentScan<'a> {
+    /// The whole segment.
     bytes: &'a [u8],
-    at: usize,
-    /// Number of the next record.
-    next: u32,
+    /// Offset of the next part.
+    offset: usize,
+    /// Number that the next record should have.
+    next_number: u32,
 }
 
 impl<'a> SegmentScan<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> SegmentScan<'a> {
-        SegmentScan { bytes, at, next: 1 }
+    /// Creates a scan that begins at `offset` with record 1.
+    pub(super) fn new(bytes: &'a [u8], offset: usize) -> SegmentScan<'a> {
+        SegmentScan { bytes, offset, next_number: 1 }
     }
 
-    /// Creates a scan that begins at a record with that number.
+    /// Creates a scan that begins at `offset` with the record of that number.
     #[cfg(test)]
-    pub(super) fn from_record(bytes: &'a [u8], at: usize, next: u32) -> SegmentScan<'a> {
-        SegmentScan { bytes, at, next }
+    pub(super) fn from_record(bytes: &'a [u8], offset: usize, number: u32) -> SegmentScan<'a> {
+        SegmentScan { bytes, offset, next_number: number }
     }
 
-    /// Finds the first intact header at or after `from`. Ranges between two calls are searched once, so a
-    /// scan is linear.
+    /// Finds the first intact header at or after `from`, with its offset. The scan continues at that header,
+    /// so no byte is searched twice and a scan is linear.
     fn find_header(&self, from: usize) -> Option<(usize, RecordHeader<'a>)> {
-        let rest = self.bytes.get(from..)?;
-        memmem::find_iter(rest, &RECORD_MARK)
-            .find_map(|at| Some((from + at, RecordHeader::parse(&rest[at..])?)))
+        let searched = self.bytes.get(from..)?;
+        memmem::find_iter(searched, &RECORD_MARK)
+            .find_map(|at| Some((from + at, RecordHeader::parse(&searched[at..])?)))
     }
 
-    /// Skips unreadable bytes up to the next intact header.
+    /// Skips unreadable bytes up to the next intact header or, if there is none, up to `end`. `header` is the
+    /// header of the unreadable record, if it is intact.
     fn skip_damage(
         &mut self,
-        head: Option<RecordHeader<'a>>,
-        next: Option<(usize, RecordHeader<'a>)>,
+        header: Option<RecordHeader<'a>>,
+        next_header: Option<(usize, RecordHeader<'a>)>,
         end: usize,
     ) -> SegmentPart {
-        let offset = self.at;
-        let number = head.map_or(self.next, |head| head.number);
-        let (end, records) = match next {
-            Some((at, next)) => (at, next.number.saturating_sub(self.next).max(1)),
-            None => (end, number.saturating_sub(self.next).saturating_add(1)),
+        let offset = self.offset;
+        let number = header.map_or(self.next_number, |header| header.number);
+        // The numbers of records tell how many are missing.
+        let (end, records) = match next_header {
+            Some((at, next)) => (at, next.number.saturating_sub(self.next_number).max(1)),
+            None => (end, number.saturating_sub(self.next_number).saturating_add(1)),
         };
-        // If more records are lost, its subject is not the only one.
-        let subject = head.filter(|_| records == 1).and_then(|head| head.subject());
-        self.at = end;
-        self.next = self.next.saturating_add(records);
+        // Of several lost records the header tells the subject of only one.
+        let subject = header.filter(|_| records == 1).and_then(|header| header.subject());
+        self.offset = end;
+        self.next_number = self.next_number.saturating_add(records);
         SegmentPart::Damage(DamagedRange { offset, bytes: end - offset, records, subject })
     }
 }
@@ -116,50 +128,51 @@ impl Iterator for SegmentScan<'_> {
     type Item = SegmentPart;
 
     fn next(&mut self) -> Option<SegmentPart> {
-        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let unread = self.bytes.get(self.offset..).filter(|unread| !unread.is_empty())?;
         let length = self.bytes.len();
-        let Some(head) = RecordHeader::parse(rest) else {
-            let next = self.find_header(self.at + 1);
-            if next.is_none() && is_partial_header(rest) {
-                let offset = std::mem::replace(&mut self.at, length);
-                return Some(SegmentPart::Torn { offset, bytes: rest.len(), end: None, subject: None });
+        let Some(header) = RecordHeader::parse(unread) else {
+            let next_header = self.find_header(self.offset + 1);
+            if next_header.is_none() && is_partial_header(unread) {
+                let offset = std::mem::replace(&mut self.offset, length);
+                return Some(SegmentPart::Torn { offset, bytes: unread.len(), end: None, subject: None });
             }
-            return Some(self.skip_damage(None, next, length));
+            return Some(self.skip_damage(None, next_header, length));
         };
-        if head.number > self.next {
+        if header.number > self.next_number {
             // Records are missing without a gap in the file.
-            let (offset, records) = (self.at, head.number - self.next);
-            self.next = head.number;
+            let (offset, records) = (self.offset, header.number - self.next_number);
+            self.next_number = header.number;
             return Some(SegmentPart::Damage(DamagedRange { offset, bytes: 0, records, subject: None }));
         }
-        let end = self.at.saturating_add(head.length).saturating_add(head.body_length);
-        if let Some(found) = self.bytes.get(self.at + head.length..end).and_then(|body| head.parse_body(body))
-        {
-            self.at = end;
-            self.next = head.number.saturating_add(1);
+        let body_start = self.offset + header.length;
+        let end = self.offset.saturating_add(header.length).saturating_add(header.body_length);
+        if let Some(found) = self.bytes.get(body_start..end).and_then(|body| header.parse_body(body)) {
+            self.offset = end;
+            self.next_number = header.number.saturating_add(1);
             return Some(SegmentPart::Record(found));
         }
-        let next = self.find_header(self.at + head.length);
-        if next.is_none() && (end > length || ends_unwritten(rest)) {
-            let (offset, subject) = (std::mem::replace(&mut self.at, length), head.subject());
-            return Some(SegmentPart::Torn { offset, bytes: rest.len(), end: Some(end), subject });
+        let next_header = self.find_header(body_start);
+        if next_header.is_none() && (end > length || ends_unwritten(unread)) {
+            let (offset, subject) = (std::mem::replace(&mut self.offset, length), header.subject());
+            return Some(SegmentPart::Torn { offset, bytes: unread.len(), end: Some(end), subject });
         }
-        Some(self.skip_damage(Some(head), next, end.min(length)))
+        Some(self.skip_damage(Some(header), next_header, end.min(length)))
     }
 }
 
-/// Returns `true` if the rest of a file can be the beginning of a header, or was never written.
-fn is_partial_header(rest: &[u8]) -> bool {
-    let mark = &RECORD_MARK[..rest.len().min(RECORD_MARK.len())];
-    let complete_header = rest
+/// Returns `true` if the last bytes of a file can be the beginning of a header, or were never written.
+fn is_partial_header(bytes: &[u8]) -> bool {
+    let mark = &RECORD_MARK[..bytes.len().min(RECORD_MARK.len())];
+    // The last byte of the fixed part is the length of the id that follows it.
+    let header_length = bytes
         .get(FIXED_HEADER_BYTES - 1)
-        .map_or(FIXED_HEADER_BYTES, |id| FIXED_HEADER_BYTES + usize::from(*id));
-    (rest.starts_with(mark) && rest.len() < complete_header)
-        || ends_unwritten(rest)
-        || rest.iter().all(|byte| *byte == 0)
+        .map_or(FIXED_HEADER_BYTES, |id_length| FIXED_HEADER_BYTES + usize::from(*id_length));
+    (bytes.starts_with(mark) && bytes.len() < header_length)
+        || ends_unwritten(bytes)
+        || bytes.iter().all(|byte| *byte == 0)
 }
 
-/// Returns `true` if bytes end in unwritten space: neither headers nor bodies end so.
+/// Returns `true` if bytes end in unwritten space: no header and no body ends in so many zeros.
 fn ends_unwritten(bytes: &[u8]) -> bool {
     bytes.last_chunk::<UNWRITTEN_ZEROS>().is_some_and(|end| end.iter().all(|byte| *byte == 0))
 }

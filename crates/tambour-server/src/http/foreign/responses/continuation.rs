@@ -1,4 +1,4 @@
-//! Continuation of an earlier response: the messages of its prompt, and its output.
+//! Continuation of an earlier response: its prompt and output are the beginning of the new prompt.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::record::history::{self, PromptRecord};
 use crate::store::MessageRow;
 use crate::upstream::Message;
 
-/// Returns the messages that the model was sent for a response, without the instructions.
+/// Returns the messages that the model was sent for a response, without the system prompt.
 pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored_record(app, row).await?;
     let prompt_record: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
@@ -23,9 +23,9 @@ pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<M
         .await?)
 }
 
-/// Continues a response with new messages. User text after the last response of a conversation continues that
-/// conversation; results of calls, and text after an earlier response, follow exactly that response's prompt
-/// and output.
+/// Continues the response of `row` with new messages. Text of the user after the last response of a
+/// conversation continues that conversation. Anything else, such as results of calls or text after an earlier
+/// response, becomes a complete prompt: the prompt of the response, its output, and the new messages.
 pub(super) async fn continue_response(
     app: &App,
     row: &MessageRow,
@@ -38,48 +38,49 @@ pub(super) async fn continue_response(
     foreign_request.set("conversation_id", row.conversation_id.as_str());
     let folded = fold_message(app, &row.id).await?;
     let messages = messages.as_array().cloned().unwrap_or_default();
-    let words = messages
+    let is_user_text = messages
         .iter()
         .all(|input_message| input_message["role"] == "user" && input_message["content"].is_string());
-    if words && folded.calls.is_empty() && is_last(app, row).await? {
+    if is_user_text && folded.calls.is_empty() && is_last(app, row).await? {
         let texts = messages.iter().map(|input_message| content_text(&input_message["content"]));
         foreign_request.set("text", texts.collect::<Vec<String>>().join("\n\n"));
         return Ok(());
     }
-    let mut all: Vec<Value> = prompt_messages(app, row).await?.iter().map(|message| json!(message)).collect();
+    let mut prompt: Vec<Value> =
+        prompt_messages(app, row).await?.iter().map(|message| json!(message)).collect();
     if folded.calls.is_empty() || !folded.results.is_empty() {
         // Calls that the server ran are part of the history of the replies.
         let (_, record) = record::stored_record(app, row).await?;
-        all.extend(history::history_replies(&record).iter().map(|message| json!(message)));
+        prompt.extend(history::history_replies(&record).iter().map(|message| json!(message)));
     } else {
         let response = responses::response_from_log(&describe_message(row), &folded);
         if let Value::Array(output) = items_to_messages(response["output"].clone())? {
-            all.extend(output);
+            prompt.extend(output);
         }
     }
-    all.extend(messages);
-    check_results(&all)?;
-    foreign_request.set("messages", all);
+    prompt.extend(messages);
+    check_results(&prompt)?;
+    foreign_request.set("messages", prompt);
     Ok(())
 }
 
-/// Returns `true` if no message of the conversation follows.
+/// Returns `true` if no message of the conversation follows that of `row`.
 async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
-    // A message that has just ended may have no number yet.
+    // Read again: the message may have got its number since then.
     let row_now = app.store.message(&row.id).await?;
     let Some(number) = row_now.and_then(|row| row.number) else { return Ok(false) };
     Ok(app.store.conversation_messages(&row.conversation_id, number, 1, 1).await?.rows.is_empty())
 }
 
-/// Checks that each result belongs to a call before it.
+/// Checks that each result of a tool belongs to a call before it.
 fn check_results(messages: &[Value]) -> Result<(), Problem> {
-    let mut calls = HashSet::new();
+    let mut call_ids = HashSet::new();
     for message in messages {
-        let calls_made = message["tool_calls"].as_array().into_iter().flatten();
-        calls.extend(calls_made.filter_map(|call| call["id"].as_str()));
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        call_ids.extend(calls.filter_map(|call| call["id"].as_str()));
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
-            if !calls.contains(id) {
+            if !call_ids.contains(id) {
                 let detail = format!("the previous response has no call `{id}`");
                 return Err(Problem::invalid("invalid_field", detail).with("field", "input"));
             }

@@ -1,4 +1,4 @@
-//! Conversion between input items and messages.
+//! Conversion between items of the Responses interface and messages of the Chat Completions interface.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
         _ => return Err(new_problem("`input` must be a text or a list of items".to_owned())),
     };
     let mut messages: Vec<Value> = Vec::new();
-    for (at, item) in items.into_iter().enumerate() {
+    for (index, item) in items.into_iter().enumerate() {
         match item["type"].as_str().unwrap_or("message") {
             "message" => {
                 let role = &item["role"];
@@ -43,7 +43,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
             "reasoning" => {}
             other => {
                 return Err(new_problem(format!(
-                    "`input[{at}]` has the type `{other}`, which is not supported"
+                    "`input[{index}]` has the type `{other}`, which is not supported"
                 )));
             }
         }
@@ -63,8 +63,8 @@ fn chat_content(content: &Value) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Joins an assistant's content to one text if it consists of texts only: not every service accepts parts of
-/// it.
+/// Joins the content of an assistant's message to one text if it consists of texts only: not every service
+/// accepts parts there. Other content is returned unchanged.
 fn join_assistant_text(role: &Value, content: Value) -> Value {
     let parts = content.as_array().filter(|_| role == "assistant");
     match parts.is_some_and(|parts| parts.iter().all(|part| part["type"] == "text")) {
@@ -73,11 +73,12 @@ fn join_assistant_text(role: &Value, content: Value) -> Value {
     }
 }
 
-/// Converts messages to input items, each with a unique id within the response.
+/// Converts messages to input items. Their ids are built from a prefix for their type, their number, and
+/// `response`, the id of the response.
 pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
-    let mut add = |kind: &str, mut item: Value| {
-        item["id"] = format!("{kind}_in{}_{response}", items.len()).into();
+    let mut add = |id_prefix: &str, mut item: Value| {
+        item["id"] = format!("{id_prefix}_in{}_{response}", items.len()).into();
         item["status"] = "completed".into();
         items.push(item);
     };
@@ -87,14 +88,14 @@ pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Val
             continue;
         }
         if let Some(content) = &message.content {
-            let kind = if message.role == "assistant" { "output_text" } else { "input_text" };
+            let text_type = if message.role == "assistant" { "output_text" } else { "input_text" };
             let part = |part: &Value| match part["type"].as_str() {
                 Some("image_url") => json!({"type": "input_image", "image_url": part["image_url"]["url"]}),
-                Some("text") => json!({"type": kind, "text": part["text"]}),
+                Some("text") => json!({"type": text_type, "text": part["text"]}),
                 _ => part.clone(),
             };
             let parts = match content {
-                Content::Text(text) => vec![json!({"type": kind, "text": text})],
+                Content::Text(text) => vec![json!({"type": text_type, "text": text})],
                 Content::Parts(parts) => parts.iter().map(part).collect(),
             };
             add("msg", json!({"type": "message", "role": message.role, "content": parts}));
@@ -109,7 +110,7 @@ pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Val
     items
 }
 
-/// Returns the text of a content.
+/// Returns the text of a message's content; its other parts are left out.
 pub(super) fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use tambour_server::store::{
-    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    FigureStep, Figures, FirstTextTimes, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
     StoreError,
 };
 
@@ -26,15 +26,16 @@ impl ReplyFigures for MemoryStore {
         let data = self.data();
         let mut rows: BTreeMap<(String, String), StepFigures> = BTreeMap::new();
         for reply in data.figures.iter().filter(|reply| is_counted(reply, owner, (from, to))) {
-            let (time, upstream) = (reply.hour[..step.prefix() as usize].to_owned(), reply.upstream.clone());
+            let (time, upstream) =
+                (reply.hour[..step.hour_prefix_len() as usize].to_owned(), reply.upstream.clone());
             let row = rows.entry((time.clone(), upstream.clone())).or_insert_with(|| StepFigures {
                 time,
                 upstream,
                 counts: ReplyCounts::default(),
-                first_texts: FirstTexts::default(),
+                first_text_times: FirstTextTimes::default(),
             });
             row.counts.add(&reply.counts);
-            reply.first_text.into_iter().for_each(|bucket| row.first_texts.add(bucket, 1));
+            reply.first_text.into_iter().for_each(|bucket| row.first_text_times.add(bucket, 1));
         }
         Ok(rows.into_values().collect())
     }
@@ -51,7 +52,7 @@ impl ReplyFigures for MemoryStore {
         let mut totals: BTreeMap<(String, String), i64> = BTreeMap::new();
         for entry in data.figures.iter().filter(|entry| is_counted(entry, owner, days)) {
             for RuleCount { rule, code, count } in &entry.repairs {
-                let time = entry.hour[..step.prefix() as usize].to_owned();
+                let time = entry.hour[..step.hour_prefix_len() as usize].to_owned();
                 *sums.entry((time, rule.clone(), code.clone())).or_default() += count;
                 *totals.entry((rule.clone(), code.clone())).or_default() += count;
             }
