@@ -194,7 +194,7 @@ fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
         };
         config.add_upstream(&upstream, args.model.clone()).map_err(|error| anyhow!("--upstream: {error}"))?;
     }
-    Ok(Upstream::from_config(&config)?)
+    Ok(config.open_default_upstream()?)
 }
 
 struct TerminalRun {

@@ -7,9 +7,7 @@ pub mod mcp;
 mod record;
 mod run;
 mod serve;
-mod telemetry;
 mod tools;
-pub mod upstream;
 
 /// Fail points, for tests of crashes.
 #[doc(hidden)]
@@ -22,5 +20,7 @@ pub use serve::logs;
 pub use serve::reload::ReloadHandle;
 pub use serve::{Server, ServerFailed, StartError};
 pub use tambour_store as store;
-pub use telemetry::TraceSpan;
+pub use tambour_upstream as upstream;
+pub(crate) use tambour_upstream::telemetry;
+pub use tambour_upstream::telemetry::TraceSpan;
 pub use tools::ToolLimits;

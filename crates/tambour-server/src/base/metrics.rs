@@ -1,15 +1,15 @@
 //! Metrics of the server (counters, gauges, histograms), as OpenMetrics text for Prometheus.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tambour_upstream::UpstreamMetrics;
 
 /// Metrics of the server.
 pub(crate) struct Metrics {
@@ -44,7 +44,7 @@ pub(crate) struct Metrics {
     /// Calls to upstreams.
     pub upstreams: UpstreamMetrics,
     /// Time from a write to its commit, in seconds.
-    commits: Family<CommitLabels, Histogram, HistogramBounds>,
+    commits: Family<CommitLabels, Histogram, fn() -> Histogram>,
     /// Panics of long-lived tasks, which are then restarted.
     panics: Family<TaskLabels, Counter>,
     // The gauges are set when the metrics are rendered.
@@ -53,29 +53,6 @@ pub(crate) struct Metrics {
     /// Gauge of `tool_waits`.
     waiting_messages: Gauge,
     registry: Registry,
-}
-
-/// Metrics of calls to upstreams. Clones share them.
-#[derive(Clone)]
-pub(crate) struct UpstreamMetrics {
-    /// Failed attempts.
-    failures: Family<FailureLabels, Counter>,
-    /// Time from the start of a call to its first text, in seconds.
-    first_text: Family<CallLabels, Histogram, HistogramBounds>,
-    /// Time from the start of a call to its end, in seconds.
-    duration: Family<CallLabels, Histogram, HistogramBounds>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    upstream: Arc<str>,
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    upstream: Arc<str>,
-    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,46 +66,8 @@ struct TaskLabels {
     task: &'static str,
 }
 
-/// Bucket bounds of a histogram, in seconds.
-#[derive(Clone)]
-struct HistogramBounds(&'static [f64]);
-
-impl MetricConstructor<Histogram> for HistogramBounds {
-    fn new_metric(&self) -> Histogram {
-        Histogram::new(self.0.iter().copied())
-    }
-}
-
-/// Bounds for calls to models.
-const MODEL_BOUNDS: HistogramBounds =
-    HistogramBounds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
-/// Bounds for writes to disk.
-const DISK_BOUNDS: HistogramBounds =
-    HistogramBounds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
-
-impl UpstreamMetrics {
-    /// Counts a failed attempt.
-    pub(crate) fn count_failure(&self, upstream: &Arc<str>, code: &str) {
-        self.failures
-            .get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() })
-            .inc();
-    }
-
-    /// Records the end of a call: its duration and the time to its first text, if any.
-    pub(crate) fn observe_call(
-        &self,
-        upstream: &Arc<str>,
-        outcome: &'static str,
-        first_text: Option<Duration>,
-        duration: Duration,
-    ) {
-        let labels = CallLabels { upstream: upstream.clone(), outcome };
-        if let Some(first_text) = first_text {
-            self.first_text.get_or_create(&labels).observe(first_text.as_secs_f64());
-        }
-        self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
-    }
-}
+/// Bucket bounds of writes to disk, in seconds.
+const COMMIT_BOUNDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 impl Metrics {
     pub(crate) fn new() -> Metrics {
@@ -162,12 +101,8 @@ impl Metrics {
                 "journal_lost_messages",
                 "Messages lost or cut off with a part of the journal, at startup",
             ),
-            upstreams: UpstreamMetrics {
-                failures: Family::default(),
-                first_text: Family::new_with_constructor(MODEL_BOUNDS),
-                duration: Family::new_with_constructor(MODEL_BOUNDS),
-            },
-            commits: Family::new_with_constructor(DISK_BOUNDS),
+            upstreams: UpstreamMetrics::default(),
+            commits: Family::new_with_constructor(|| Histogram::new(COMMIT_BOUNDS)),
             panics: Family::default(),
             running_messages: Gauge::default(),
             open_streams: Gauge::default(),
@@ -185,17 +120,7 @@ impl Metrics {
         ] {
             registry.register(name, help, gauge.clone());
         }
-        let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
-        let failed_help = "Upstream attempts that failed, before or after the first text";
-        registry.register("upstream_failures", failed_help, failures.clone());
-        let first_text_help =
-            "Time from the call of an upstream to its first text, earlier attempts included";
-        registry.register("upstream_first_text_seconds", first_text_help, first_text.clone());
-        registry.register(
-            "upstream_seconds",
-            "Time from the call of an upstream to its end",
-            duration.clone(),
-        );
+        metrics.upstreams.register(&mut registry);
         let panics_help = "Panics of tasks that run as long as the server and are restarted";
         registry.register("task_panics", panics_help, metrics.panics.clone());
         registry.register("commit_seconds", "Time from a write to its commit", metrics.commits.clone());

@@ -5,17 +5,13 @@ pub(crate) mod cpu_pool;
 pub(crate) mod descriptors;
 pub(crate) mod memory;
 pub(crate) mod metrics;
-pub(crate) mod origins;
 pub(crate) mod owner_map;
 pub(crate) mod problem;
 pub(crate) mod restart_backoff;
 pub(crate) mod rotation;
-pub(crate) mod secrets;
-pub(crate) mod self_woken;
 pub(crate) mod settings;
-pub(crate) mod token_counts;
 pub(crate) mod tokenizer;
-pub(crate) mod urls;
 
 pub use tambour_store::fail;
 pub(crate) use tambour_store::{data_folder, ids};
+pub(crate) use tambour_upstream::{origins, secrets, self_woken, token_counts, urls};

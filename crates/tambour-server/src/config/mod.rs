@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
 use crate::base::descriptors;
-use crate::base::metrics::Metrics;
 pub use crate::base::origins::ConfigError;
 use crate::base::origins::ValueOrigins;
 use crate::base::urls::mask_url;
@@ -24,7 +23,7 @@ use crate::mcp::McpSection;
 pub use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolLimits;
 pub use crate::upstream::{Price, UpstreamConfig};
-use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamSection};
+use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamMetrics, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE_FIELDS;
 
@@ -235,6 +234,16 @@ impl Config {
         UpstreamSection { upstreams: &self.upstreams, timeouts: &self.timeouts, origins: &self.origins }
     }
 
+    /// Creates the default upstream, for callers without a server.
+    ///
+    /// # Errors
+    /// There is no default upstream, or it cannot be used.
+    pub fn open_default_upstream(&self) -> Result<Arc<Upstream>, ConfigError> {
+        let mut all = self.upstream_section().build_upstreams(&UpstreamMetrics::default())?;
+        let name = self.default_upstream().unwrap_or_default();
+        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
+    }
+
     /// Returns the part that MCP servers read.
     pub(crate) fn mcp_section(&self) -> McpSection<'_> {
         McpSection { servers: &self.mcp, tools: &self.tools, origins: &self.origins }
@@ -259,17 +268,5 @@ impl Config {
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.to_masked_toml())
-    }
-}
-
-impl Upstream {
-    /// Creates the default upstream of a configuration, for callers without a server.
-    ///
-    /// # Errors
-    /// There is no default upstream, or it cannot be used.
-    pub fn from_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
-        let mut upstreams = config.upstream_section().build_upstreams(&Metrics::new().upstreams)?;
-        let name = config.default_upstream().unwrap_or_default();
-        upstreams.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 }

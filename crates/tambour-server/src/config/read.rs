@@ -164,12 +164,14 @@ fn set_field(
 /// Defaults with a value for each field that a variable can set, also for those absent by default.
 fn complete_defaults() -> Config {
     let empty_text = || Some(String::new());
+    let mut telemetry = TelemetryConfig::default();
+    telemetry.otlp_endpoint = empty_text();
     Config {
         database: empty_text(),
         default_upstream: empty_text(),
         api_key: empty_text(),
         retention: RetentionConfig { days: Some(0), bytes: Some(0) },
-        telemetry: TelemetryConfig { otlp_endpoint: empty_text(), ..TelemetryConfig::default() },
+        telemetry,
         ..Config::default()
     }
 }

@@ -109,7 +109,7 @@ pub(super) async fn test_alias(
     };
     let dialect = dialect.clone().unwrap_or_else(|| "plain".to_owned());
     let request = ModelRequest { model: model.clone(), dialect, ..ModelRequest::default() };
-    let fields = json!({ "name": name, "upstream": &*upstream.name });
+    let fields = json!({ "name": name, "upstream": upstream.name() });
     run_test(&app, &caller, &upstream, request, fields).await
 }
 

@@ -24,7 +24,7 @@ impl UpstreamSpending {
         let tokens = TokenCounts::from_usage(usage);
         let price = upstream.price(request);
         UpstreamSpending {
-            upstream: upstream.name.clone(),
+            upstream: upstream.name().into(),
             tokens,
             unpriced_tokens: if price.is_some() { 0 } else { tokens.input.saturating_add(tokens.output) },
             cost: price.map_or(0, |price| price.cost(usage)),

@@ -25,15 +25,16 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Completes the log filter. Levels of the server (`tambour_server`) also apply to its store
-/// (`tambour_store`). The MCP client library (`rmcp`) logs messages and URLs of the servers at any length, so
+/// Completes the log filter. Levels of the server (`tambour_server`) also apply to its store and
+/// its upstreams (`tambour_store`, `tambour_upstream`). The MCP client library (`rmcp`) logs messages and URLs of the servers at any length, so
 /// it is silenced unless the filter names it; the server itself logs what matters of them.
 fn complete_filter(directives: &str) -> String {
     let levels =
         directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
-    let with_store =
-        levels.fold(directives.to_owned(), |filter, level| format!("{filter},tambour_store={level}"));
-    if directives.contains("rmcp") { with_store } else { format!("{with_store},rmcp=off") }
+    let complete = levels.fold(directives.to_owned(), |filter, level| {
+        format!("{filter},tambour_store={level},tambour_upstream={level}")
+    });
+    if directives.contains("rmcp") { complete } else { format!("{complete},rmcp=off") }
 }
 
 #[cfg(test)]
@@ -46,7 +47,10 @@ mod tests {
     fn the_store_follows_the_server_and_the_mcp_client_is_silent_unless_named() {
         for (directives, expected) in [
             ("info", "info,rmcp=off"),
-            ("tambour_server=debug,warn", "tambour_server=debug,warn,tambour_store=debug,rmcp=off"),
+            (
+                "tambour_server=debug,warn",
+                "tambour_server=debug,warn,tambour_store=debug,tambour_upstream=debug,rmcp=off",
+            ),
             ("info,rmcp=debug", "info,rmcp=debug"),
         ] {
             assert_eq!(complete_filter(directives), expected);

@@ -6,7 +6,7 @@ use tambour_fixtures::layers::{LayerRules, declared_modules};
 
 /// Modules from bottom to top: each may use those before it.
 const ORDER: &[&str] =
-    &["store", "base", "telemetry", "upstream", "tools", "mcp", "config", "record", "run", "http", "serve"];
+    &["store", "telemetry", "upstream", "base", "tools", "mcp", "config", "record", "run", "http", "serve"];
 
 /// Modules of one layer, which know nothing of each other.
 const STRANGERS: &[&[&str]] = &[&["store", "telemetry", "upstream", "tools"], &["store", "mcp"]];
@@ -31,8 +31,8 @@ fn modules_use_only_what_comes_before_them() {
 #[test]
 fn every_module_has_its_place() {
     let declared: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
-    // The store is a crate under the name of a module.
-    assert_eq!(declared.len() + 1, ORDER.len(), "{declared:?}");
+    // Store, telemetry and upstreams are of other crates, under the names of modules.
+    assert_eq!(declared.len() + 3, ORDER.len(), "{declared:?}");
     for module in declared {
         assert!(ORDER.contains(&module), "`{module}` has no place in the order of modules");
     }
@@ -49,8 +49,7 @@ fn finds_edges_against_the_order() {
     assert_eq!(complaints("tools/webhook/mod.rs", "use super::super::mcp::McpConfig;\n"), 1);
     assert_eq!(complaints("mcp/config.rs", "use crate::tools::ToolLimits;\n"), 0);
     assert_eq!(complaints("mcp/mod.rs", "use crate::config::Config;\n"), 1);
-    assert_eq!(complaints("upstream/call.rs", "use crate::telemetry::TraceSpan;\n"), 0);
-    assert_eq!(complaints("telemetry/spans.rs", "use crate::upstream::ModelRequest;\n"), 1);
+    assert_eq!(complaints("tools/webhook.rs", "use crate::telemetry::TraceSpan;\n"), 0);
     assert_eq!(complaints("tools/webhook.rs", "use crate::upstream::Message;\n"), 1);
     assert_eq!(complaints("tools/desk.rs", "use crate::store::ToolRow;\n"), 1);
     assert_eq!(complaints("serve/mod.rs", "use crate::http::app::App;\n"), 0);

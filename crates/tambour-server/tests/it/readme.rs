@@ -68,7 +68,8 @@ async fn the_first_example() {
 fn names_in_the_page_of_operations_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read_file = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-    let (page, metrics) = (read_file("../../docs/operations.md"), read_file("src/base/metrics.rs"));
+    let page = read_file("../../docs/operations.md");
+    let metrics = ["src/base/metrics.rs", "../tambour-upstream/src/metrics.rs"].map(read_file).concat();
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut names = 0;
     for rest in page.split("tambour_").skip(1) {
@@ -80,7 +81,7 @@ fn names_in_the_page_of_operations_exist() {
         }
     }
     assert!(names > 8, "{names}");
-    let folders = ["src", "../tambour-store/src"].map(|folder| root.join(folder));
+    let folders = ["src", "../tambour-store/src", "../tambour-upstream/src"].map(|folder| root.join(folder));
     let source: String = folders
         .iter()
         .flat_map(|folder| tambour_fixtures::list_files(folder, "rs").unwrap())

@@ -41,7 +41,7 @@ impl<'a> ProtectedText<'a> {
                     depth -= 1;
                     at += 2;
                     if depth == 0 {
-                        protected.text += &text[copied_end..start];
+                        protected.text += &text[copied_end..macro_start];
                         protected.text += &format!("{MACRO_OPEN}{}{MACRO_CLOSE}", protected.macros.len());
                         protected.macros.push(&text[macro_start..at]);
                         copied_end = at;
@@ -141,7 +141,7 @@ pub(super) fn remove_comments(text: &str) -> String {
         }
         line.len()
     };
-    text.lines().map(|line| &line[..code(line)]).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| &line[..code_len(line)]).collect::<Vec<_>>().join("\n")
 }
 
 /// Replaces the escapes of YAML double-quoted strings by the characters they stand for.

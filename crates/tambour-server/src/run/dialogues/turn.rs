@@ -390,7 +390,7 @@ impl RunningDialogue<'_> {
             Metrics::increment(&self.engine.metrics.slow_rounds);
             tracing::warn!(
                 dialogue = self.row.id,
-                upstream = &*self.upstream.name,
+                upstream = self.upstream.name(),
                 round = call.round,
                 elapsed_ms,
                 "a round took longer than 3 s"

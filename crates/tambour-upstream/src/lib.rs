@@ -1,0 +1,355 @@
+//! Sources of replies: model services and recordings, behind one interface.
+//!
+//! An [`Upstream`] opens an [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Retries,
+//! timeouts, a circuit breaker, prices, metrics and traces are the same for all; quirks of a service stay in
+//! its folder, behind one trait.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tambour_upstream::{Message, ModelRequest, ReplyItem, Timeouts, Upstream, UpstreamConfig};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // `openai=http://127.0.0.1:9100/v1` asks a service; `demo` plays recorded replies.
+//! let config = UpstreamConfig::from_argument("demo", None)?;
+//! let upstream = Upstream::connect("model", &config, Timeouts::default())?;
+//! let messages = vec![Message::new("user", "Hello!")];
+//! let request = ModelRequest { messages, dialect: "thinkingml".into(), ..ModelRequest::default() };
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+//! let text = runtime.block_on(async {
+//!     let mut reply = upstream.open(&request).await.map_err(|failure| failure.message)?;
+//!     let (mut text, mut items) = (String::new(), Vec::new());
+//!     loop {
+//!         reply.next(&mut items).await;
+//!         for item in items.drain(..) {
+//!             match item {
+//!                 ReplyItem::Text(delta) => text.push_str(&delta),
+//!                 ReplyItem::End(_) => return Ok::<_, String>(text),
+//!                 _ => {}
+//!             }
+//!         }
+//!     }
+//! })?;
+//! assert!(text.contains("<final>"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod anthropic;
+mod breaker;
+mod call;
+#[cfg(feature = "otel")]
+mod chat_span;
+#[cfg(not(feature = "otel"))]
+mod chat_span_stub;
+mod chat_turns;
+mod client;
+mod config;
+mod decode;
+mod fields;
+mod gemini;
+#[cfg(feature = "otel")]
+mod genai;
+mod kind;
+mod lines;
+mod message;
+mod metrics;
+mod ollama;
+mod openai;
+pub mod origins;
+mod price;
+mod proxy;
+mod redact;
+mod replay;
+mod retry;
+#[doc(hidden)]
+pub mod secrets;
+#[doc(hidden)]
+pub mod self_woken;
+mod service;
+mod stream;
+pub mod telemetry;
+pub mod token_counts;
+#[doc(hidden)]
+pub mod urls;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use call::UpstreamCall;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tambour::InputEnd;
+use tambour::event::Failure;
+use tambour::texts::Language;
+
+use crate::origins::ValueOrigins;
+use crate::telemetry::TraceSpan;
+
+pub use breaker::CircuitBreaker;
+#[cfg(feature = "otel")]
+pub(crate) use chat_span::ChatSpan;
+#[cfg(not(feature = "otel"))]
+pub(crate) use chat_span_stub::ChatSpan;
+pub use config::{UPSTREAM_KEY, UpstreamConfig, UpstreamSection};
+pub use decode::ResponseDecoder;
+pub use kind::{ServiceKind, UpstreamKind};
+pub use message::{CallExtras, Content, Function, Message, NativeCall};
+pub use metrics::UpstreamMetrics;
+pub use origins::ConfigError;
+pub use price::Price;
+pub use redact::redact;
+pub use replay::RecordedReplies;
+pub use service::HttpService;
+
+/// Configured upstream.
+pub struct Upstream {
+    /// Name in the configuration.
+    name: Arc<str>,
+    source: ReplySource,
+    metrics: UpstreamMetrics,
+    breaker: Arc<CircuitBreaker>,
+    /// Prices by model; `*` is that of all others.
+    prices: BTreeMap<String, Price>,
+}
+
+/// Source of an upstream's replies.
+pub enum ReplySource {
+    /// Service over HTTP.
+    Service(Box<HttpService>),
+    /// Recorded replies.
+    Replay(RecordedReplies),
+}
+
+/// Request to a model.
+#[derive(Clone, Debug, Default)]
+pub struct ModelRequest {
+    /// Id of the message, for log lines; not sent to the service.
+    pub message: Arc<str>,
+    /// Span of the message, the parent of the call's span.
+    pub span: TraceSpan,
+    /// Messages by role, the system prompt first.
+    pub messages: Vec<Message>,
+    /// Model; the upstream's default when absent. Selects a recording by its id.
+    pub model: Option<String>,
+    /// Dialect that the reply is read as; selects recordings.
+    pub dialect: String,
+    /// Round of an `ai_say`, from 1, and the language of its script; select recordings.
+    pub round: Option<(u32, Language)>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Most tokens of the reply.
+    pub max_tokens: Option<u32>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Stop sequences: a text or a list of texts.
+    pub stop: Option<Value>,
+    /// Random seed, where the model supports it.
+    pub seed: Option<i64>,
+    /// Response format that the service enforces, in the form of OpenAI's chat completions interface.
+    pub response_format: Option<Value>,
+    /// Tools, in the form of OpenAI's chat completions interface.
+    pub tools: Vec<Value>,
+    /// Tool choice, in the form of OpenAI's chat completions interface.
+    pub tool_choice: Option<Value>,
+    /// Further fields of the client's request, passed on to the service.
+    pub extra_fields: Map<String, Value>,
+    /// True if a fallback remains, so that long pauses before a retry are avoided.
+    pub has_fallback: bool,
+    /// Most bytes of the reply (`limits.input`); the default when absent.
+    pub max_reply_bytes: Option<usize>,
+}
+
+/// Timeouts and retries of an upstream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Milliseconds to connect.
+    pub connect_ms: u64,
+    /// Milliseconds from the request to the first byte.
+    pub first_byte_ms: u64,
+    /// Milliseconds that may pass without any byte.
+    pub silence_ms: u64,
+    /// Milliseconds that may pass without content: text, reasoning or calls. Comments that keep a connection
+    /// open and empty deltas do not count.
+    pub content_ms: u64,
+    /// Milliseconds from the request to the end of the reply.
+    pub total_ms: u64,
+    /// Most attempts, including the first. Once something was received, none follows.
+    pub attempts: u32,
+    /// Milliseconds before the second attempt; doubled for each further one.
+    pub retry_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            connect_ms: 10_000,
+            first_byte_ms: 120_000,
+            silence_ms: 60_000,
+            content_ms: 300_000,
+            total_ms: 3_600_000,
+            attempts: 3,
+            retry_ms: 250,
+        }
+    }
+}
+
+impl Timeouts {
+    fn first_byte(&self) -> Duration {
+        Duration::from_millis(self.first_byte_ms)
+    }
+
+    fn silence(&self) -> Duration {
+        Duration::from_millis(self.silence_ms)
+    }
+
+    fn content(&self) -> Duration {
+        Duration::from_millis(self.content_ms)
+    }
+
+    fn total(&self) -> Duration {
+        Duration::from_millis(self.total_ms)
+    }
+}
+
+/// Target of a model call, for its span.
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+pub(crate) struct CallTarget<'a> {
+    /// Provider of the model, such as `openai`.
+    pub(crate) provider: &'a str,
+    /// Base URL; `None` for recordings.
+    pub(crate) base: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+}
+
+/// Item of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReplyItem {
+    /// Text of the reply.
+    Text(String),
+    /// Reasoning from a separate field.
+    Reasoning(String),
+    /// Complete native tool call.
+    Call(NativeCall),
+    /// Token counts, in the form of OpenAI's chat completions interface.
+    Usage(Value),
+    /// End; nothing follows.
+    End(InputEnd),
+}
+
+/// Reply being received.
+pub struct UpstreamReply {
+    source: ReplyStream,
+    call: UpstreamCall,
+}
+
+/// Reply being received, from either source.
+enum ReplyStream {
+    /// From a model.
+    Service(Box<stream::HttpReply>),
+    /// From a recording.
+    Replay(replay::RecordingPlayer),
+}
+
+impl Upstream {
+    /// Creates an upstream of a configuration, with metrics of its own.
+    ///
+    /// # Errors
+    /// The configuration is invalid: an unknown kind, no base URL, an unreadable file of recordings, no key.
+    pub fn connect(name: &str, config: &UpstreamConfig, timeouts: Timeouts) -> Result<Upstream, ConfigError> {
+        let section = UpstreamSection {
+            upstreams: &BTreeMap::new(),
+            timeouts: &timeouts,
+            origins: &ValueOrigins::default(),
+        };
+        section.build_upstream(name, config, &UpstreamMetrics::default())
+    }
+
+    /// Creates an upstream with prices by model; its calls are counted in `metrics`.
+    pub(crate) fn new(
+        name: &str,
+        source: ReplySource,
+        metrics: &UpstreamMetrics,
+        prices: BTreeMap<String, Price>,
+    ) -> Upstream {
+        Upstream { name: name.into(), source, metrics: metrics.clone(), breaker: Arc::default(), prices }
+    }
+
+    /// Returns the name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the model that a request asks: its own or the upstream's default; `None` if neither names one.
+    pub fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
+        match &self.source {
+            ReplySource::Service(service) => service.call_target(request).model,
+            ReplySource::Replay(_) => request.model.as_deref(),
+        }
+    }
+
+    /// Returns the price of the model that a request asks, if it has one.
+    pub fn price(&self, request: &ModelRequest) -> Option<&Price> {
+        self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
+    }
+
+    /// Returns `true` if requests carry a key.
+    pub fn has_key(&self) -> bool {
+        matches!(&self.source, ReplySource::Service(service) if service.has_key())
+    }
+
+    /// Returns the circuit breaker.
+    pub fn breaker(&self) -> &CircuitBreaker {
+        &self.breaker
+    }
+
+    /// Requests a reply.
+    ///
+    /// # Errors
+    /// The upstream cannot be reached, or refuses; nothing of a reply was received.
+    pub async fn open(&self, request: &ModelRequest) -> Result<UpstreamReply, Failure> {
+        let target = match &self.source {
+            ReplySource::Service(service) => service.call_target(request),
+            ReplySource::Replay(_) => {
+                let provider = UpstreamKind::Replay.name();
+                CallTarget { provider, base: None, model: request.model.as_deref() }
+            }
+        };
+        let span = request.span.start_chat(&target, request);
+        let mut call = UpstreamCall::begin(&self.name, &request.message, &self.metrics, &self.breaker, span);
+        let source = match &self.source {
+            ReplySource::Service(service) => {
+                let headers = call.trace_headers();
+                let stream = service
+                    .open(request, headers, |failure, pause| call.record_failure(failure, pause))
+                    .await?;
+                ReplyStream::Service(Box::new(stream))
+            }
+            ReplySource::Replay(replay) => {
+                let player =
+                    replay.open(request).inspect_err(|failure| call.record_failure(failure, None))?;
+                ReplyStream::Replay(player)
+            }
+        };
+        Ok(UpstreamReply { source, call })
+    }
+}
+
+impl UpstreamReply {
+    /// Waits for the next items and adds all that are available to `items`. The last item is
+    /// [`ReplyItem::End`].
+    pub async fn next(&mut self, items: &mut Vec<ReplyItem>) {
+        let old_len = items.len();
+        match &mut self.source {
+            ReplyStream::Service(stream) => stream.next(items).await,
+            ReplyStream::Replay(replay) => replay.next(items).await,
+        }
+        self.call.record_items(&items[old_len..]);
+    }
+}
+
+/// Creates a failure with a stable code; `retryable` if the same request may succeed later.
+pub fn new_failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
+    Failure::new(code, message, retryable)
+}

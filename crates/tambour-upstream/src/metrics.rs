@@ -1,0 +1,84 @@
+//! Metrics of calls to upstreams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Metrics of calls to upstreams. Clones share them.
+#[derive(Clone)]
+pub struct UpstreamMetrics {
+    failures: Family<FailureLabels, Counter>,
+    first_text: CallHistograms,
+    duration: CallHistograms,
+}
+
+/// Histogram of seconds for each upstream and outcome.
+type CallHistograms = Family<CallLabels, Histogram, fn() -> Histogram>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    upstream: Arc<str>,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    upstream: Arc<str>,
+    outcome: &'static str,
+}
+
+/// Bucket bounds of calls to models, in seconds.
+const CALL_BOUNDS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+
+fn new_histogram() -> Histogram {
+    Histogram::new(CALL_BOUNDS)
+}
+
+impl Default for UpstreamMetrics {
+    fn default() -> UpstreamMetrics {
+        UpstreamMetrics {
+            failures: Family::default(),
+            first_text: Family::new_with_constructor(new_histogram),
+            duration: Family::new_with_constructor(new_histogram),
+        }
+    }
+}
+
+impl UpstreamMetrics {
+    /// Registers the metrics, so that the text of the registry has them.
+    pub fn register(&self, registry: &mut Registry) {
+        let failures = "Upstream attempts that failed, before or after the first text";
+        registry.register("upstream_failures", failures, self.failures.clone());
+        let first_text = "Time from the call of an upstream to its first text, earlier attempts included";
+        registry.register("upstream_first_text_seconds", first_text, self.first_text.clone());
+        let duration = "Time from the call of an upstream to its end";
+        registry.register("upstream_seconds", duration, self.duration.clone());
+    }
+
+    /// Counts a failed attempt.
+    pub(crate) fn count_failure(&self, upstream: &Arc<str>, code: &str) {
+        self.failures
+            .get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() })
+            .inc();
+    }
+
+    /// Records the end of a call: its duration and the time to its first text, if any.
+    pub(crate) fn observe_call(
+        &self,
+        upstream: &Arc<str>,
+        outcome: &'static str,
+        first_text: Option<Duration>,
+        duration: Duration,
+    ) {
+        let labels = CallLabels { upstream: upstream.clone(), outcome };
+        if let Some(first_text) = first_text {
+            self.first_text.get_or_create(&labels).observe(first_text.as_secs_f64());
+        }
+        self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
+    }
+}

@@ -1,0 +1,60 @@
+//! A wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
+//! stream, a future for a rare event would otherwise be polled at every chunk, and some of these futures take
+//! locks that all streams share.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+/// A future that polls its inner future only at first and after the inner one was woken. Polled again after
+/// it was ready, it is pending.
+pub struct SelfWoken<F>(FuturesUnordered<F>);
+
+impl<F: Future> SelfWoken<F> {
+    pub fn new(future: F) -> SelfWoken<F> {
+        let inner = FuturesUnordered::new();
+        inner.push(future);
+        SelfWoken(inner)
+    }
+}
+
+impl<F: Future> Future for SelfWoken<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        match self.0.poll_next_unpin(context) {
+            Poll::Ready(Some(output)) => Poll::Ready(output),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::poll_fn;
+    use std::task::{Context, Poll, Waker};
+
+    use super::SelfWoken;
+
+    #[test]
+    fn it_is_polled_only_when_it_was_woken() {
+        let (polls, inner_waker) = (Cell::new(0), Cell::new(None));
+        let mut outer = std::pin::pin!(SelfWoken::new(poll_fn(|context| {
+            polls.set(polls.get() + 1);
+            inner_waker.set(Some(context.waker().clone()));
+            if polls.get() == 2 { Poll::Ready("done") } else { Poll::Pending }
+        })));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..3 {
+            assert_eq!(outer.as_mut().poll(&mut context), Poll::Pending);
+        }
+        assert_eq!(polls.get(), 1);
+        inner_waker.take().unwrap().wake();
+        assert_eq!(outer.as_mut().poll(&mut context), Poll::Ready("done"));
+        assert_eq!(outer.as_mut().poll(&mut context), Poll::Pending);
+        assert_eq!(polls.get(), 2);
+    }
+}

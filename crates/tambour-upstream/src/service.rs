@@ -1,0 +1,208 @@
+//! Service over HTTP: requests, retries and refusals. The format of requests and responses is that of its
+//! kind.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use serde_json::Value;
+use tambour::event::{Failure, UpstreamRefusal};
+use tokio::time::Instant;
+
+use super::CallTarget;
+use super::client::{ConnectError, ServiceClient};
+use super::kind::{ServiceKind, ServiceRequest};
+use super::redact::redact;
+use super::stream::HttpReply;
+use super::{ModelRequest, Timeouts, new_failure, retry};
+
+/// Configured service.
+pub struct HttpService {
+    kind: ServiceKind,
+    client: ServiceClient,
+    /// Model of requests that name none.
+    model: Option<String>,
+    key: Option<String>,
+    timeouts: Timeouts,
+}
+
+impl HttpService {
+    /// Creates the client of a service at `base`, such as `http://127.0.0.1:9100/v1`.
+    ///
+    /// # Errors
+    /// The client cannot be created.
+    pub fn new(
+        kind: ServiceKind,
+        base: &str,
+        model: Option<String>,
+        key: Option<String>,
+        timeouts: Timeouts,
+    ) -> Result<HttpService, rustls::Error> {
+        let client = ServiceClient::new(base, Duration::from_millis(timeouts.connect_ms))?;
+        Ok(HttpService { kind, client, model, key, timeouts })
+    }
+
+    /// Returns `true` if requests carry a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Returns provider, base URL and model of a request, for its span.
+    pub(super) fn call_target<'a>(&'a self, request: &'a ModelRequest) -> CallTarget<'a> {
+        let model = request.model.as_deref().or(self.model.as_deref());
+        CallTarget { provider: self.kind.api().provider(), base: Some(self.client.base()), model }
+    }
+
+    /// Sends a request with these headers, and again if an attempt fails before a reply has begun.
+    /// `on_failure` is called for each failed attempt, with the pause before the next one, if any.
+    ///
+    /// # Errors
+    /// The request cannot be built, or the last attempt failed.
+    pub(super) async fn open(
+        &self,
+        model_request: &ModelRequest,
+        headers: HeaderMap,
+        mut on_failure: impl FnMut(&Failure, Option<Duration>),
+    ) -> Result<HttpReply, Failure> {
+        let model = model_request.model.as_deref().or(self.model.as_deref());
+        let request = self
+            .kind
+            .api()
+            .build_request(self.client.base(), model, model_request)
+            .inspect_err(|failure| on_failure(failure, None))?;
+        let request_time = Instant::now();
+        let mut attempt = 1;
+        loop {
+            let deadline =
+                (Instant::now() + self.timeouts.first_byte()).min(request_time + self.timeouts.total());
+            let (failure, pause) = match self.send(&request, &headers, deadline).await {
+                Ok(response) if response.status().is_success() => {
+                    return Ok(HttpReply::new(
+                        self.kind,
+                        response,
+                        self.timeouts,
+                        (request_time, deadline),
+                        model_request,
+                    ));
+                }
+                Ok(response) => {
+                    let status = response.status();
+                    let pause = retry::is_retryable(status)
+                        .then(|| retry::retry_pause(attempt + 1, Some(response.headers()), &self.timeouts))
+                        .flatten()
+                        .filter(|pause| {
+                            !model_request.has_fallback || *pause <= retry::MAX_PAUSE_WITH_FALLBACK
+                        });
+                    (refusal_failure(status, response).await, pause)
+                }
+                Err(failure) => {
+                    let pause = failure
+                        .retryable
+                        .then(|| retry::retry_pause(attempt + 1, None, &self.timeouts))
+                        .flatten();
+                    (failure, pause)
+                }
+            };
+            on_failure(&failure, pause);
+            let Some(pause) = pause else { return Err(failure) };
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// Sends a request once, and waits until `deadline` for the head of the response.
+    async fn send(
+        &self,
+        ServiceRequest { url, body }: &ServiceRequest,
+        headers: &HeaderMap,
+        deadline: Instant,
+    ) -> Result<Response<Incoming>, Failure> {
+        let mut request = http::Request::post(url).header(CONTENT_TYPE, "application/json");
+        if let Some(request_headers) = request.headers_mut() {
+            request_headers.extend(headers.clone());
+        }
+        let request = self.kind.api().add_headers(request, self.key.as_deref());
+        let request = request.body(Full::from(body.to_string())).map_err(|error| {
+            new_failure(
+                "upstream_refused",
+                format!("the request for the upstream cannot be built: {error}"),
+                false,
+            )
+        })?;
+        match tokio::time::timeout_at(deadline, self.client.send(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(ConnectError::Timeout)) => Err(new_failure(
+                "upstream_timeout",
+                "the upstream did not accept the connection in time",
+                true,
+            )),
+            Ok(Err(ConnectError::Unreachable)) => {
+                Err(new_failure("upstream_unreachable", "the upstream cannot be reached", true))
+            }
+            Ok(Err(ConnectError::Closed)) => {
+                Err(new_failure("upstream_closed", "the upstream closed the connection", true))
+            }
+            // Not retried: the service may still work on the request, and a second one would cost twice.
+            Err(_) => Err(new_failure("upstream_timeout", "the upstream sent nothing in time", false)),
+        }
+    }
+}
+
+/// Longest time to read the body of an error response.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of the body of an error response after which no more is read.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// Returns the failure for an error status, with the error text of the service, shortened and redacted.
+async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Failure {
+    let body = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(response)).await.unwrap_or_default();
+    let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let reason = error_text(&body);
+    let (code, retryable) = match status.as_u16() {
+        401 | 403 => ("upstream_unauthorized", false),
+        429 => ("upstream_rate_limited", true),
+        500.. => ("upstream_error", true),
+        _ => ("upstream_refused", false),
+    };
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let mut failure =
+        new_failure(code, format!("the upstream answered {}{reason}", status.as_u16()), retryable);
+    if code == "upstream_refused" && status.is_client_error() {
+        failure.upstream =
+            Some(Box::new(UpstreamRefusal { status: status.as_u16(), code: error_code(&body) }));
+    }
+    failure
+}
+
+/// Reads the body of an error response, up to the chunk in which it exceeds `MAX_ERROR_BYTES`.
+async fn read_error_body(mut response: Response<Incoming>) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(Ok(frame)) = response.frame().await {
+        body.extend_from_slice(&frame.into_data().unwrap_or_default());
+        if body.len() > MAX_ERROR_BYTES {
+            break;
+        }
+    }
+    body
+}
+
+/// Returns the redacted message of an error body: `{"error": {"message": ...}}` or `{"error": "..."}`, also
+/// as the first element of a list.
+pub(super) fn error_text(body: &Value) -> Option<String> {
+    let body = body.get(0).unwrap_or(body);
+    let error = body.get("error")?;
+    let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
+    Some(redact(text))
+}
+
+/// Returns the code of an error body, such as `context_length_exceeded`, unless it may be a secret.
+fn error_code(body: &Value) -> Option<String> {
+    let body = body.get(0).unwrap_or(body);
+    let error = body.get("error")?;
+    let code = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
+    let is_code_char = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let is_plain = (1..=64).contains(&code.len()) && code.chars().all(is_code_char) && redact(code) == code;
+    is_plain.then(|| code.to_owned())
+}

@@ -1,0 +1,190 @@
+//! Reply being received over HTTP, with its limits of size and time.
+
+use http::Response;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tambour::InputEnd;
+use tambour::limits::Limits;
+use tambour::texts::format_count;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::decode::ResponseDecoder;
+use super::kind::ServiceKind;
+use super::{ModelRequest, ReplyItem, Timeouts, new_failure};
+use crate::self_woken::SelfWoken;
+
+/// Bytes of the response allowed per byte of the reply: a frame of a few letters has hundreds of bytes of
+/// JSON around them.
+const FRAME_FACTOR: usize = 16;
+/// Bytes without content that are allowed even if the limit of the reply is lower.
+const MIN_IDLE_BYTES: usize = 64 << 10;
+
+/// Reply being received over HTTP.
+pub(super) struct HttpReply {
+    body: Incoming,
+    timeouts: Timeouts,
+    /// True if the first byte was received.
+    has_begun: bool,
+    /// Time of the last bytes.
+    last_data: Instant,
+    /// Time of the last content: text, reasoning or a part of a call.
+    last_content: Instant,
+    /// Time at which the whole reply must be complete.
+    deadline: Instant,
+    /// Timer of the next timeout. Reset only when it fires, not at each chunk.
+    timer: SelfWoken<Sleep>,
+    decoder: ResponseDecoder,
+    /// Most bytes of the reply.
+    limit: usize,
+    /// Bytes received.
+    received_bytes: usize,
+    /// Bytes of complete lines since the last content.
+    idle_bytes: usize,
+    /// Bytes of the current, unfinished line.
+    line_bytes: usize,
+    /// Bytes of calls so far, which become items only at the end.
+    call_bytes: usize,
+}
+
+impl HttpReply {
+    /// Creates the stream of a reply whose request was sent at `request_time`, and whose first byte is due
+    /// before `deadline`.
+    pub(super) fn new(
+        kind: ServiceKind,
+        response: Response<Incoming>,
+        timeouts: Timeouts,
+        (request_time, deadline): (Instant, Instant),
+        request: &ModelRequest,
+    ) -> HttpReply {
+        let now = Instant::now();
+        HttpReply {
+            body: response.into_body(),
+            timeouts,
+            has_begun: false,
+            last_data: now,
+            last_content: now,
+            deadline: request_time + timeouts.total(),
+            timer: SelfWoken::new(sleep_until(deadline)),
+            decoder: ResponseDecoder::new(kind, &request.message),
+            limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
+            received_bytes: 0,
+            idle_bytes: 0,
+            line_bytes: 0,
+            call_bytes: 0,
+        }
+    }
+
+    /// Waits for the next items and adds them; an end if a limit or timeout is exceeded or the connection
+    /// breaks.
+    pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
+        while items.is_empty() {
+            let frame_result = tokio::select! {
+                biased;
+                frame_result = self.body.frame() => frame_result,
+                () = &mut self.timer => {
+                    if !self.has_begun {
+                        return items.push(timeout_item("the upstream sent nothing in time"));
+                    }
+                    let now = Instant::now();
+                    if let Some(end) = self.timeout_end(now) {
+                        return items.push(end);
+                    }
+                    self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
+                    continue;
+                }
+            };
+            match frame_result {
+                Some(Ok(frame)) => {
+                    // Trailers are ignored.
+                    let Ok(chunk) = frame.into_data() else { continue };
+                    self.last_data = Instant::now();
+                    self.decoder.push(&chunk, items);
+                    self.check_limits(&chunk, items);
+                    if !self.has_begun {
+                        self.has_begun = true;
+                        self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
+                    }
+                    // An upstream that always has bytes keeps the timer from being polled.
+                    if items.is_empty()
+                        && let Some(end) = self.timeout_end(self.last_data)
+                    {
+                        items.push(end);
+                    }
+                }
+                Some(Err(_)) => {
+                    let failure =
+                        new_failure("upstream_closed", "the connection to the upstream broke", true);
+                    items.push(ReplyItem::End(InputEnd::Failed(failure)));
+                }
+                None => self.decoder.finish(items),
+            }
+        }
+    }
+
+    /// Counts the bytes of a chunk, which has these items; adds a failure if a limit is exceeded. Removes
+    /// empty texts from the items.
+    fn check_limits(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
+        // An empty delta is no content.
+        items.retain(
+            |item| !matches!(item, ReplyItem::Text(text) | ReplyItem::Reasoning(text) if text.is_empty()),
+        );
+        let old_call_bytes = std::mem::replace(&mut self.call_bytes, self.decoder.call_bytes());
+        let has_content = old_call_bytes < self.call_bytes
+            || items.iter().any(|item| {
+                matches!(item, ReplyItem::Text(_) | ReplyItem::Reasoning(_) | ReplyItem::Call(_))
+            });
+        self.received_bytes = self.received_bytes.saturating_add(chunk.len());
+        match memchr::memrchr2(b'\n', b'\r', chunk) {
+            Some(end) => {
+                self.idle_bytes += self.line_bytes + end + 1;
+                self.line_bytes = chunk.len() - end - 1;
+            }
+            None => self.line_bytes += chunk.len(),
+        }
+        if has_content {
+            self.last_content = self.last_data;
+            self.idle_bytes = 0;
+        }
+        if matches!(items.last(), Some(ReplyItem::End(_))) {
+            return;
+        }
+        let limit = self.limit;
+        let message = if self.idle_bytes > limit.max(MIN_IDLE_BYTES) {
+            format!("the upstream sent more bytes without content than `limits.input`, {limit}")
+        } else if self.received_bytes > limit.max(MIN_IDLE_BYTES).saturating_mul(FRAME_FACTOR) {
+            format!(
+                "the frames of the reply are longer than {FRAME_FACTOR} times `limits.input`, {}",
+                format_count(limit, "byte")
+            )
+        } else {
+            return;
+        };
+        items.push(ReplyItem::End(InputEnd::Failed(new_failure("input_too_large", message, false))));
+    }
+
+    /// Returns the end of the reply if it has exceeded a timeout.
+    fn timeout_end(&self, now: Instant) -> Option<ReplyItem> {
+        let Timeouts { content_ms, total_ms, .. } = self.timeouts;
+        if now >= self.deadline {
+            Some(timeout_item(&format!("the reply took longer than `timeouts.total_ms`, {total_ms} ms")))
+        } else if now >= self.last_data + self.timeouts.silence() {
+            Some(timeout_item("the upstream stopped sending"))
+        } else if now >= self.last_content + self.timeouts.content() {
+            let reason = "the upstream sent no content, only keep-alives, for";
+            Some(timeout_item(&format!("{reason} `timeouts.content_ms`, {content_ms} ms")))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the time of the next timeout if nothing more is received.
+    fn next_timeout(&self) -> Instant {
+        let silence_end = self.last_data + self.timeouts.silence();
+        silence_end.min(self.last_content + self.timeouts.content()).min(self.deadline)
+    }
+}
+
+/// Returns the end of a reply that exceeded a timeout.
+fn timeout_item(message: &str) -> ReplyItem {
+    ReplyItem::End(InputEnd::Failed(new_failure("upstream_timeout", message, true)))
+}
