@@ -579,7 +579,7 @@ async fn a_question_streams() {
 
 #[tokio::test]
 async fn recorded_rounds_end_where_the_threshold_says() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/rounds.jsonl");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tambour-upstream/demo/rounds.jsonl");
     for (language, greeting) in [("zh", "你好！"), ("en", "Hello!")] {
         let folder = crate::server::Folder::new();
         let mut config = test_config(&folder);
