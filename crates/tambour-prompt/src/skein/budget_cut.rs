@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::BlockPriority;
+use super::escape::BoundaryTags;
 use super::pieces::PromptPiece;
 use super::render::{piece_text, render_text};
 
@@ -57,18 +58,21 @@ pub struct DroppedPart {
 /// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
 /// removal. Low priority goes before normal before high; a critical piece, a protocol's tag or instructions
 /// and the newest user message are never dropped. Within a level, world info goes first, lowest order first,
-/// then messages, the oldest first, then blocks, the last first.
+/// then messages, the oldest first, then blocks, the last first. The text is counted as it is sent, with the
+/// `boundaries` escaped in the history.
 pub(super) fn cut_to_budget(
     pieces: &mut [PromptPiece],
+    boundaries: &BoundaryTags,
     max_tokens: usize,
     count_tokens: &dyn Fn(&str) -> usize,
 ) -> Vec<DroppedPart> {
-    let excess = count_tokens(&render_text(pieces)).saturating_sub(max_tokens);
+    let count_text = |pieces: &[PromptPiece]| count_tokens(&render_text(pieces, boundaries));
+    let excess = count_text(pieces).saturating_sub(max_tokens);
     if excess == 0 {
         return Vec::new();
     }
     for piece in pieces.iter_mut() {
-        piece.tokens = count_tokens(&piece_text(piece));
+        piece.tokens = count_tokens(&piece_text(piece, boundaries));
     }
     let mut order: Vec<usize> = (0..pieces.len())
         .filter(|&index| {
@@ -86,7 +90,7 @@ pub(super) fn cut_to_budget(
         };
         (piece.priority, rank)
     });
-    let dropped_count = drop_fewest(pieces, &order, (max_tokens, excess), count_tokens);
+    let dropped_count = drop_fewest(pieces, &order, (max_tokens, excess), &count_text);
     order[..dropped_count]
         .iter()
         .map(|&index| {
@@ -98,19 +102,19 @@ pub(super) fn cut_to_budget(
 
 /// Drops as few of the first pieces in `order` as necessary and returns their number. `excess` is the number
 /// of tokens beyond `max_tokens`. Token counts of pieces do not add up exactly, so their sum only guides the
-/// search, and the whole text is counted again.
+/// search, and the whole text is counted again by `count_text`.
 fn drop_fewest(
     pieces: &mut [PromptPiece],
     order: &[usize],
     (max_tokens, excess): (usize, usize),
-    count_tokens: &dyn Fn(&str) -> usize,
+    count_text: &dyn Fn(&[PromptPiece]) -> usize,
 ) -> usize {
     let tokens: Vec<usize> = order.iter().map(|&index| pieces[index].tokens).collect();
     let mut is_within_budget = |dropped_count: usize| {
         for (rank, &index) in order.iter().enumerate() {
             pieces[index].is_dropped = rank < dropped_count;
         }
-        count_tokens(&render_text(pieces)) <= max_tokens
+        count_text(pieces) <= max_tokens
     };
     let mut dropped_tokens = 0;
     let needs_more = |tokens: &&usize| {

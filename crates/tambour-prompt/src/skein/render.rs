@@ -212,9 +212,9 @@ impl Skein {
         warnings.splice(0..0, role_warnings);
         let max_tokens = options.max_context.or(self.max_context);
         let dropped_parts = max_tokens
-            .map(|max_tokens| cut_to_budget(&mut pieces, max_tokens, options.count_tokens))
+            .map(|max_tokens| cut_to_budget(&mut pieces, &boundaries, max_tokens, options.count_tokens))
             .unwrap_or_default();
-        let text = render_escaped(&pieces, &boundaries);
+        let text = render_text(&pieces, &boundaries);
         let tokens = (options.count_tokens)(&text);
         let is_over_limit = max_tokens.is_some_and(|max_tokens| tokens > max_tokens);
         if is_over_limit {
@@ -247,7 +247,7 @@ impl Skein {
         let count_part = |piece: &PromptPiece| CountedPart {
             what: piece.part.clone(),
             priority: piece.priority,
-            tokens: (options.count_tokens)(&piece_text(piece)),
+            tokens: (options.count_tokens)(&piece_text(piece, &boundaries)),
             dropped: piece.is_dropped,
         };
         Ok(RenderedPrompt {
@@ -407,23 +407,17 @@ fn protocol_instructions(protocols: &[String], registry: &ProtocolRegistry, lang
     format!("{heading}\n{lines}\n\n{example_heading}\n{}", examples.trim_end())
 }
 
-/// Returns the text of the pieces that are not dropped. In the history, only tags with a predefined meaning
-/// are escaped, not those of the prompt's blocks.
-pub(super) fn render_text(pieces: &[PromptPiece]) -> String {
-    render_escaped(pieces, &BoundaryTags::new([]))
-}
-
 /// Returns the text that a piece adds to the prompt, for counting its tokens.
-pub(super) fn piece_text(piece: &PromptPiece) -> String {
+pub(super) fn piece_text(piece: &PromptPiece, boundaries: &BoundaryTags) -> String {
     match &piece.speaker {
-        Some(_) => yaml::print(&vec![history_message(piece, &BoundaryTags::new([]))].into()),
-        None => render_text(std::slice::from_ref(piece)) + "\n\n",
+        Some(_) => yaml::print(&vec![history_message(piece, boundaries)].into()),
+        None => render_text(std::slice::from_ref(piece), boundaries) + "\n\n",
     }
 }
 
 /// Returns the text of the pieces that are not dropped; in the history, boundary tags are escaped.
 /// Neighbouring messages of the history share one element.
-fn render_escaped(pieces: &[PromptPiece], boundaries: &BoundaryTags) -> String {
+pub(super) fn render_text(pieces: &[PromptPiece], boundaries: &BoundaryTags) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut remaining = pieces.iter().filter(|piece| !piece.is_dropped).peekable();
     while let Some(piece) = remaining.next() {

@@ -131,3 +131,22 @@ fn a_long_chat_loses_no_more_than_it_must() {
         }
     }
 }
+
+#[test]
+fn escaped_tags_count_as_they_are_sent() {
+    // F-006: the limit holds for the text that is sent, in which tags of blocks are escaped in the history
+    let prompt = skein("blocks: [{tag: place, text: Here.}, {tag: conversation_history, slot: history}]");
+    let role = |at: usize| if at.is_multiple_of(2) { "user" } else { "assistant" };
+    let message = |at: usize| json!({"role": role(at), "content": "<place>".repeat(10)});
+    let context = json!({"history": (0..20).map(message).collect::<Value>()});
+    let mut options = RenderOptions::default();
+    options.count_tokens = &str::len;
+    let whole = prompt.render(&context, &options).expect("it renders");
+    assert!(whole.text.contains("&lt;place>"));
+    for limit in (700..whole.tokens).step_by(50) {
+        options.max_context = Some(limit);
+        let found = prompt.render(&context, &options).expect("it renders");
+        assert!(!found.is_over_limit && found.tokens <= limit, "{limit}: {}", found.tokens);
+        assert!(!found.dropped_parts.is_empty());
+    }
+}
