@@ -142,10 +142,12 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
         if entry.id.is_empty() {
             entry.id = index.to_string();
         }
-        if !ids.insert(entry.id.clone()) {
+        if ids.contains(&entry.id) {
             entry_fields.file.warn(format!("`{path}` has the id {} of another entry", entry.id));
+        }
+        // A changed id may be taken as well: `a#2`, `a`, `a`.
+        while !ids.insert(entry.id.clone()) {
             entry.id = format!("{}#{index}", entry.id);
-            ids.insert(entry.id.clone());
         }
         entries.push(entry);
     }

@@ -62,6 +62,16 @@ fn ids_are_made_unique_and_odd_values_told() {
 }
 
 #[test]
+fn a_changed_id_is_not_that_of_another_entry() {
+    let entry = |id: &str| json!({"id": id, "keys": ["k"], "content": "c"});
+    let imported = read_value(&json!({"entries": [entry("a#2"), entry("a"), entry("a"), entry("b")]}));
+    let ids: Vec<_> = imported.entries.iter().map(|entry| &*entry.id).collect();
+    // F-013: timed effects are stored by id
+    assert_eq!(ids, ["a#2", "a", "a#2#2", "b"]);
+    assert_eq!(imported.warnings, ["`entries[2]` has the id a of another entry"]);
+}
+
+#[test]
 fn decorators_are_taken_out_of_the_text() {
     let entry = |content: &str| {
         read_value(&json!({"entries": [{"keys": ["k"], "content": content}]})).entries[0].clone()
