@@ -215,7 +215,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                     suffix,
                     problems.describe(field.node())
                 );
-                criteria_fields.report(field, rules::FIELD_TYPE, "S-008", message, problems);
+                criteria_fields.report(field, rules::FIELD_TYPE, row, message, problems);
                 continue;
             }
         }

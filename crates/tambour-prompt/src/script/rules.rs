@@ -26,7 +26,8 @@ rules! {
     FIELD_MISSING = "field_missing" ["S-001", "S-002", "S-003", "S-011"] Must
         "sessions have `session` and `phases`, phases `phase` and `steps`, steps `topic` and `actions`, actions `type`, declarations `var`, a choice `options`",
         broken "sessions:\n  - session: s\n", correct GOOD;
-    FIELD_TYPE = "field_type" ["S-001", "S-002", "S-003", "S-005", "S-006", "S-007", "S-008", "S-009", "S-011"] Must
+    FIELD_TYPE = "field_type"
+        ["S-001", "S-002", "S-003", "S-005", "S-006", "S-007", "S-008", "S-009", "S-011", "S-083"] Must
         "fields have their types",
         broken "sessions: {}\n", correct GOOD;
     FIELD_RANGE = "field_range" ["S-006", "S-008", "S-011", "S-083"] Must
