@@ -1,6 +1,7 @@
 //! Plans: answers, held bytes, lost text and findings of a reply.
 
 use serde_json::{Value, json};
+use tambour::dialect::find_dialect;
 use tambour::event::{EventCollector, Extension};
 use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile};
@@ -99,6 +100,28 @@ fn prose_is_written_as_a_plan() {
         assert_eq!(outcome(&second)["plan"]["response_mode"], "GENERAL_CHAT");
         assert_eq!(outcome(&second)["plan"]["direct_response"], answer(&events).as_str());
     }
+}
+
+#[test]
+fn titles_of_other_dialects_are_lines_of_the_thought() {
+    let start = |id, title: &'static str| Event::PhaseStart { id, title: title.into() };
+    let delta = |id, text: &'static str| Event::PhaseDelta { id, text: text.into() };
+    let events = [
+        start(1, "A"),
+        delta(1, "a"),
+        delta(1, "a"),
+        start(2, "B"),
+        delta(2, "b\n"),
+        delta(2, "b"),
+        Event::FinalDelta { text: "ok".into() },
+    ];
+    let write = find_dialect("aiplan").expect("a dialect").write.expect("plans can be written");
+    let text = write(&events);
+    let json = text.strip_prefix("```json\n").and_then(|text| text.strip_suffix("\n```\n"));
+    let plan: Value = serde_json::from_str(json.expect("a plan in a fence")).expect("JSON");
+    // The text of phase 2 begins on a line below its title.
+    assert_eq!(plan["thought"], "A\naa\nB\nb\nb");
+    assert_eq!(plan["direct_response"], "ok");
 }
 
 #[test]

@@ -56,9 +56,11 @@ fn fallback_plan(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -
     plan
 }
 
-/// Builds a plan for a reply without one, as from another dialect: it answers and calls nothing.
+/// Builds a plan for a reply without one, as from another dialect: it answers and calls nothing. Each title
+/// is a line of the thought, before the text of its phase.
 fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
+    let mut is_after_title = false;
     for event in events {
         match event {
             Event::PhaseStart { title, .. } => {
@@ -66,9 +68,10 @@ fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
                     thought.push('\n');
                 }
                 thought.push_str(title);
+                is_after_title = true;
             }
             Event::PhaseDelta { text, .. } => {
-                if thought.is_empty() || !thought.contains('\n') {
+                if std::mem::take(&mut is_after_title) {
                     thought.push('\n');
                 }
                 thought.push_str(text);
