@@ -16,8 +16,6 @@ pub(super) struct ReasoningRules {
     pub(super) mismatched: &'static Rule,
     /// A closing mark has no opening one.
     pub(super) unopened: &'static Rule,
-    /// Reasoning begins after the structure.
-    pub(super) late: &'static Rule,
     /// A reasoning mark has attributes.
     pub(super) attributes: &'static Rule,
     /// Fields of the requested structure; a structure inside reasoning has at least one of them.

@@ -6,7 +6,7 @@ use super::open_reasoning::ReasoningBuffer;
 use super::preface::Preface;
 use super::{Intent, IntentSink};
 use crate::event::AsideKind;
-use crate::finding::FindingReport;
+use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, ThoughtClosing, ThoughtMark};
 use crate::span::Place;
@@ -15,6 +15,8 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct Thoughts {
     rules: ReasoningRules,
+    /// Reasoning begins after the structure.
+    late_rule: &'static Rule,
     limits: Limits,
     /// The thought that has begun and not ended.
     open: Option<OpenThought>,
@@ -33,8 +35,8 @@ struct OpenThought {
 }
 
 impl Thoughts {
-    pub(super) fn new(rules: ReasoningRules, limits: &Limits) -> Thoughts {
-        Thoughts { rules, limits: limits.clone(), open: None, is_structure_in_thought: false }
+    pub(super) fn new(rules: ReasoningRules, late_rule: &'static Rule, limits: &Limits) -> Thoughts {
+        Thoughts { rules, late_rule, limits: limits.clone(), open: None, is_structure_in_thought: false }
     }
 
     /// Returns the bytes held back.
@@ -125,7 +127,7 @@ impl Thoughts {
 
     /// Reports a thought after the beginning of the structure.
     fn report_late(&self, at: Place, end: usize, out: &mut dyn IntentSink) {
-        let report = FindingReport::new(self.rules.late, at, end, "reasoning after the reply has begun");
+        let report = FindingReport::new(self.late_rule, at, end, "reasoning after the reply has begun");
         out.report(report.with_repair("sent beside the answer"));
     }
 

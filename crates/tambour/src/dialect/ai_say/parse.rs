@@ -162,7 +162,7 @@ impl AiSayReader {
         AiSayReader {
             prose_extents: ProseExtents::default(),
             has_begun: false,
-            thoughts: Thoughts::new(rules::REASONING_RULES, &options.limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, rules::THINK_LATE, &options.limits),
             truncated_object: None,
             message: AnswerMessage::new(options.limits.hold),
             object: AnswerObject::default(),

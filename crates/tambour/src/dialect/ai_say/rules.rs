@@ -120,7 +120,6 @@ pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules 
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
-    late: THINK_LATE,
     attributes: THINK_ATTRIBUTES,
     structure_fields: &["response", "assessment"],
 };

@@ -176,7 +176,7 @@ impl PlanReader {
             top_key: TopKeyTracker::default(),
             object: None,
             has_begun: false,
-            thoughts: Thoughts::new(rules::REASONING_RULES, &options.limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, rules::THINK_LATE, &options.limits),
             thought_start: Place::START,
             is_truncated: false,
             chosen_plan: None,

@@ -20,7 +20,7 @@ use super::{
 use crate::error::Error;
 use crate::event::Event;
 use crate::finding::FindingReport;
-use crate::lex::marks::{self, MarkKind, MarkMatch};
+use crate::lex::marks::{self, MarkEffect, MarkKind, MarkMatch, OpenReasoning};
 use crate::lex::space::is_blank;
 use crate::options::{Options, Setting, SettingValues};
 use crate::schema::Schema;
@@ -137,43 +137,91 @@ impl JsonValueDialect {
             return Err(ValueFault::missing_value("the model says that it cannot comply"));
         }
         let found = self.checker.find_value(&reply);
-        let mut from = 0;
-        if let Some(mark) = find_last_closing(&reply[..found.span.start]) {
-            let place = at.end_of(&reply[..mark.start]);
-            let report = FindingReport::new(
-                rules::THINK_UNOPENED,
-                place,
-                at.offset + mark.end,
-                "a mark closes reasoning that was not opened",
-            );
-            out.report(report.with_repair("the text before it is reasoning"));
-            draft::report_attributes(rules::THINK_ATTRIBUTES, &reply[mark.clone()], place, out);
-            let has_reasoning = &mut self.has_reasoning;
-            ReasoningSink { out, has_reasoning }.emit_intent(Intent::Draft(&reply[..mark.start]));
-            from = mark.end;
-        }
+        let from = self.emit_reasoning(&reply[..found.span.start], at, out);
         let (reports, value) = self.checker.select_value(&reply, from, found, is_truncated);
         reports.into_iter().for_each(|report| out.report(read::relocate_report(report, at)));
         self.text = reply;
         value
     }
+
+    /// Emits the reasoning in the text before the value, which begins at `place`. Returns the offset after
+    /// the reasoning.
+    fn emit_reasoning(&mut self, text: &str, mut place: Place, out: &mut dyn IntentSink) -> usize {
+        let mut from = 0;
+        for ReasoningRange { open, close, is_mismatched } in find_reasoning(text) {
+            let is_opened = open.is_some();
+            if let Some(open) = open {
+                let before = &text[from..open.start];
+                if let Some(report) = read::report_surrounding(before, 0..before.len(), "before") {
+                    out.report(read::relocate_report(report, place));
+                }
+                place.advance(before);
+                let mark = &text[open.clone()];
+                draft::report_attributes(rules::THINK_ATTRIBUTES, mark, place, out);
+                place.advance(mark);
+                from = open.end;
+            }
+            let (thought, mark) = (&text[from..close.start], &text[close.clone()]);
+            place.advance(thought);
+            if is_mismatched {
+                out.report(draft::mismatched_report(rules::THINK_MISMATCHED, mark, place));
+            } else if !is_opened {
+                let report = FindingReport::new(
+                    rules::THINK_UNOPENED,
+                    place,
+                    place.offset + mark.len(),
+                    "a mark closes reasoning that was not opened",
+                );
+                out.report(report.with_repair("the text before it is reasoning"));
+            }
+            draft::report_attributes(rules::THINK_ATTRIBUTES, mark, place, out);
+            place.advance(mark);
+            from = close.end;
+            if !thought.is_empty() {
+                let has_reasoning = &mut self.has_reasoning;
+                ReasoningSink { out, has_reasoning }.emit_intent(Intent::Draft(thought));
+            }
+        }
+        from
+    }
 }
 
-/// Returns the range of the last closing mark of reasoning in the text before the value. Leading reasoning
-/// has been removed from that text, so the mark counts as unopened.
-fn find_last_closing(text: &str) -> Option<Range<usize>> {
-    let (mut at, mut last) = (0, None);
-    while let Some(found) = marks::find(&text.as_bytes()[at..]) {
-        at += found;
-        match marks::match_mark(&text.as_bytes()[at..]) {
-            MarkMatch::Mark(mark, len) => {
-                last = (mark.kind == MarkKind::Close).then_some(at..at + len).or(last);
-                at += len;
+/// Reasoning in the text before the value.
+struct ReasoningRange {
+    /// Opening mark; `None` if the reasoning begins with the text after the last reasoning.
+    open: Option<Range<usize>>,
+    /// Closing mark.
+    close: Range<usize>,
+    /// True if the opening mark has another name.
+    is_mismatched: bool,
+}
+
+/// Finds the closed reasoning in the text before the value, without leading reasoning.
+fn find_reasoning(text: &str) -> Vec<ReasoningRange> {
+    let (mut at, mut found) = (0, Vec::new());
+    let mut open: Option<(OpenReasoning, Range<usize>)> = None;
+    while let Some(offset) = marks::find(&text.as_bytes()[at..]) {
+        at += offset;
+        let MarkMatch::Mark(mark, len) = marks::match_mark(&text.as_bytes()[at..]) else {
+            at += 1;
+            continue;
+        };
+        let range = at..at + len;
+        at = range.end;
+        match open.as_mut().map(|(reasoning, _)| reasoning.apply(mark)) {
+            None if mark.kind == MarkKind::Open => open = Some((OpenReasoning::new(mark), range)),
+            None if mark.kind == MarkKind::Close => {
+                found.push(ReasoningRange { open: None, close: range, is_mismatched: false });
             }
-            MarkMatch::Mismatch | MarkMatch::Prefix => at += 1,
+            None | Some(MarkEffect::Text) => {}
+            Some(effect) => found.push(ReasoningRange {
+                open: open.take().map(|(_, open_mark)| open_mark),
+                close: range,
+                is_mismatched: effect == MarkEffect::CloseForeign,
+            }),
         }
     }
-    last
+    found
 }
 
 /// Sink that passes on drafts as text of one phase, and findings.

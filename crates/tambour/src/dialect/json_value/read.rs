@@ -135,12 +135,7 @@ impl ValueChecker {
         for (range, position) in
             [(from..chosen_value.span.start, "before"), (chosen_value.span.end..text.len(), "behind")]
         {
-            let Some(words) = word_range(&text[range.clone()]) else { continue };
-            let place = Place::START.end_of(&text[..range.start + words.start]);
-            let message = format!("text {position} the value");
-            let report =
-                FindingReport::new(&json_rules::TEXT_AROUND, place, range.start + words.end, message);
-            reports.push(report.with_repair("left it out"));
+            reports.extend(report_surrounding(text, range, position));
         }
         let value = valid_index.and_then(|index| candidates[index].value.clone());
         (
@@ -252,6 +247,16 @@ fn is_within_larger_value(before: &str, after: &str) -> bool {
     let next_item = after.trim_start().strip_prefix(',').map(str::trim_start);
     ["\":", "':", "[", "{"].iter().any(|end| before.trim_end().ends_with(end))
         || next_item.is_some_and(|item| item.starts_with(['"', '{', '[']))
+}
+
+/// Returns the report on the text in `range`, which is left out; `None` if there are no words in it.
+/// `position` is that relative to the value, `before` or `behind`.
+pub(super) fn report_surrounding(text: &str, range: Range<usize>, position: &str) -> Option<FindingReport> {
+    let words = word_range(&text[range.clone()])?;
+    let place = Place::START.end_of(&text[..range.start + words.start]);
+    let message = format!("text {position} the value");
+    let report = FindingReport::new(&json_rules::TEXT_AROUND, place, range.start + words.end, message);
+    Some(report.with_repair("left it out"))
 }
 
 /// Returns the range of a text without the white space and fence marks around it; `None` if at most the

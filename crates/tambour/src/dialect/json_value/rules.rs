@@ -52,8 +52,6 @@ pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules 
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
-    // Never used: reasoning is recognized only before the value.
-    late: THINK_UNOPENED,
     attributes: THINK_ATTRIBUTES,
     structure_fields: &[],
 };

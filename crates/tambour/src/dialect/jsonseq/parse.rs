@@ -144,7 +144,7 @@ impl JsonseqReader {
             order: EventOrder::new(options),
             surroundings: LineSurroundings::default(),
             pending: PendingReports::new(limits.findings.max(MIN_HELD_REPORTS)),
-            thoughts: Thoughts::new(rules::REASONING_RULES, limits),
+            thoughts: Thoughts::new(rules::REASONING_RULES, rules::THINK_LATE, limits),
             is_finishing: false,
             is_truncated: false,
             builder: ValueBuilder::with_limits(limits.hold, limits.items).with_member_places(2),
