@@ -23,23 +23,22 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     let is_below_prose = scan.thinking_lead >= ThinkingLead::Prose;
     let is_quoted = is_below_prose && scan.answer == AnswerEnd::BeforeProse;
     let is_doubtful = is_below_prose && extent != PrefixExtent::All;
-    if scan.verdict.is_none() {
-        for candidate in &scan.candidates {
-            let is_thinking = thinking_dialect() == Some(candidate.dialect);
-            match candidate.evidence(text, extent) {
-                TagEvidence::Structure if is_thinking && is_quoted => {}
-                TagEvidence::Structure if is_thinking && is_doubtful => needs_more = true,
-                TagEvidence::Structure => {
-                    scan.verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
-                    break;
-                }
-                TagEvidence::NeedsMore => needs_more = true,
-                TagEvidence::Text => {}
+    let mut verdict = None;
+    for candidate in &scan.candidates {
+        let is_thinking = thinking_dialect() == Some(candidate.dialect);
+        match candidate.evidence(text, extent) {
+            TagEvidence::Structure if is_thinking && is_quoted => {}
+            TagEvidence::Structure if is_thinking && is_doubtful => needs_more = true,
+            TagEvidence::Structure => {
+                verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
+                break;
             }
+            TagEvidence::NeedsMore => needs_more = true,
+            TagEvidence::Text => {}
         }
     }
     needs_more |= is_doubtful && extent == PrefixExtent::Window;
-    if extent != PrefixExtent::Part && scan.verdict.is_none() && !needs_more && !is_quoted {
+    if extent != PrefixExtent::Part && verdict.is_none() && !needs_more && !is_quoted {
         // The thinking is not closed, but a `<final>` within it is.
         let has_answer = scan.open_reasoning.is_some() && scan.inline_final == InlineFinal::Closed;
         if scan.thinking_lead < ThinkingLead::FenceBelowProse
@@ -47,13 +46,13 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
             && scan.reasoning == ReasoningStage::Absent
             || has_answer
         {
-            scan.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
+            verdict = thinking_dialect().map(OpeningVerdict::Dialect);
         }
     }
-    if scan.verdict.is_none() && !needs_more && scan.is_plain {
-        scan.verdict = Some(OpeningVerdict::Plain);
+    if verdict.is_none() && !needs_more && scan.is_plain {
+        verdict = Some(OpeningVerdict::Plain);
     }
-    let verdict = scan.verdict.unwrap_or(OpeningVerdict::Unknown);
+    let verdict = verdict.unwrap_or(OpeningVerdict::Unknown);
     let is_reasoning_closed_last =
         matches!(scan.reasoning, ReasoningStage::ClosedLast | ReasoningStage::ClosedInline);
     Examination { verdict, next_char_decides: is_reasoning_closed_last || needs_more, needs_more }
@@ -99,8 +98,6 @@ struct TagScan<'a> {
     /// The text under examination, and whether it is all of the reply.
     text: &'a str,
     is_whole_reply: bool,
-    /// Verdict, once the tags have been evaluated.
-    verdict: Option<OpeningVerdict>,
     /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
     is_plain: bool,
     /// The first bytes of the text so far, at most [`HEAD_BYTES`].
@@ -216,12 +213,10 @@ struct OpenFence {
 impl TagScan<'_> {
     /// Reads the token at this offset.
     fn push_token(&mut self, token: MarkupToken<'_>, at: usize) {
-        if self.verdict.is_none() {
-            let raw = token.raw();
-            self.handle_token(token, at);
-            let room = raw.floor_char_boundary(HEAD_BYTES.saturating_sub(self.head.len()));
-            self.head.push_str(&raw[..room]);
-        }
+        let raw = token.raw();
+        self.handle_token(token, at);
+        let room = raw.floor_char_boundary(HEAD_BYTES.saturating_sub(self.head.len()));
+        self.head.push_str(&raw[..room]);
     }
 
     fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
