@@ -50,6 +50,21 @@ fn strict_codes(text: &str, options: &Options) -> Vec<String> {
 }
 
 #[test]
+fn findings_behind_a_removed_tag_have_their_offset() {
+    // F-205: the tag is left out of the block, whatever characters are in it
+    for attribute in ["a", "ä", "中", "\u{1F600}"] {
+        let reply = format!(
+            "<content>hi</content>\n<variable_update></choice x=\"{attribute}\">\n\
+             [[\"SET\",\"a\",1,]]</variable_update>"
+        );
+        let sink = read(&reply);
+        let finding = sink.findings.iter().find(|finding| finding.code == "json_trailing_comma");
+        let start = finding.expect("the comma is reported").span.start;
+        assert_eq!(reply.get(start..), Some(",]]</variable_update>"), "{attribute}");
+    }
+}
+
+#[test]
 fn authored_replies_give_their_blocks() {
     // F-100, F-110, F-111, F-130, F-132: events in source order, and the state after their operations.
     for reply in load_authored("filament").expect("the corpus is readable") {

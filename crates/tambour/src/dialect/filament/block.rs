@@ -89,15 +89,16 @@ impl FilamentBlock {
         }
     }
 
-    /// Appends white space in place of a removed tag, so that later text keeps its place. Each character of up
-    /// to three bytes becomes one of the same length.
+    /// Appends white space in place of a removed tag, so that later text keeps its offset. Each character
+    /// becomes one of the same length; one of four bytes becomes four, since no white space is that long.
     pub(super) fn append_gap(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
-            ('\n', _) => '\n',
-            (_, 2) => '\u{a0}',
-            (_, 3) => '\u{3000}',
-            _ => ' ',
+            ('\n', _) => "\n",
+            (_, 2) => "\u{a0}",
+            (_, 3) => "\u{3000}",
+            (_, 4) => "    ",
+            _ => " ",
         }));
         self.gaps.push(start..self.body.len());
     }
