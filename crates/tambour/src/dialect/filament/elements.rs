@@ -77,7 +77,7 @@ pub(super) fn read_component(
     let view = block.attribute("view").map(trim).unwrap_or_default();
     let fallback_attribute =
         block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut filter = SurroundingTextFilter { out, has_surrounding_text: false };
+    let mut filter = SurroundingTextFilter { out };
     let json = match trim(&block.body).is_empty() {
         true => None,
         false => read_json(&block.body, block.body_start, &cx.options.limits, &mut filter),

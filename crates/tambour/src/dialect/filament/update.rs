@@ -180,7 +180,7 @@ fn update_from_json(
     earlier_count: usize,
     out: &mut dyn IntentSink,
 ) -> ParsedUpdate {
-    let mut filter = SurroundingTextFilter { out, has_surrounding_text: false };
+    let mut filter = SurroundingTextFilter { out };
     let Some(json) = read_json(text, at, &cx.options.limits, &mut filter) else {
         return ParsedUpdate::default();
     };
@@ -226,8 +226,6 @@ fn update_from_json(
 /// Output that drops findings about text around JSON, because that text is kept, and passes on all else.
 pub(super) struct SurroundingTextFilter<'a> {
     pub(super) out: &'a mut dyn IntentSink,
-    /// Set once a finding was dropped.
-    pub(super) has_surrounding_text: bool,
 }
 
 impl IntentSink for SurroundingTextFilter<'_> {
@@ -249,9 +247,7 @@ impl IntentSink for SurroundingTextFilter<'_> {
     }
 
     fn report(&mut self, report: FindingReport) {
-        if report.rule.code == crate::repair::rules::TEXT_AROUND.code {
-            self.has_surrounding_text = true;
-        } else {
+        if report.rule.code != crate::repair::rules::TEXT_AROUND.code {
             self.out.report(report);
         }
     }
