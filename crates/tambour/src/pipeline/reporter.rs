@@ -46,7 +46,8 @@ impl FindingReporter {
         }
     }
 
-    /// Takes over the counts of `before`, the previous reply of the same stream.
+    /// Takes over the counts of `before`, the previous reply of the same stream. Its last place is not taken
+    /// over, since places count from the start of each reply.
     pub(super) fn carry_over(&mut self, before: &FindingReporter) {
         self.count = before.count;
         self.unlisted = before.unlisted;
