@@ -1,6 +1,5 @@
-//! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order,
-//! and the policies for deviations. It is plain data: a dialect, or a user's own tag contract, is one value
-//! of this type.
+//! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order.
+//! It is plain data: a dialect, or a user's own tag contract, is one value of this type.
 //!
 //! ```
 //! use serde_json::json;
@@ -25,14 +24,12 @@ use crate::lex::markup::is_name;
 /// Name of an element.
 pub type ElementName = Cow<'static, str>;
 
-/// Elements of a reply, and the policies for deviations.
+/// Elements of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExpectedStructure {
     /// All elements; siblings in the order in which they should come.
     pub elements: Vec<ExpectedElement>,
-    /// Policies for deviations.
-    pub policies: StructurePolicies,
 }
 
 /// An element of an expected structure.
@@ -68,47 +65,6 @@ pub enum ElementBody {
     Json,
     /// Nothing.
     Empty,
-}
-
-/// Policies for deviations from the structure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct StructurePolicies {
-    /// Text before the first top-level element.
-    pub leading_text: HeadPolicy,
-    /// Unknown tags.
-    pub unknown_tags: UnknownTagPolicy,
-    /// Elements that come too late, or again.
-    pub late_elements: LatePolicy,
-}
-
-/// Policy for text before the first element.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum HeadPolicy {
-    /// The text is dropped; if no element follows, it is the answer (X-013).
-    #[default]
-    Drop,
-    /// The text belongs to the first expected element (F-201).
-    Insert,
-}
-
-/// Policy for unknown tags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum UnknownTagPolicy {
-    /// Literal text of the enclosing element.
-    #[default]
-    Text,
-    /// The tag is dropped, its content stays.
-    Drop,
-}
-
-/// Policy for elements that come too late, or again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LatePolicy {
-    /// The element is dropped.
-    #[default]
-    Drop,
-    /// The element is read in place.
-    Accepted,
 }
 
 /// An element that a tag name refers to.
@@ -224,10 +180,10 @@ const BODY_NAMES: [(&str, ElementBody); 4] = [
 ];
 
 impl ExpectedStructure {
-    /// Creates a structure of these elements, with the default policies.
+    /// Creates a structure of these elements.
     #[must_use]
     pub fn new(elements: Vec<ExpectedElement>) -> ExpectedStructure {
-        ExpectedStructure { elements, policies: StructurePolicies::default() }
+        ExpectedStructure { elements }
     }
 
     /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
