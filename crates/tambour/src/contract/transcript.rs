@@ -40,8 +40,6 @@ struct SseEventLines {
     is_overlong: bool,
     /// Value of the last `id:` line.
     id: Option<Vec<u8>>,
-    /// True if there is a `retry:` line.
-    has_retry: bool,
 }
 
 impl TranscriptReader {
@@ -136,7 +134,7 @@ impl TranscriptReader {
                 }
             }
             b"id" => event.id = Some(value.to_vec()),
-            b"retry" => event.has_retry = true,
+            b"retry" => {}
             _ => {
                 let message = format!("{} is not an SSE field", quote_name(&String::from_utf8_lossy(field)));
                 core.report(fault_report(rules::SSE_FRAMING, line.extent, message));
