@@ -297,19 +297,20 @@ impl HtmlSanitizer {
     fn check_style(&mut self, value: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) -> String {
         let (mut clean_declarations, mut is_unchanged) = (Vec::new(), true);
         for declaration in parse_declarations(value) {
-            let (removed_text, repair) = match declaration {
+            let removed_text = match declaration {
                 StyleDeclaration::Allowed(text) => {
                     clean_declarations.push(text);
                     continue;
                 }
                 StyleDeclaration::AllowedUnimportant(text) => {
                     clean_declarations.push(text);
-                    ("!important", "removed")
+                    "!important"
                 }
-                StyleDeclaration::Forbidden(text) => (text, "removed"),
+                StyleDeclaration::Forbidden(text) => text,
             };
             is_unchanged = false;
-            self.report(HTML_STYLE, place, format!("`{}` in a style", printable(removed_text)), repair, out);
+            let message = format!("`{}` in a style", printable(removed_text));
+            self.report(HTML_STYLE, place, message, "removed", out);
         }
         // The style stays as written if all of it is allowed and plain ASCII.
         let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
