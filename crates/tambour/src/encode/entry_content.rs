@@ -75,7 +75,9 @@ impl<'a> EntryContent<'a> {
 /// JSON string that holds the text of a delta.
 fn delta_text(json: &str) -> Option<&str> {
     // Fast path: deltas of the answer as this library writes them.
-    if let Some(text) = json.strip_prefix("{\"text\":").and_then(|rest| rest.strip_suffix('}')) {
+    if let Some(text) = json.strip_prefix("{\"text\":").and_then(|rest| rest.strip_suffix('}'))
+        && is_one_string(text)
+    {
         return Some(text);
     }
     #[derive(Deserialize)]
@@ -84,6 +86,20 @@ fn delta_text(json: &str) -> Option<&str> {
         text: &'a RawValue,
     }
     serde_json::from_str::<Delta<'_>>(json).ok().map(|delta| delta.text.get())
+}
+
+/// Returns whether a part of a JSON text is one string, not several values.
+fn is_one_string(json: &str) -> bool {
+    let Some(inner) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    let mut unread = inner.as_bytes();
+    while let Some(at) = memchr::memchr2(b'"', b'\\', unread) {
+        // A quote that is not escaped ends the string before the end.
+        if unread[at] == b'"' || at + 1 == unread.len() {
+            return false;
+        }
+        unread = &unread[at + 2..];
+    }
+    true
 }
 
 /// Text of a JSON string.

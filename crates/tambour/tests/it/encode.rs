@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tambour::contract::{StreamCheckOptions, check_transcript};
 use tambour::encode::sse::Envelope;
 use tambour::encode::{
-    Encoder as _, EncoderEntry, EncoderEntryKind, NativeEncoder, OutputProtocol, jsonl, jsonseq, legacy, sse,
+    Encoder as _, EncoderEntry, EncoderEntryKind, FoldedMessage, NativeEncoder, OutputProtocol, jsonl,
+    jsonseq, legacy, sse,
 };
 use tambour::event;
 use tambour::event::{AsideKind, Completed, Event, Failure, Notice};
@@ -80,6 +81,22 @@ fn lines_say_what_the_event_says() {
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         let decoded: Value = serde_json::from_str(&line).expect("a line is JSON");
         assert_eq!(decoded, serde_json::to_value(event).expect("an event is JSON"));
+    }
+}
+
+#[test]
+fn a_delta_may_have_other_members() {
+    let kind = EncoderEntryKind::Event("final_delta");
+    for json in [
+        r#"{"text":"a\"b\\"}"#,
+        r#"{"text": "a\"b\\"}"#,
+        r#"{"text":"a\"b\\","n":1}"#,
+        r#"{"text":"a\"b\\","note":"\\"}"#,
+        r#"{"n":1,"text":"a\"b\\"}"#,
+    ] {
+        let mut message = FoldedMessage::default();
+        message.push_entry(&EncoderEntry { number: 1, kind, json, reply: None });
+        assert_eq!(message.answer, "a\"b\\", "{json}");
     }
 }
 
