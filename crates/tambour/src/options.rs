@@ -218,18 +218,18 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Replaces the examples by a list, or appends one. Elements of a list that are not strings are ignored.
+/// Replaces the examples by a list, or appends one. An example reply that is JSON itself was parsed with the
+/// option: it becomes text again. One that is a JSON array must be an element of the list.
 fn set_examples(options: &mut Options, value: &Value) {
+    let text_of = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let is_own = |value: &Value| value == OWN_EXAMPLES;
     match value {
         Value::Array(list) => {
-            let texts = list.iter().filter_map(Value::as_str);
-            options.has_own_examples = texts.clone().any(|example| example == OWN_EXAMPLES);
-            options.examples = texts.filter(|example| *example != OWN_EXAMPLES).map(str::to_owned).collect();
+            options.has_own_examples = list.iter().any(is_own);
+            options.examples = list.iter().filter(|value| !is_own(value)).map(text_of).collect();
         }
-        Value::String(example) if example == OWN_EXAMPLES => options.has_own_examples = true,
-        Value::String(example) => options.examples.push(example.clone()),
-        // An example reply that is JSON itself was parsed with the option: it becomes text again.
-        other => options.examples.push(other.to_string()),
+        value if is_own(value) => options.has_own_examples = true,
+        value => options.examples.push(text_of(value)),
     }
 }
 

@@ -277,6 +277,18 @@ fn own_examples_go_with_others() {
 }
 
 #[test]
+fn examples_that_are_json_are_taken_as_text() {
+    // X-011: no element of the list is lost
+    let mut options = Options::default();
+    options.set("examples", r#"[{"b":1,"a":2},"own",[1,2],"one"]"#).expect("an option");
+    assert!(options.has_own_examples);
+    assert_eq!(options.examples, [r#"{"b":1,"a":2}"#, "[1,2]", "one"]);
+    options.set("examples", r#"{"c":3}"#).expect("an option");
+    assert_eq!(options.examples.len(), 4);
+    assert_eq!(options.examples[3], r#"{"c":3}"#);
+}
+
+#[test]
 fn english_texts_have_an_english_role() {
     // S-052: the role of the language is the default, both are read, and an explicit role is the only one
     let reply = |role: &str| {
