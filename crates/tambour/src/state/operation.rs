@@ -357,11 +357,6 @@ impl Operation {
         self.parsed.as_ref().err()
     }
 
-    /// Returns true if both operations have the same effect.
-    pub(crate) fn is_same(&self, other: &Operation) -> bool {
-        (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)
-    }
-
     /// Returns the kind and path if the operation is readable.
     pub(super) fn parts(&self) -> std::result::Result<(Op, &StatePath), OperationRefusal> {
         self.parsed.as_ref().map(|(op, path)| (*op, path)).map_err(OperationRefusal::clone)
@@ -455,6 +450,7 @@ fn format_shown(text: &str) -> String {
     format!("`{}`", clip(text, MAX_SHOWN))
 }
 
+/// Compares what an operation does: its name, its path and its value.
 impl PartialEq for Operation {
     fn eq(&self, other: &Operation) -> bool {
         (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)

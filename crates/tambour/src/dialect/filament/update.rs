@@ -52,7 +52,7 @@ pub(super) fn read_update(
             read_operations(&other_block, cx, &mut NullSink).operations.unwrap_or_default();
         let has_same_len = other_operations.len() == operations.len();
         for (index, operation) in operations.iter_mut().enumerate() {
-            if !has_same_len || !operation.is_same(&other_operations[index]) {
+            if !has_same_len || *operation != other_operations[index] {
                 *operation = operation.clone().refuse(RefusalReason::ValueGuessed, TAG_IN_VALUE_DOUBT);
             }
         }
