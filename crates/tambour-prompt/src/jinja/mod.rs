@@ -336,7 +336,7 @@ impl Engine {
         let mut output = BoundedOutput {
             bytes: Vec::new(),
             limit: self.0.limits.output,
-            is_full: false,
+            fault: None,
             charged_bytes: 0,
             budget,
         };
@@ -350,11 +350,16 @@ impl Engine {
             Error::invalid(format!("template `{}` {problem}", clip(name, 60))).with_code("limit_exceeded")
         };
         let output_error = || limit_error(&format!("comes to more than {} bytes", self.0.limits.output));
-        if output.is_full {
-            return Err(output_error());
-        }
         if scope.budget.is_stopped() {
             return Err(limit_error("takes too long, or nobody waits for it"));
+        }
+        match output.fault {
+            Some(OutputFault::Limit) => return Err(output_error()),
+            Some(OutputFault::Memory) => {
+                return Err(limit_error("takes more memory than the prompt has left"));
+            }
+            Some(OutputFault::Steps) => return Err(limit_error("takes more steps than the prompt has left")),
+            None => {}
         }
         if let Err(error) = fuel_result {
             return Err(scope
@@ -479,30 +484,50 @@ pub(crate) fn is_test_name(name: &str) -> bool {
     builtins::TESTS.contains(&name)
 }
 
+/// Reason why output is refused.
+#[derive(Clone, Copy)]
+enum OutputFault {
+    /// It is longer than the limit.
+    Limit,
+    /// The budget has too few bytes.
+    Memory,
+    /// The budget has no steps, or the rendering was stopped.
+    Steps,
+}
+
 /// Output buffer with a limit.
 struct BoundedOutput {
     bytes: Vec<u8>,
     /// Most bytes.
     limit: usize,
-    /// Set when a write failed, since the limit was reached or the budget used up.
-    is_full: bool,
+    /// Set when a write failed.
+    fault: Option<OutputFault>,
     /// Number of bytes that have been charged.
     charged_bytes: usize,
     budget: Budget,
 }
 
+impl BoundedOutput {
+    /// Records the fault and returns the error of the write.
+    fn refuse(&mut self, fault: OutputFault) -> io::Error {
+        self.fault = Some(fault);
+        io::Error::other("the output is refused")
+    }
+}
+
 impl io::Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.limit {
-            self.is_full = true;
-            return Err(io::Error::other("the output is too long"));
+            return Err(self.refuse(OutputFault::Limit));
         }
         // Charged in blocks, before the buffer grows.
         while self.charged_bytes < self.bytes.len() + bytes.len() {
             let block = (self.bytes.len() + bytes.len() - self.charged_bytes).max(4 << 10);
-            if !self.budget.allocate(block as u64) || !self.budget.has_steps_left() {
-                self.is_full = true;
-                return Err(io::Error::other("the budget is used up"));
+            if !self.budget.allocate(block as u64) {
+                return Err(self.refuse(OutputFault::Memory));
+            }
+            if !self.budget.has_steps_left() {
+                return Err(self.refuse(OutputFault::Steps));
             }
             self.charged_bytes += block;
         }

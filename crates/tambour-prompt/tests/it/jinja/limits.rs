@@ -1,4 +1,6 @@
-use tambour_prompt::jinja::{Assembly, Engine, JinjaLimits, PromptContext, UndefinedMode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tambour_prompt::jinja::{Assembly, Budget, Engine, JinjaLimits, PromptContext, UndefinedMode};
 
 use super::{context, run, text};
 
@@ -68,4 +70,31 @@ fn limits_can_be_set() {
     for at in 0..10 {
         assert_eq!(assembly.render("t", &format!("{{{{ {at} }}}}")).expect("it renders"), at.to_string());
     }
+}
+
+#[test]
+fn errors_name_the_limit_that_the_output_exceeds() {
+    // F-024
+    let source = format!("{{% for i in range(100) %}}{}{{% endfor %}}", "x".repeat(1_000));
+    let error_text = |limits: &JinjaLimits, budget: Budget| {
+        let engine = Engine::with_limits(UndefinedMode::Lenient, limits.clone());
+        let mut assembly = Assembly::with_budget(&engine, PromptContext::default(), 1, budget);
+        let error = assembly.render("t", &source).expect_err("it is too much");
+        assert_eq!(error.code(), Some("limit_exceeded"));
+        error.to_string()
+    };
+    let mut limits = JinjaLimits::default();
+    limits.output = 50_000;
+    let text = error_text(&limits, Budget::new(&limits));
+    assert!(text.contains("comes to more than 50000 bytes"), "{text}");
+    let mut limits = JinjaLimits::default();
+    limits.memory = 50_000;
+    let text = error_text(&limits, Budget::new(&limits));
+    assert!(text.contains("takes more memory than the prompt has left"), "{text}");
+    // The callback ends the rendering while its output is written.
+    let limits = JinjaLimits::default();
+    let check_count = AtomicUsize::new(0);
+    let stop = move || check_count.fetch_add(1, Ordering::Relaxed) >= 8;
+    let text = error_text(&limits, Budget::with_stop(&limits, stop));
+    assert!(text.contains("nobody waits"), "{text}");
 }
