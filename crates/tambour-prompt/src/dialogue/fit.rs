@@ -191,7 +191,7 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
     Some(bilingual!(
         language,
         "\n\n【答案的要求】\nvalue 必须是{}。用户的回答不能这样写时，usable 为 false，value 为 null，并在 response 里请对方按要求回答。\n",
-        "\n\n[What the answer has to be]\nvalue has to be {}. Where what the user said cannot be written so, usable is false, value is null, and the response asks for it.\n",
+        "\n\n[Required answer]\nvalue must be {}. If the user's answer cannot be written like this, set usable to false and value to null, and ask for such an answer in the response.\n",
         expectation
     ))
 }

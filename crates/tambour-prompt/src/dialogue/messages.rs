@@ -47,13 +47,13 @@ pub(super) fn reask_note(reason: Option<&str>, language: Language) -> &'static s
             "\n\n注意：上一次的回复里没有对用户说的话。这一次在 response 里写出要说的话，不要留空，也不要照抄示例。\n"
         }
         (Some("message_missing"), Language::En) => {
-            "\n\nNote: the last reply said nothing to the user. This time write what you say into response; do not leave it empty, and do not copy the form.\n"
+            "\n\nNote: the last reply said nothing to the user. This time write your message to the user in response; do not leave it empty, and do not copy the example.\n"
         }
         (Some("answer_unfit"), Language::Zh) => {
             "\n\n注意：上一次的 value 不是这个问题的合格答案。用户的回答不合要求时，usable 为 false，value 为 null，并在 response 里再问一次。\n"
         }
         (Some("answer_unfit"), Language::En) => {
-            "\n\nNote: the last value was no answer that fits this question. Where what the user said does not fit, usable is false, value is null, and the response asks again.\n"
+            "\n\nNote: the last value was not a valid answer to this question. If the user's answer is not valid, set usable to false and value to null, and ask again in the response.\n"
         }
         (_, Language::Zh) => {
             "\n\n注意：上一次的回复不是要求的 JSON 对象。这一次只输出这个 JSON 对象，前后不要有任何其他内容。\n"
