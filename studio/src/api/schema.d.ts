@@ -1519,7 +1519,7 @@ export interface components {
                  */
                 "events.allow_missing_thinking": true | false | "true" | "false";
                 /**
-                 * @description all operations of a block are carried out or none (F-113)
+                 * @description either all operations of a block are applied or none (F-113)
                  * @default false
                  * @enum {unknown}
                  */
@@ -1531,7 +1531,7 @@ export interface components {
                  */
                 "filament.choices_from_text": true | false | "true" | "false";
                 /**
-                 * @description inline HTML that is not on the list is shown as text, or taken out (F-104)
+                 * @description inline HTML that is not allowed is shown as text or removed (F-104)
                  * @default escape
                  * @enum {string}
                  */
@@ -1544,7 +1544,7 @@ export interface components {
                 "filament.missing_head": "structure" | "mandatory";
                 /** @description the active protocols (F-007): a list of their names; they give the structure and the instructions */
                 "filament.protocols"?: unknown;
-                /** @description the view of `ui_component` that status bars in HTML become (F-140); absent: `status_bar` */
+                /** @description the view of `ui_component` that replaces status bars in HTML (F-140); absent: `status_bar` */
                 "filament.status_view"?: string;
                 /** @description the expected structure (F-200): an object of `mandatory`, `optional` and `dependency` */
                 "filament.structure"?: unknown;

@@ -200,7 +200,7 @@ fn a_structure_is_one_of_filament() {
         "mandatory: [content, roll, scene]\noptional: [variable_update]\ndependency: {variable_update: [roll, scene]}\n",
     );
     let ran = run(&["contract", "show", "filament", "--lang", "en", "--structure", &structure_file], "");
-    assert!(ran.stdout.contains("- <variable_update> stands behind <roll> and <scene>"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("- <variable_update> comes after <roll> and <scene>"), "{}", ran.stdout);
 }
 
 #[test]

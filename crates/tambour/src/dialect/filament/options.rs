@@ -77,7 +77,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "filament.atomic",
-        description: "all operations of a block are carried out or none (F-113)",
+        description: "either all operations of a block are applied or none (F-113)",
         default: "false",
         accepts: SettingValues::Flag(|options, on| {
             options.update_section(|filament: &mut FilamentOptions| filament.is_atomic = on)
@@ -85,7 +85,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "filament.html",
-        description: "inline HTML that is not on the list is shown as text, or taken out (F-104)",
+        description: "inline HTML that is not allowed is shown as text or removed (F-104)",
         default: "escape",
         accepts: SettingValues::Choice(&["escape", "strip"], |options, at| {
             options.update_section(|filament: &mut FilamentOptions| {
@@ -113,7 +113,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "filament.status_view",
-        description: "the view of `ui_component` that status bars in HTML become (F-140); absent: `status_bar`",
+        description: "the view of `ui_component` that replaces status bars in HTML (F-140); absent: `status_bar`",
         default: "",
         accepts: SettingValues::Text(|options, view| {
             options.update_section(|filament: &mut FilamentOptions| filament.status_view = Some(view));

@@ -273,9 +273,9 @@ Example reply:
 Rules:
 - Answer the request you are given. Take over the form of the example, never its words.
 ",
-    custom: "- <{tag}>: as its name says.\n",
-    mandatory: "- {tags} must be there.\n",
-    order: "- <{tag}> stands behind {tags}, of those that are there.\n",
+    custom: "- <{tag}>: content that fits its name.\n",
+    mandatory: "- Always write {tags}.\n",
+    order: "- <{tag}> comes after {tags}, if present.\n",
     conjunction: " and ",
     close: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
     optional: "
