@@ -7,6 +7,7 @@ use tambour::error::Result;
 use tambour::finding::clip;
 
 use super::super::lore::MessageRole;
+use super::super::role;
 use super::book::{self, BookLayout};
 use super::fields::{CardFields, describe_type};
 
@@ -256,15 +257,10 @@ fn read_depth_prompt(fields: &CardFields<'_>) -> Result<Option<DepthPrompt>> {
     Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
 }
 
-/// Returns a role by name or by SillyTavern's number.
+/// Returns a role by a name that contexts may use too, or by SillyTavern's number.
 pub(super) fn read_role(value: &Value) -> Option<MessageRole> {
     match value {
-        Value::String(name) => match name.to_ascii_lowercase().as_str() {
-            "system" => Some(MessageRole::System),
-            "user" => Some(MessageRole::User),
-            "assistant" | "char" | "model" => Some(MessageRole::Assistant),
-            _ => None,
-        },
+        Value::String(name) => role::parse_role(name),
         Value::Number(number) => match number.as_f64().map(|number| number as i64) {
             Some(0) => Some(MessageRole::System),
             Some(1) => Some(MessageRole::User),

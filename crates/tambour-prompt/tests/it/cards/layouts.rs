@@ -1,9 +1,9 @@
 //! Lorebooks in other programs' layouts (F-013).
 
 use serde_json::json;
-use tambour_prompt::lore::{CharacterFilter, EntryPosition, SecondaryLogic};
+use tambour_prompt::lore::{CharacterFilter, EntryPosition, MessageRole, SecondaryLogic};
 
-use super::read_value;
+use super::{read_bytes, read_value};
 
 #[test]
 fn all_fields_of_a_sillytavern_entry_are_read() {
@@ -59,6 +59,24 @@ fn ids_are_made_unique_and_odd_values_told() {
     assert_eq!(ids, ["1", "1#1", "2"]);
     assert_eq!(imported.entries[2].depth, 3);
     assert_eq!(imported.warnings.len(), 5, "{:#?}", imported.warnings);
+}
+
+#[test]
+fn roles_have_the_names_that_contexts_have() {
+    // F-013
+    for (name, expected) in [
+        ("System", MessageRole::System),
+        ("developer", MessageRole::System),
+        ("human", MessageRole::User),
+        ("char", MessageRole::Assistant),
+        (" bot ", MessageRole::Assistant),
+    ] {
+        let imported = read_value(&json!({"entries": {"0": {"key": ["k"], "content": "c", "role": name}}}));
+        assert_eq!(imported.entries[0].role, expected, "{name}");
+    }
+    let book = json!({"entries": {"0": {"key": ["k"], "content": "c", "role": "king"}}});
+    let error = read_bytes(book.to_string().as_bytes()).expect_err("there is no such role");
+    assert!(error.contains("role"), "{error}");
 }
 
 #[test]
