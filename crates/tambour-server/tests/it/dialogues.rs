@@ -211,6 +211,9 @@ async fn an_unreadable_reply_is_asked_for_again_and_not_shown() {
             (&json!("还是没有"), &json!(false))
         ); // S-054
         assert_eq!(mock.calls().started, 4);
+        // Each unreadable reply counts as replaced: two that were asked for again, and the one kept as prose.
+        let total = server.get("/api/v1/figures").await.json["total"].clone();
+        assert_eq!((&total["completed"], &total["replaced"]), (&json!(4), &json!(3)), "{total}");
     }
 }
 

@@ -440,7 +440,7 @@ impl RunningDialogue<'_> {
                 code if code == CANCELLED => "cancelled",
                 _ => "failed",
             },
-            replaced: record["unreadable"] == true,
+            replaced: !record["unreadable"].is_null(),
             first_text_ms,
             findings: record.get("findings"),
         };
