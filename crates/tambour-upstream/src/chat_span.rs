@@ -19,6 +19,8 @@ pub(crate) struct ChatSpan {
     /// Token counts as the service reports them.
     usage: Option<Value>,
     finish_reason: Option<FinishReason>,
+    /// True if the reply has ended, with or without a finish reason, and did not fail.
+    has_ended: bool,
     /// Reply so far, if content is traced.
     collected_reply: Option<genai::CollectedReply>,
     /// Number of failed attempts that were retried.
@@ -43,6 +45,7 @@ impl TraceSpan {
             first_text: None,
             usage: None,
             finish_reason: None,
+            has_ended: false,
             collected_reply: with_content.then(genai::CollectedReply::default),
             retries: 0,
             failure_code: None,
@@ -77,11 +80,14 @@ impl ChatSpan {
                     }
                 }
                 ReplyItem::Usage(usage) => self.usage = Some(usage.clone()),
-                ReplyItem::End(InputEnd::Finished(reason) | InputEnd::Incomplete(reason)) => {
-                    self.finish_reason = Some(*reason)
+                // Recorded by `record_failure`.
+                ReplyItem::End(InputEnd::Failed(_)) => {}
+                ReplyItem::End(end) => {
+                    self.has_ended = true;
+                    if let InputEnd::Finished(reason) | InputEnd::Incomplete(reason) = end {
+                        self.finish_reason = Some(*reason);
+                    }
                 }
-                // A failure is recorded by `record_failure`; any other end has nothing to record.
-                ReplyItem::End(_) => {}
             }
         }
     }
@@ -104,11 +110,10 @@ impl Drop for ChatSpan {
         if self.retries > 0 {
             self.span.set_attributes([opentelemetry::KeyValue::new("tambour.retries", self.retries)]);
         }
-        // Without a failure or finish reason, the call was dropped before its end.
-        let outcome = match (&self.failure_code, self.finish_reason) {
+        let outcome = match (&self.failure_code, self.has_ended) {
             (Some(_), _) => "failed",
-            (None, Some(_)) => "completed",
-            (None, None) => "dropped",
+            (None, true) => "completed",
+            (None, false) => "dropped",
         };
         if let Some(code) = &self.failure_code {
             self.span.fail(code);

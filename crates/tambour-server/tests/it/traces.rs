@@ -253,6 +253,20 @@ async fn what_fails_is_traced_with_its_code() {
 }
 
 #[tokio::test]
+async fn a_reply_that_ends_without_a_reason_is_traced_as_completed() {
+    let collector = collector().await;
+    let mock = MockServer::start(vec![vec![delta_step("Fo"), Step::End]]).await;
+    let server = TestServer::start(&mock, tracing_config(&collector)).await;
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    server.open_stream(&request).await.read_checked().await;
+    server.stop().await;
+    let all_spans = exported_spans(&collector);
+    let [chat] = spans_named(&all_spans, "chat a-model")[..] else { panic!("{all_spans:#?}") };
+    assert_eq!((&chat.attributes["tambour.outcome"], chat.status), (&json!("completed"), 0));
+    assert_eq!(chat.attributes.get("gen_ai.response.finish_reasons"), None);
+}
+
+#[tokio::test]
 async fn nothing_is_traced_or_handed_on_unless_it_is_configured() {
     let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
     let server = TestServer::start_default(&mock).await;
