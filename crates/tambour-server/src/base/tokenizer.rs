@@ -48,8 +48,8 @@ impl Tokenizer {
         }
     }
 
-    /// Counts the tokens of a text. Up to 64 KiB an encoding counts exactly; a longer text is counted in
-    /// parts, and a token across two parts may count as more than one.
+    /// Counts the tokens of a text. An encoding counts exactly. A text of more than 64 KiB is counted in parts
+    /// that end at white space; only a part without any may split a token.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {
@@ -74,27 +74,44 @@ fn count_encoded(encoding: &CoreBPE, mut text: &str) -> usize {
     count
 }
 
-/// Returns the length in bytes of the first part to encode: up to the last white space that follows another
-/// character, within `MAX_ENCODED`. Few tokens reach across such a place (punctuation with a line break).
-/// Without one, the part is as long as allowed.
+/// Returns the length in bytes of the first part to encode: up to the last place within `MAX_ENCODED` that no
+/// token reaches across. Without one, the part is as long as allowed.
 fn first_part_len(text: &str) -> usize {
     if text.len() <= MAX_ENCODED {
         return text.len();
     }
     let max_len = text.floor_char_boundary(MAX_ENCODED);
-    let mut is_before_space = false;
+    let mut following = text[max_len..].chars().next();
     for (offset, c) in text[..max_len].char_indices().rev() {
-        if is_before_space && !c.is_whitespace() {
+        if following.is_some_and(|next| is_token_boundary(c, next)) {
             return offset + c.len_utf8();
         }
-        is_before_space = c.is_whitespace();
+        following = Some(c);
     }
     max_len
 }
 
+/// Returns `true` if no token reaches from `c` to the `next` character, whatever is before and after them. In
+/// the patterns of the encodings, white space other than a line break begins a token or follows white space,
+/// and after a line break a token has only white space and slashes.
+fn is_token_boundary(c: char, next: char) -> bool {
+    let is_line_break = |c: char| matches!(c, '\r' | '\n');
+    if is_line_break(c) {
+        !next.is_whitespace() && next != '/'
+    } else {
+        !c.is_whitespace() && next.is_whitespace() && !is_line_break(next)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ENCODED, Tokenizer, first_part_len};
+    use tiktoken_rs::CoreBPE;
+
+    use super::{MAX_ENCODED, Tokenizer, first_part_len, is_token_boundary};
+
+    fn encodings() -> [&'static CoreBPE; 2] {
+        [tiktoken_rs::o200k_base_singleton(), tiktoken_rs::cl100k_base_singleton()]
+    }
 
     #[test]
     fn requests_and_options_have_the_same_names() {
@@ -124,14 +141,46 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_has_the_tokens_of_its_parts() {
-        let (unit, tokenizer) = ("One word,\n\n  and 另一个 word; ", Tokenizer::O200k);
-        let tokens_per_unit = tokenizer.count(&unit.repeat(3)) - tokenizer.count(&unit.repeat(2));
-        let (few, many) = (10, 3 * MAX_ENCODED / unit.len());
-        let expected_count = tokenizer.count(&unit.repeat(few)) + (many - few) * tokens_per_unit;
-        assert_eq!(tokenizer.count(&unit.repeat(many)), expected_count);
+    fn a_long_text_has_the_tokens_of_the_whole() {
+        // Between a full stop or comma and a line break there is white space, but no boundary.
+        for unit in [
+            "a.\n\n",
+            "好。\n",
+            "One word,\n\n  and 另一个 word; ",
+            "f(x)\r\n/y z",
+            "it's '\n'll",
+            "!\n \n\u{301}b",
+        ] {
+            let text = unit.repeat(3 * MAX_ENCODED / unit.len());
+            for (tokenizer, encoding) in [Tokenizer::O200k, Tokenizer::Cl100k].into_iter().zip(encodings()) {
+                // F-006
+                assert_eq!(tokenizer.count(&text), encoding.encode_ordinary(&text).len(), "{unit:?}");
+            }
+        }
         // The cut is before the space: the part ends with `ab`.
         assert_eq!(first_part_len(&"ab ".repeat(MAX_ENCODED)) % 3, 2);
+    }
+
+    /// Every text of four characters has the tokens of the two parts at each boundary.
+    #[test]
+    fn no_token_reaches_across_a_boundary() {
+        let characters = ['s', 'S', '中', '1', '.', '/', '\'', '\u{301}', ' ', '\n', '\r', '\u{3000}'];
+        let count = characters.len();
+        for number in 0..count.pow(4) {
+            let text = [0, 1, 2, 3].map(|at| characters[number / count.pow(at) % count]);
+            for at in 1..text.len() {
+                if !is_token_boundary(text[at - 1], text[at]) {
+                    continue;
+                }
+                let [whole, before, after] =
+                    [&text[..], &text[..at], &text[at..]].map(|part| part.iter().collect::<String>());
+                for encoding in encodings() {
+                    let mut tokens = encoding.encode_ordinary(&before);
+                    tokens.extend(encoding.encode_ordinary(&after));
+                    assert_eq!(tokens, encoding.encode_ordinary(&whole), "{before:?} {after:?}");
+                }
+            }
+        }
     }
 
     /// Texts over which an encoder might backtrack, recurse or panic.
