@@ -40,8 +40,6 @@ pub(crate) struct LogFold {
     pub(super) end_event: Option<(String, Value)>,
     /// Number of the last entry read.
     pub(super) last_entry: u64,
-    /// Number of the last piece of the reply.
-    seq: u64,
     /// Prompt as sent.
     prompt: Value,
     /// Fields with which a fallback upstream overrides those of the request; empty without one.
@@ -114,10 +112,7 @@ impl LogFold {
         for entry in batch.entries() {
             let text = || serde_json::from_str::<EntryText<'_>>(entry.json).unwrap_or_default().0;
             match entry.kind {
-                LogEntryKind::Raw(seq) => {
-                    self.seq = seq;
-                    self.reply.push_str(&text());
-                }
+                LogEntryKind::Raw(_) => self.reply.push_str(&text()),
                 LogEntryKind::Reasoning => self.reasoning.push_str(&text()),
                 LogEntryKind::Event(name) if self.append_to_last(name, entry.json) => {}
                 LogEntryKind::Event(name) => self.add_event(name, entry.json),
