@@ -11,7 +11,7 @@ use super::Timeouts;
 const MAX_PAUSE: Duration = Duration::from_secs(20);
 
 /// Longest acceptable pause if a fallback can be asked instead.
-pub(super) const MAX_PAUSE_WITH_FALLBACK: Duration = Duration::from_secs(1);
+const MAX_PAUSE_WITH_FALLBACK: Duration = Duration::from_secs(1);
 
 /// Returns `true` if a refusal with this status may succeed later.
 pub(super) fn is_retryable(status: StatusCode) -> bool {
@@ -19,11 +19,12 @@ pub(super) fn is_retryable(status: StatusCode) -> bool {
 }
 
 /// Returns the pause before attempt number `attempt` (from 2); `None` if there must be no such attempt.
-/// `headers` are those of the refusal, if there was a response.
+/// `headers` are those of the refusal, if there was a response. With a fallback, no long pause is worth it.
 pub(super) fn retry_pause(
     attempt: u32,
     headers: Option<&HeaderMap>,
     timeouts: &Timeouts,
+    has_fallback: bool,
 ) -> Option<Duration> {
     if attempt > timeouts.attempts {
         return None;
@@ -33,7 +34,8 @@ pub(super) fn retry_pause(
     let jitter = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
     let computed_pause = || (timeouts.retry_ms << (attempt - 2).min(10)).saturating_mul(jitter) / 256;
     let pause = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(computed_pause()));
-    Some(pause).filter(|pause| *pause <= MAX_PAUSE)
+    let max_pause = if has_fallback { MAX_PAUSE_WITH_FALLBACK } else { MAX_PAUSE };
+    Some(pause).filter(|pause| *pause <= max_pause)
 }
 
 /// Returns the pause that the service requests: `retry-after-ms`, or `retry-after` in seconds or as a date.

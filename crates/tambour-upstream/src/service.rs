@@ -75,6 +75,9 @@ impl HttpService {
         let request_time = Instant::now();
         let mut attempt = 1;
         loop {
+            let next_pause = |headers: Option<&HeaderMap>| {
+                retry::retry_pause(attempt + 1, headers, &self.timeouts, model_request.has_fallback)
+            };
             let deadline =
                 (Instant::now() + self.timeouts.first_byte()).min(request_time + self.timeouts.total());
             let (failure, pause) = match self.send(&request, &headers, deadline).await {
@@ -89,19 +92,12 @@ impl HttpService {
                 }
                 Ok(response) => {
                     let status = response.status();
-                    let pause = retry::is_retryable(status)
-                        .then(|| retry::retry_pause(attempt + 1, Some(response.headers()), &self.timeouts))
-                        .flatten()
-                        .filter(|pause| {
-                            !model_request.has_fallback || *pause <= retry::MAX_PAUSE_WITH_FALLBACK
-                        });
+                    let pause =
+                        retry::is_retryable(status).then(|| next_pause(Some(response.headers()))).flatten();
                     (refusal_failure(status, response).await, pause)
                 }
                 Err(failure) => {
-                    let pause = failure
-                        .retryable
-                        .then(|| retry::retry_pause(attempt + 1, None, &self.timeouts))
-                        .flatten();
+                    let pause = failure.retryable.then(|| next_pause(None)).flatten();
                     (failure, pause)
                 }
             };

@@ -124,6 +124,27 @@ async fn another_one_is_asked_when_nothing_comes() {
 }
 
 #[tokio::test]
+async fn no_pause_before_a_retry_is_long_while_another_one_is_left() {
+    for failure in [failure_script(503), vec![Step::Reset]] {
+        let primary = MockServer::start(vec![failure, reply_script("late", 2)]).await;
+        let secondary = MockServer::start(vec![reply_script("Four.", 2)]).await;
+        let folder = Folder::new();
+        let mut config = crate::server::test_config(&folder);
+        config.timeouts.retry_ms = 1500;
+        add_upstream(&mut config, "one", &primary);
+        add_upstream(&mut config, "two", &secondary);
+        add_alias(&mut config, "main", json!({"upstream": "one", "dialect": "plain", "fallback": ["spare"]}));
+        add_alias(&mut config, "spare", json!({"upstream": "two", "dialect": "plain"}));
+        let server = TestServer::serve(folder, config).await;
+        let answer = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
+        assert_eq!(
+            (answer_text(&answer.json), primary.calls().started, secondary.calls().started),
+            ("Four.", 1, 1)
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_last_failure_is_told() {
     let (primary, secondary) = (
         MockServer::start(vec![failure_script(500)]).await,
