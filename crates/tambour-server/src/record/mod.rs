@@ -32,6 +32,8 @@ use crate::upstream::new_failure;
 pub(crate) struct Timings {
     /// Milliseconds from the start of the run to the first item that an upstream sends.
     pub first_byte_ms: Option<u64>,
+    /// Milliseconds from the start of the run to the first text that an upstream sends.
+    pub first_text_ms: Option<u64>,
     /// Milliseconds from the start of the run to its end.
     pub total_ms: u64,
 }
@@ -142,7 +144,7 @@ async fn finish_folded(
     let size = fold.size;
     let updates = std::mem::take(&mut fold.updates);
     let (status, record) = fold.into_record(timings, &row.request, defaults);
-    let figures = figures::message_figures(&row, status, &record, timings.first_byte_ms, &calls);
+    let figures = figures::message_figures(&row, status, &record, timings.first_text_ms, &calls);
     let mut outcome = split_record(&row, record, size);
     outcome.figures = figures;
     outcome.usage = usage;

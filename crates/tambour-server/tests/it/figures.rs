@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::mock::{GOOD_REPLY, MockServer, Step, reply_script, response_script};
+use crate::mock::{
+    GOOD_REPLY, MockServer, Step, finish_steps, reply_script, response_script, sse_frame,
+};
 use crate::server::{Answer, TestServer};
 
 /// Cost of one reply: seven prompt tokens and five reply tokens, at 1 and 2 a million.
@@ -102,6 +104,20 @@ async fn replies_are_counted_by_how_they_ended_and_cost() {
         .await;
     assert_eq!(deletion.status, 204);
     assert_eq!(get_figures(&server, "").await.json["total"], *total);
+}
+
+#[tokio::test]
+async fn reasoning_is_no_first_text() {
+    let mut script = vec![Step::Send(sse_frame(&json!({"choices": [{"delta": {"reasoning": "hm"}}]})))];
+    script.extend(finish_steps("stop"));
+    let mock = MockServer::start(vec![script]).await;
+    let (server, _) = server_with_prices(&mock).await;
+    let record = post_chat(&server, &json!({"dialect": "plain"})).await;
+    assert_eq!(record["reasoning"], "hm", "{record}");
+    let timings = &record["timings"];
+    assert!(timings["first_byte_ms"].is_u64() && timings["first_text_ms"].is_null(), "{record}");
+    let total = get_figures(&server, "").await.json["total"].clone();
+    assert_eq!((&total["first_text_ms"], &total["output_tokens"]), (&Value::Null, &json!(5)), "{total}");
 }
 
 #[tokio::test]

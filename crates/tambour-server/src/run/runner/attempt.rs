@@ -188,6 +188,9 @@ impl Attempt {
                 timings.first_byte_ms = Some(millis(start_time));
             }
             for item in items.drain(..) {
+                if matches!(item, ReplyItem::Text(_)) {
+                    timings.first_text_ms.get_or_insert_with(|| millis(start_time));
+                }
                 if let Some(end) = self.process_item(item, choice, run) {
                     return Ok(end);
                 }
