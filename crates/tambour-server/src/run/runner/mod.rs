@@ -272,7 +272,7 @@ async fn read_replies(
 ) -> Result<Batch, WriteOutcome> {
     let start_time = Instant::now();
     let mut fallbacks = choices.iter();
-    let mut choice = fallbacks.next().expect("somebody is asked");
+    let mut choice = fallbacks.next().expect("a message has at least one choice of upstream");
     let mut request = choice.build_request(run, fallbacks.len());
     let keeps_discarded = run.max_reasks > 0 || fallbacks.len() > 0;
     // `previous` is the pipeline of a reply that called tools, which the next reply continues.
