@@ -89,7 +89,8 @@ impl CpuPool {
         let queue = self.owner_queue(owner);
         let place = queue.places.clone().try_acquire_owned().map_err(|_| {
             let detail = format!(
-                "{MAX_QUEUED} long-running requests of this key are already waiting; send fewer at a time, and retry this one later"
+                "{MAX_QUEUED} long-running requests of this owner are already waiting; send fewer at a time, \
+                 and retry this one later"
             );
             Problem::too_many("too_many_running", detail)
         })?;

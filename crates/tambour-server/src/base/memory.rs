@@ -145,8 +145,8 @@ impl MemoryBudget {
     pub(crate) fn reserve_run(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
         self.runs.try_acquire(owner, bytes).ok_or_else(|| {
             let detail = format!(
-                "the running messages of this key already hold the most request data allowed ({} MiB); wait \
-                 until one has ended",
+                "the running messages of this owner already hold the most request data allowed ({} MiB); \
+                 wait until one has ended",
                 (RUN_POOL_BYTES / 2) >> 20
             );
             Problem::too_many("too_many_running", detail)

@@ -571,7 +571,8 @@ fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
 pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::increment(&app.metrics.limited_requests);
-        let detail = "this key has reached its limit of running messages and turns; wait until one has ended";
+        let detail =
+            "this owner has reached the limit of running messages and turns; wait until one has ended";
         Problem::too_many("too_many_running", detail)
     })
 }

@@ -210,7 +210,7 @@ pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Prob
         let problem = match limit {
             StreamLimit::Owner => {
                 let detail =
-                    format!("{max_streams} event streams of this key are open; wait until one has ended");
+                    format!("{max_streams} event streams of this owner are open; wait until one has ended");
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
             }
             StreamLimit::Server => {

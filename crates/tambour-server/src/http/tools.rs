@@ -105,7 +105,7 @@ pub(super) async fn put(
     let task_app = app.clone();
     app.run_to_completion(async move {
         if !task_app.store.put_tool(&row, MAX_TOOLS).await? {
-            let detail = format!("a key has at most {MAX_TOOLS} tools; remove one first");
+            let detail = format!("an owner has at most {MAX_TOOLS} tools; remove one first");
             return Err(Problem::invalid("too_many_tools", detail));
         }
         let row_now = task_app.store.tool(&row.owner, &row.name).await?.unwrap_or(row);

@@ -203,7 +203,7 @@ pub(super) async fn store_version(
                 Err(outdated_problem(&task_app, &owner, kind, &document.id, sent).await?)
             }
             PutOutcome::TooMany => {
-                let detail = format!("a key has at most {MAX_DOCUMENTS} of them; remove one first");
+                let detail = format!("an owner has at most {MAX_DOCUMENTS} of them; remove one first");
                 Err(Problem::invalid("too_many", detail))
             }
         }

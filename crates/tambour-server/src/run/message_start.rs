@@ -79,7 +79,7 @@ pub(crate) struct StartedMessage {
 /// Stores a message and starts its run. Both go on even if the client disconnects.
 ///
 /// # Errors
-/// A limit of the key or of the server is reached, the conversation is busy or unknown, or the store failed.
+/// A limit of the key or its owner is reached, the conversation is busy or unknown, or the store failed.
 pub(crate) async fn start_message(
     engine: &Arc<RunEngine>,
     start_request: StartRequest,
@@ -111,7 +111,7 @@ impl<'a> RunAdmission<'a> {
             engine.quotas.refund(&caller.key, &caller.limits);
             Metrics::increment(&engine.metrics.limited_requests);
             let limit_text = format_count(max, "message");
-            let detail = format!("{limit_text} of this key may run at a time; wait until one has ended");
+            let detail = format!("{limit_text} of this owner may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
         Ok(RunAdmission { engine, caller, live_run, has_begun: false })

@@ -267,7 +267,7 @@ async fn refuses_what_it_cannot_do_and_says_why() {
 }
 
 #[tokio::test]
-async fn limits_of_one_key_are_told_with_a_time() {
+async fn limits_of_one_owner_are_told_with_a_time() {
     let gate = Gate::new();
     let mut script = vec![delta_step("a"), Step::Wait(gate.clone())];
     script.extend(finish_steps("stop"));
@@ -283,10 +283,12 @@ async fn limits_of_one_key_are_told_with_a_time() {
     let third = server.post("/api/v1/messages", &json!({"text": "x"})).await;
     assert_eq!((third.status, third.problem_code()), (429, "too_many_running"));
     assert_eq!(third.headers["retry-after"], "1");
+    assert!(third.json["detail"].as_str().unwrap().contains("2 messages of this owner"), "{}", third.text);
     let id = second.json["message_id"].as_str().unwrap();
     let other = server.get(&format!("/api/v1/messages/{id}/events")).await;
     assert_eq!((other.status, other.problem_code()), (429, "too_many_streams"));
     assert_eq!(other.headers["retry-after"], "1");
+    assert!(other.json["detail"].as_str().unwrap().contains("of this owner are open"), "{}", other.text);
     gate.open();
     first.read_checked().await;
     server.wait_for_metric("tambour_streams_open", 0).await;
