@@ -195,7 +195,8 @@ async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Re
         .as_ref()
         .is_some_and(|text| text.len() > MAX_DESCRIPTION_BYTES || text.contains(['\n', '\r']))
     {
-        return Err(invalid_field("description", "`description` must be one line of at most 2000 bytes"));
+        let detail = format!("`description` must be one line of at most {MAX_DESCRIPTION_BYTES} bytes");
+        return Err(invalid_field("description", detail));
     }
     let is_bad_name = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
     if definition.callers.iter().flatten().any(is_bad_name) {

@@ -34,6 +34,7 @@ use crate::http::app::App;
 use crate::run::live_run::ReaderGuard;
 use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
+use crate::tools::MAX_DESCRIPTION_BYTES;
 
 /// Request of another protocol that is being converted to a message.
 pub(super) struct ForeignRequest {
@@ -174,10 +175,10 @@ impl ForeignRequest {
             let Some(name) = function["name"].as_str() else {
                 return Err(Problem::invalid("invalid_field", "a tool needs a `name`").with("field", "tools"));
             };
-            // One line of at most 2000 bytes, as registered tools have.
+            // One line that is not too long, as registered tools have.
             let description = function["description"].as_str().map(|text| {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                line[..line.floor_char_boundary(2000)].to_owned()
+                line[..line.floor_char_boundary(MAX_DESCRIPTION_BYTES)].to_owned()
             });
             let parameters = function.get(schema_field).filter(|schema| schema.is_object());
             let parameters = parameters.cloned().unwrap_or_else(|| json!({"type": "object"}));
