@@ -75,6 +75,9 @@ pub enum StoreError {
     /// The journal cannot be written.
     #[error("the journal cannot be written: {0}")]
     Journal(std::io::Error),
+    /// A later version of the server wrote this file of the journal. No file of it was changed.
+    #[error("the journal file {0} was written by a later version of the server; start that version again")]
+    LaterJournal(String),
     /// Messages are lost with a part of the journal.
     #[error("{0}")]
     Loss(Box<JournalLoss>),
@@ -84,9 +87,6 @@ pub enum StoreError {
     /// The database did not answer within the deadline.
     #[error("the database does not answer in time")]
     Timeout,
-    /// A later start of the server has taken over this one's runs.
-    #[error("another start of the server has taken over")]
-    Superseded,
     /// The store accepts no more work: the server is stopping, or the store cannot continue.
     #[error("the store has been closed")]
     Closed,

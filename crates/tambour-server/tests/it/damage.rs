@@ -253,6 +253,17 @@ async fn a_journal_of_the_first_version_is_taken_over() {
     store.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_of_a_later_version_is_refused_and_not_changed() {
+    let bytes = b"tambour\n\x03\0\0\0 something else";
+    let folder = folder_with_journal(bytes);
+    let error = open_store(&folder, true).await.err().unwrap();
+    assert!(matches!(error, StoreError::LaterJournal(_)), "{error}");
+    let message = error.to_string();
+    assert!(message.starts_with("the journal file ") && message.contains("0000000000000001.log"), "{message}");
+    assert_eq!(std::fs::read(segment_file(&folder.0.join("tambour.journal"))).unwrap(), bytes);
+}
+
 /// CRC-32 by its definition.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {

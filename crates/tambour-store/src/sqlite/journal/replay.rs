@@ -12,7 +12,7 @@ use sqlx::SqlitePool;
 use super::extent::{self, KnownSegment};
 use super::loss::{DamagedFile, JournalReport, ShortFile};
 use super::record::{EntryRange, FoundRecord, RecordSubject, read_u32, read_u64};
-use super::scan::{self, DamagedRange, SegmentPart};
+use super::scan::{self, DamagedRange, SegmentPart, UnknownVersion};
 use super::{SEGMENT_HEADER, list_segments};
 use crate::sqlite::commit::{insert_message, insert_record, insert_rows};
 use crate::sqlite::server_identity;
@@ -37,7 +37,8 @@ pub(in crate::sqlite) struct ReplayResult {
 /// under another name.
 ///
 /// # Errors
-/// The database failed, a file cannot be read or removed, or data is lost and `accept_loss` is not set.
+/// The database failed, a file cannot be read or removed or is of a later version, or data is lost and
+/// `accept_loss` is not set.
 pub(in crate::sqlite) async fn replay(
     folder: &Path,
     pool: &SqlitePool,
@@ -202,10 +203,8 @@ impl<'a> ReplayReader<'a> {
     /// Reads one segment. `known` is its extent in the database, if it is listed there.
     async fn read_segment(&mut self, file: &PathBuf, known: Option<&KnownSegment>) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
-        let parts = scan::scan_segment(&bytes).map_err(|_| {
-            let detail = format!("{} was written by a later version", file.display());
-            StoreError::Folder(std::io::Error::other(detail))
-        })?;
+        let parts = scan::scan_segment(&bytes)
+            .map_err(|UnknownVersion| StoreError::LaterJournal(file.display().to_string()))?;
         let mut damaged_ranges: Vec<(u64, u64)> = Vec::new();
         // `end`: offset up to which nothing is missing. The database may know of more.
         let (mut damaged_records, mut end) = (0, bytes.len());
