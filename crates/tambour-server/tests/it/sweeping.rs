@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
+use tambour_server::store::{Deletion as _, SqliteStore, Store as _};
+use tokio_util::sync::CancellationToken;
 
 use crate::client::{EventStream, check_stream};
 use crate::dialogues::{SAY_ACTION, post_text, round_answer, start_dialogue, turn_of};
@@ -88,6 +90,43 @@ async fn others_write_while_a_large_deletion_leaves_the_file() {
     let _folder = server.stop().await;
     assert!(request_start.elapsed() < Duration::from_secs(3), "{:?}", request_start.elapsed());
     assert!(size() <= before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_that_a_reader_blocks_only_at_first_erases_everything() {
+    let folder = Folder::new();
+    let file = folder.0.join("tambour.db");
+    let store = SqliteStore::open(&file, false).await.unwrap();
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .busy_timeout(Duration::from_secs(10))
+        .pragma("wal_autocheckpoint", "0");
+    let mut connection = options.connect().await.unwrap();
+    for text in
+        ["create table filler (a blob)", "insert into filler values (zeroblob(1048576))", "drop table filler"]
+    {
+        sqlx::query(text).execute(&mut connection).await.unwrap();
+    }
+    let free_page_count = free_pages(&mut connection).await;
+    assert!(free_page_count > 100, "{free_page_count}");
+    // This reader needs the write-ahead file, which cannot be truncated meanwhile.
+    let mut reader = options.connect().await.unwrap();
+    for text in ["begin", "select count(*) from messages"] {
+        sqlx::query(text).execute(&mut reader).await.unwrap();
+    }
+    let sweeping_store = store.clone();
+    let sweep = tokio::spawn(async move { sweeping_store.sweep(&CancellationToken::new()).await });
+    // The first checkpoint gives up after ten seconds; then pages are freed.
+    with_timeout(async {
+        while free_pages(&mut connection).await == free_page_count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    reader.close().await.unwrap();
+    assert!(with_timeout(sweep).await.unwrap().unwrap());
+    connection.close().await.unwrap();
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -99,9 +99,10 @@ impl Deletion for SqliteStore {
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        // A passive checkpoint first leaves less work for the blocking one.
+        // A passive checkpoint first leaves less work for the blocking one. That one erases what it can before
+        // the vacuum, which may take long; the last one erases everything.
         checkpoint_passive(&mut connection).await?;
-        let was_truncated = checkpoint_truncate(&mut connection).await?;
+        checkpoint_truncate(&mut connection).await?;
         let mut pages = MIN_PAGES;
         while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
             let start_time = Instant::now();
@@ -122,7 +123,7 @@ impl Deletion for SqliteStore {
             // The next start continues.
             return Ok(false);
         }
-        Ok(was_truncated && checkpoint_truncate(&mut connection).await?)
+        Ok(checkpoint_truncate(&mut connection).await?)
     }
 }
 
