@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::base::durations::millis;
 use crate::base::self_woken::SelfWoken;
 
 /// State of a connection, shared with its requests.
@@ -43,7 +44,7 @@ const MAX_DRAIN_BYTES: usize = 64 << 20;
 impl Connection {
     /// Returns the milliseconds since the connection was opened.
     pub(crate) fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis(self.opened_at.elapsed())
     }
 
     /// Skips draining the rest of the body after the response, for a client that has used up its time.

@@ -3,6 +3,7 @@
 pub(crate) mod connection;
 pub(crate) mod cpu_pool;
 pub(crate) mod descriptors;
+pub(crate) mod durations;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod owner_map;

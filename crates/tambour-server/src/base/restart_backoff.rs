@@ -28,11 +28,6 @@ impl RestartBackoff {
     }
 }
 
-/// Returns a pause in milliseconds, for a field of a log line; as `u64`, since a `u128` is logged as text.
-pub(crate) fn millis(pause: Duration) -> u64 {
-    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

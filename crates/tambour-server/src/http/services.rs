@@ -13,6 +13,7 @@ use tambour::event::Failure;
 use tambour::texts::{closest_names, list_names};
 
 use super::keys::{Caller, require_admin};
+use crate::base::durations::millis;
 use crate::base::problem::Problem;
 use crate::base::urls::mask_url;
 use crate::config::{AliasConfig, UpstreamConfig};
@@ -143,7 +144,7 @@ async fn run_test(
     };
     let start_time = Instant::now();
     let first_item = tokio::time::timeout(TEST_TIMEOUT, wait_first_item(upstream, &request)).await;
-    let elapsed_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let elapsed_ms = millis(start_time.elapsed());
     let mut answer = fields;
     answer["ok"] = matches!(first_item, Ok(Ok(()))).into();
     answer["model"] = json!(upstream.model(&request));

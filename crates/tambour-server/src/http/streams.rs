@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::connection::Connection;
+use crate::base::durations::millis;
 use crate::run::keys::Caller;
 use crate::run::live_run::LiveRun;
 
@@ -89,7 +90,7 @@ impl StreamRegistry {
     /// Closes the connections of streams whose message has ended and whose client has read nothing for
     /// `idle_limit` since then.
     pub(crate) fn close_stalled(&self, idle_limit: Duration) {
-        let idle_limit = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
+        let idle_limit = millis(idle_limit);
         for stream in self.lock().watched.values_mut() {
             let WatchedStream { connection, live_run, ended_ms } = stream;
             if live_run.as_ref().is_some_and(|run| !run.has_ended()) {

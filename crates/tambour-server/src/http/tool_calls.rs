@@ -14,6 +14,7 @@ use tambour::event::ToolResult;
 use super::keys::Caller;
 use super::tools::select_registered;
 use crate::base::cpu_pool::run_in_place;
+use crate::base::durations::millis;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::problem::{Problem, parse_body};
@@ -97,7 +98,7 @@ pub(super) async fn call(
                     .await
             }
         };
-        let elapsed_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = millis(start_time.elapsed());
         let (result, error) = match answer {
             Ok(result) => (Some(result), None),
             Err(call_error) => (None, Some(call_error.error(language))),

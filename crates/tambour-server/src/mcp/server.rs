@@ -16,8 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::McpConfig;
 use super::connect::{ConnectionError, McpConnection};
 use super::{ListedTool, ServerBounds, result, tool_list};
+use crate::base::durations::millis;
 use crate::base::fail;
-use crate::base::restart_backoff::{RestartBackoff, millis};
+use crate::base::restart_backoff::RestartBackoff;
 use crate::tools::CallError;
 use crate::upstream::redact;
 
@@ -190,8 +191,7 @@ impl McpServer {
             }
             Err(_) => {
                 connection_doubted.notify_one();
-                let ms = u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX);
-                Err(CallError::ServerTimeout(ms))
+                Err(CallError::ServerTimeout(millis(bounds.timeout)))
             }
         }
     }

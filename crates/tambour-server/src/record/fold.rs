@@ -9,16 +9,13 @@ use tambour::Options;
 use tambour::event::{ToolCall, ToolResult};
 
 use super::{
-    ATTEMPT_ENTRY, PROMPT_ENTRY, ROUND_ENTRY, STATE_ENTRY, StateEntry, Timings, ToolResultsEntry,
+    ATTEMPT_ENTRY, PROMPT_ENTRY, READ_BYTES, ROUND_ENTRY, STATE_ENTRY, StateEntry, Timings, ToolResultsEntry,
     UPSTREAM_ENTRY,
 };
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::record::history::HistoryWriter;
 use crate::store::batch::LOST_ENTRY;
 use crate::store::{Batch, Lease, LogEntryKind, Store, StoreError, StoredUpdate};
-
-/// Bytes of a log read at once.
-const READ_BYTES: usize = 1 << 20;
 
 /// Sum of the log entries read so far.
 #[derive(Debug, Default)]

@@ -38,6 +38,9 @@ pub(crate) struct Timings {
     pub total_ms: u64,
 }
 
+/// Approximate bytes of a log read at once.
+pub(crate) const READ_BYTES: usize = 1 << 20;
+
 /// Name of log entries for discarded attempts (P-034). Never sent to clients.
 pub(crate) const ATTEMPT_ENTRY: &str = "attempt";
 
@@ -55,16 +58,26 @@ const UPSTREAM_ENTRY: &str = "upstream";
 /// Name of the log entry that holds the prompt as sent. Never sent to clients.
 const PROMPT_ENTRY: &str = "prompt";
 
+/// Adds an event to a batch, as a log entry.
+pub(crate) fn push_event(batch: &mut Batch, event: &Event<'_>) {
+    batch.push_event(event.name(), |out| tambour::encode::write_data(event, out));
+}
+
+/// Adds an entry with this JSON object to a batch.
+pub(crate) fn push_json(batch: &mut Batch, name: &str, data: &Value) {
+    batch.push_event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
+}
+
 /// Builds a batch with the entry of a prompt, which gets this number.
 pub(crate) fn prompt_entry(number: u64, prompt: &PromptRecord) -> Batch {
     let mut batch = Batch::new(number);
-    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(prompt).to_string().as_bytes()));
+    push_json(&mut batch, PROMPT_ENTRY, &json!(prompt));
     batch
 }
 
 /// Adds the entry of a fallback upstream: the fields with which it overrides those of the request.
 pub(crate) fn add_fallback_entry(request_fields: &Value, batch: &mut Batch) {
-    batch.push_event(UPSTREAM_ENTRY, |out| out.extend_from_slice(request_fields.to_string().as_bytes()));
+    push_json(batch, UPSTREAM_ENTRY, request_fields);
 }
 
 /// Data of a state entry.
@@ -80,9 +93,7 @@ struct StateEntry<'a> {
 /// Adds the entry of a state update. `start` is the position of the message's first update within its
 /// conversation.
 pub(crate) fn add_state_update(start: i64, block: &tambour::state::AppliedBlock, batch: &mut Batch) {
-    batch.push_event(STATE_ENTRY, |out| {
-        out.extend_from_slice(json!({"start": start, "applied": block}).to_string().as_bytes())
-    });
+    push_json(batch, STATE_ENTRY, &json!({"start": start, "applied": block}));
 }
 
 /// Data of the entry between two replies.
@@ -180,7 +191,7 @@ fn split_record(row: &MessageRow, mut record: Value, log_size: usize) -> Message
     }
 }
 
-/// Returns the failure of messages that were running when the server stopped.
+/// Returns the failure of messages, and turns of dialogues, that were running when the server stopped.
 pub(crate) fn interrupted_failure() -> Failure {
     new_failure("interrupted", "the server stopped while the message was running", true)
 }
@@ -264,8 +275,7 @@ fn closing_events(
         for call in log_fold.calls.clone() {
             let result = log_fold.result_of_call(&call.call_id).unwrap_or_else(|has_started| {
                 let result = unanswered_result(&call.call_id, has_started, options.texts.language);
-                let event = Event::from(result.clone());
-                batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
+                push_event(&mut batch, &Event::from(result.clone()));
                 result
             });
             results.push((call, result));
@@ -281,8 +291,7 @@ fn closing_events(
             &mut batch,
         );
     }
-    let mut send =
-        |event: Event<'_>| batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
+    let mut send = |event: Event<'_>| push_event(&mut batch, &event);
     if sequencer.has_started() {
         sequencer.finish(&mut send);
     }
@@ -309,7 +318,7 @@ pub(crate) fn add_tool_results(
     let raw = raw.trim_end_matches('\n');
     let history = history_writer.render_reply(raw, calls, false).filter(|text| text != raw);
     let entry = ToolResultsEntry { told: results_text.to_owned(), history };
-    batch.push_event(ROUND_ENTRY, |out| out.extend_from_slice(json!(entry).to_string().as_bytes()));
+    push_json(batch, ROUND_ENTRY, &json!(entry));
     entry.history.unwrap_or_else(|| raw.to_owned())
 }
 

@@ -22,10 +22,6 @@ fn fold_log(fallback_fields: Option<Value>, entries: impl FnOnce(&mut Batch)) ->
     fold
 }
 
-fn push_json(batch: &mut Batch, name: &'static str, data: &Value) {
-    batch.push_event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
-}
-
 #[test]
 fn history_has_the_reply_in_the_dialect_of_the_fallback() {
     let request = json!({"dialect": "jsonseq"}).to_string();

@@ -4,16 +4,8 @@ use tambour::Options;
 use tambour::event::{Event, EventKind, Failure, parse_kind};
 use tambour::sequence::Sequencer;
 
-use super::FinishError;
+use super::{FinishError, READ_BYTES, push_event};
 use crate::store::{Batch, DialogueProgress, Lease, LogEntryKind, MessageOutcome, RunEnd, WriteOutcome};
-
-/// Bytes of a log read at once.
-const READ_BYTES: usize = 1 << 20;
-
-/// Adds an event to a batch, as a log entry.
-pub(crate) fn push_event(batch: &mut Batch, event: &Event<'_>) {
-    batch.push_event(event.name(), |out| tambour::encode::write_data(event, out));
-}
 
 /// Builds the outcome of a turn: the size of its log in bytes, and the dialogue as the turn leaves it.
 pub(crate) fn outcome(log_size: usize, progress: Option<DialogueProgress>) -> MessageOutcome {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::restart_backoff::{RestartBackoff, millis};
+use crate::base::durations::millis;
+use crate::base::restart_backoff::RestartBackoff;
 use crate::http::app::App;
 
 /// First pause before a restart.

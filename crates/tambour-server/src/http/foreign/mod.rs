@@ -31,6 +31,7 @@ use super::tools::ToolChoice;
 use crate::base::problem::Problem;
 use crate::config::{AliasConfig, CHOICE_FIELDS};
 use crate::http::app::App;
+use crate::record::READ_BYTES;
 use crate::run::live_run::ReaderGuard;
 use crate::run::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
@@ -52,9 +53,6 @@ pub(super) struct ForeignRequest {
 
 /// Alias for clients that name no model.
 const DEFAULT_ALIAS: &str = "default";
-
-/// Approximate bytes of a log read at a time.
-const READ_BYTES: usize = 1 << 20;
 
 /// Field of the system prompt.
 const SYSTEM_FIELD: &str = "system_prompt";

@@ -18,11 +18,13 @@ use super::turn_log::TurnLog;
 use super::turn_quota::TurnQuota;
 use super::turn_record::{self, TurnRecord};
 use crate::base::cpu_pool::run_in_place;
+use crate::base::durations::millis;
 use crate::base::fail;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::problem::Problem;
 use crate::record::figures::{self, ReplyEnd};
+use crate::record::interrupted_failure;
 use crate::record::spending::UpstreamSpending;
 use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
@@ -499,7 +501,7 @@ impl RunningDialogue<'_> {
                     for item in items.drain(..) {
                         match item {
                             ReplyItem::Text(text) => {
-                                outcome.first_text_ms.get_or_insert_with(|| millis(start_time));
+                                outcome.first_text_ms.get_or_insert_with(|| millis(start_time.elapsed()));
                                 outcome.raw.push_str(&text);
                                 reader.push(&text, turn_log);
                                 if outcome.raw.len() > limit {
@@ -555,7 +557,7 @@ impl RunningDialogue<'_> {
             Err(InputEnd::Failed(failure)) => outcome.reply = Err(failure),
             Err(_) => outcome.reply = Err(cancelled_failure()),
         }
-        outcome.elapsed_ms = millis(start_time);
+        outcome.elapsed_ms = millis(start_time.elapsed());
         outcome
     }
 }
@@ -597,14 +599,4 @@ fn key_removed_failure() -> Failure {
 fn too_large_failure(subject: &str, limit: usize) -> Failure {
     let limit = format_count(limit, "byte");
     new_failure("input_too_large", format!("the {subject} is longer than `limits.input`, {limit}"), false)
-}
-
-/// Returns the failure of a turn that the stopping server ends.
-fn interrupted_failure() -> Failure {
-    new_failure("interrupted", "the server stopped while the model was writing", true)
-}
-
-/// Returns the milliseconds since a time.
-fn millis(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

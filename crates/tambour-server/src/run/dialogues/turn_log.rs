@@ -15,8 +15,8 @@ use tambour_prompt::dialogue::DialogueTurn;
 
 use super::turn::CANCELLED;
 use crate::base::problem::Problem;
-use crate::record::interrupted_failure;
-use crate::record::turn_end::{outcome, push_event};
+use crate::record::turn_end::outcome;
+use crate::record::{interrupted_failure, push_event, push_json};
 use crate::run::live_run::LiveRun;
 use crate::store::{Batch, DialogueProgress, Lease, RunEnd, WriteOutcome};
 
@@ -150,7 +150,7 @@ impl TurnLog {
 
     /// Writes a status event.
     fn push_status(&mut self, data: &Value) {
-        self.batch.push_event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
+        push_json(&mut self.batch, "status", data);
     }
 
     /// Writes the end of the turn, with the requests of the dialogue to the client.

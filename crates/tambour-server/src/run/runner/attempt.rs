@@ -11,8 +11,9 @@ use tambour::options::{HoldMode, Language};
 use tambour::texts::format_count;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline, Severity, Sink};
 
-use super::{MessageRun, RunLog, UpstreamChoice, millis};
+use super::{MessageRun, RunLog, UpstreamChoice};
 use crate::base::cpu_pool;
+use crate::base::durations::millis;
 use crate::record::history::HistoryWriter;
 use crate::record::{self, Timings};
 use crate::run::states::MessageState;
@@ -185,11 +186,11 @@ impl Attempt {
                 }
             }
             if timings.first_byte_ms.is_none() {
-                timings.first_byte_ms = Some(millis(start_time));
+                timings.first_byte_ms = Some(millis(start_time.elapsed()));
             }
             for item in items.drain(..) {
                 if matches!(item, ReplyItem::Text(_)) {
-                    timings.first_text_ms.get_or_insert_with(|| millis(start_time));
+                    timings.first_text_ms.get_or_insert_with(|| millis(start_time.elapsed()));
                 }
                 if let Some(end) = self.process_item(item, choice, run) {
                     return Ok(end);
@@ -403,7 +404,7 @@ impl Attempt {
         self.add_attempt_entry(json!({}), end, &mut batch);
         if let Some(reask) = reask {
             let status = json!({"state": "reasking", "reask": reask});
-            batch.push_event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+            record::push_json(&mut batch, "status", &status);
         }
         log.append(batch).await
     }
@@ -418,7 +419,7 @@ impl Attempt {
             }
             _ => {}
         }
-        batch.push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(entry.to_string().as_bytes()));
+        record::push_json(batch, record::ATTEMPT_ENTRY, &entry);
     }
 
     /// Returns the tool calls of the reply whose results are still missing.
@@ -433,7 +434,7 @@ impl Attempt {
 
     /// Gathers a status event for current readers; the record does not keep it.
     pub(super) fn push_status(&mut self, status: &Value) {
-        self.gathered.batch.push_event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+        record::push_json(&mut self.gathered.batch, "status", status);
     }
 
     /// Gathers the entry with the tool results as text; returns the reply as a message for the model.
@@ -495,7 +496,7 @@ impl Sink for EntryGatherer {
             tambour::encode::write_data(event, &mut data);
             self.end_event = Some((event.name(), data));
         } else {
-            self.batch.push_event(event.name(), |out| tambour::encode::write_data(event, out));
+            record::push_event(&mut self.batch, event);
         }
     }
 

@@ -22,6 +22,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::cpu_pool;
+use crate::base::durations::millis;
 use crate::base::fail;
 use crate::base::memory::MemoryPermit;
 use crate::base::metrics::Metrics;
@@ -317,7 +318,7 @@ async fn read_replies(
         fail::point("run");
         spending.add(choice, attempt.usage.take());
         finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
-        timings.total_ms = millis(start_time);
+        timings.total_ms = millis(start_time.elapsed());
         if may_reask
             && attempt.can_reask()
             && let InputEnd::Finished(reason @ (FinishReason::Stop | FinishReason::ToolCalls)) = end
@@ -379,7 +380,7 @@ async fn read_replies(
         };
         // Boxed: most messages call no tools and need no space for this future.
         let Some(reply_and_results) = Box::pin(tool_loop.run_calls(&mut attempt, log)).await? else {
-            timings.total_ms = millis(start_time);
+            timings.total_ms = millis(start_time.elapsed());
             return Ok(attempt.take_gathered(log));
         };
         request.messages.extend(reply_and_results);
@@ -475,9 +476,4 @@ async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
         () = engine.run_abort.cancelled() => return InputEnd::Failed(interrupted_failure()),
     }
     InputEnd::Finished(FinishReason::Cancelled)
-}
-
-/// Returns the milliseconds since a time.
-fn millis(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,9 +7,10 @@ use tambour::InputEnd;
 use tambour::event::{ToolCall, ToolResult};
 use tambour::options::Language;
 
+use crate::base::durations::millis;
 use crate::base::metrics::Metrics;
+use crate::run::runner::RunLog;
 use crate::run::runner::attempt::Attempt;
-use crate::run::runner::{RunLog, millis};
 use crate::store::WriteOutcome;
 use crate::telemetry::TraceSpan;
 use crate::tools::{CallError, ToolAnswer};
@@ -50,7 +51,7 @@ impl CallRound<'_> {
     /// Records the result of the call at this index: in its span, as an event and in a log line.
     pub(super) fn record_result(&mut self, index: usize, answer: ToolAnswer, metrics: &Metrics) {
         let call = &self.calls[index];
-        let elapsed_ms = self.start_times[index].map_or(0, millis);
+        let elapsed_ms = self.start_times[index].map_or(0, |start_time| millis(start_time.elapsed()));
         let has_begun = self.start_times[index].is_some();
         let code = answer.as_ref().err().map_or("", |error| error.code.as_ref());
         tracing::info!(
