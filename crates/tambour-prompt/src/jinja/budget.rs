@@ -188,10 +188,9 @@ pub(super) struct ValueWeight {
 }
 
 impl ValueWeight {
-    /// Upper bound for the bytes of the JSON text: 6 per byte of text, which may be an escaped control
-    /// character, and 44 per value, 40 for the longest number and 4 for delimiters.
+    /// Upper bound for the bytes of the JSON text.
     pub(super) fn printed_bytes(self) -> u64 {
-        self.bytes.saturating_mul(6).saturating_add(self.values.saturating_mul(44))
+        printed_bytes((self.values, self.bytes))
     }
 
     /// Like [`ValueWeight::printed_bytes`], with each value on its own line, indented by its level.
@@ -208,6 +207,13 @@ impl ValueWeight {
             levels: self.levels + other.levels,
         }
     }
+}
+
+/// Returns an upper bound for the bytes of a JSON text, from the numbers of values and of bytes of text: 6 per
+/// byte of text, which may be an escaped control character, and 44 per value, 40 for the longest number and 4
+/// for delimiters.
+pub(super) fn printed_bytes((values, bytes): (u64, u64)) -> u64 {
+    bytes.saturating_mul(6).saturating_add(values.saturating_mul(44))
 }
 
 /// Traverses a value and charges for it; stops when the budget is exhausted.

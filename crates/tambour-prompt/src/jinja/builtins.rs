@@ -2,10 +2,10 @@
 //! starts empty: a filter, test or function that is not registered here does not exist.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests};
+use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};
 
 use super::budget::{self, ValueWeight, allocate, allocate_slots, charge, weigh, weigh_keys};
-use super::operators;
+use super::operators::{self, assert_defined};
 
 /// Cost charged before a filter runs.
 #[derive(Clone, Copy)]
@@ -493,14 +493,6 @@ fn json_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<
         None => 0,
     };
     Ok(weight.indented_bytes(indent as u64))
-}
-
-/// Fails for an undefined value in strict mode.
-fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
-    if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
-        return Err(Error::from(ErrorKind::UndefinedError));
-    }
-    Ok(())
 }
 
 /// Implements `length` and `count`.

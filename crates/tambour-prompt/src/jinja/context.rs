@@ -145,11 +145,6 @@ impl PromptContext {
         Ok(PromptContext { values, now, locale, seed, state, state_descriptions })
     }
 
-    /// Returns a value by its key, unless it is `null`.
-    pub(super) fn get(&self, key: &str) -> Option<&Value> {
-        self.values.get(key).filter(|value| !value.is_null())
-    }
-
     /// Returns a context with `values` added under keys it does not have, such as the metadata of a Skein
     /// (F-028).
     ///
@@ -165,8 +160,8 @@ impl PromptContext {
 
     /// Returns the value of a key; `None` if it is missing or `null`.
     #[must_use]
-    pub fn value(&self, key: &str) -> Option<&Value> {
-        self.get(key)
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).filter(|value| !value.is_null())
     }
 }
 

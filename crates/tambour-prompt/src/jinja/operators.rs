@@ -188,7 +188,7 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     Ok(make_list(items, sequence.is_tuple()))
 }
 
-/// Fails for an undefined operand in strict mode.
+/// Fails for an undefined value in strict mode.
 pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
         return Err(Error::from(ErrorKind::UndefinedError));

@@ -361,9 +361,8 @@ pub(super) fn call_scoped(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     Ok(match read_scoped(call)? {
         Json::String(text) => Value::from(text),
         value => {
-            let (values, bytes) = budget::weigh_json(&value);
-            // Bounds of the printed form, as in `ValueWeight::printed_bytes`.
-            allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
+            let printed_bytes = budget::printed_bytes(budget::weigh_json(&value));
+            allocate(call.state, printed_bytes.saturating_mul(2))?;
             let mut out = String::new();
             print::write_json(&value, &mut out);
             Value::from(out)
@@ -379,8 +378,9 @@ pub(super) fn call_scoped_yaml(call: &mut FunctionCall<'_, '_, '_>) -> MacroResu
         value => {
             let (values, bytes) = budget::weigh_json(&value);
             // Each value may be on its own line, indented by its level.
-            let levels = values.saturating_mul(2 * json_depth(&value) as u64);
-            allocate(call.state, (values * 44 + bytes * 6 + levels).saturating_mul(2))?;
+            let blank_bytes = values.saturating_mul(2 * json_depth(&value) as u64);
+            let printed_bytes = budget::printed_bytes((values, bytes)).saturating_add(blank_bytes);
+            allocate(call.state, printed_bytes.saturating_mul(2))?;
             yaml::print(&normalize_floats(value)).trim_end_matches('\n').to_owned()
         }
     };

@@ -153,7 +153,7 @@ fn insert_at_key(
     if !is_text {
         return Ok(Some(container));
     }
-    let (values, bytes) = budget::weigh_json(&container);
-    allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
+    let printed_bytes = budget::printed_bytes(budget::weigh_json(&container));
+    allocate(call.state, printed_bytes.saturating_mul(2))?;
     Ok(Some(Json::String(container.to_string())))
 }
