@@ -58,12 +58,12 @@ impl Connection {
     }
 }
 
-/// Serves one connection. Once `hang_up` is cancelled, the connection takes no further request and ends with
-/// the current one.
+/// Serves one connection. Once `connection_stop` is cancelled, the connection takes no further request and
+/// ends with the current one.
 pub(crate) async fn serve(
     socket: TcpStream,
     service: TowerToHyperService<axum::Router>,
-    hang_up: CancellationToken,
+    connection_stop: CancellationToken,
 ) {
     // Without Nagle's delay, small frames are sent at once.
     let _ = socket.set_nodelay(true);
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
             return;
         }
         () = cancelled.as_mut() => return,
-        () = SelfWoken::new(hang_up.cancelled()) => http_connection.as_mut().graceful_shutdown(),
+        () = SelfWoken::new(connection_stop.cancelled()) => http_connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = http_connection => {}

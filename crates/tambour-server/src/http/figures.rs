@@ -96,7 +96,7 @@ pub(super) async fn show(
         );
         return Err(Problem::invalid("invalid_field", detail).with("field", "from"));
     }
-    let owner = (!caller.admin).then_some(caller.owner.as_str());
+    let owner = (!caller.is_admin).then_some(caller.owner.as_str());
     let (from, to) = (from.to_string(), to.to_string());
     let rows = app.store.figures(owner, (&from, &to), step).await?;
     let repairs = app.store.repairs(owner, (&from, &to), step, MAX_RULES).await?;

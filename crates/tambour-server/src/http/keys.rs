@@ -24,7 +24,7 @@ use crate::http::app::App;
 pub(crate) use crate::run::keys::Caller;
 pub(super) use crate::run::keys::TOKEN_LIFETIME;
 use crate::run::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
-use crate::run::quotas::Limits;
+use crate::run::quotas::KeyLimits;
 use crate::store::KeyRow;
 
 /// Admits requests with a valid key or stream token, and requests of the local user while no key exists.
@@ -131,7 +131,7 @@ fn is_local(host: &str) -> bool {
 
 /// Refuses callers without the `admin` right.
 pub(super) fn require_admin(caller: &Caller) -> Result<(), Problem> {
-    if caller.admin {
+    if caller.is_admin {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "this needs a key with the `admin` right"))
@@ -224,7 +224,7 @@ pub(super) async fn change(
         let stored_key = task_app.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored_key.ok_or_else(|| Problem::not_found("there is no such key"))?;
         // Unreadable limits block a key, and a change of its name must not lift that.
-        let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
+        let limits = key.limits.as_deref().map(serde_json::from_str::<KeyLimits>).transpose();
         let mut limits = limits.map_err(|_| damaged_key())?.unwrap_or_default();
         if let Some(name) = change.name {
             key.name = name;
@@ -239,7 +239,7 @@ pub(super) async fn change(
             limits.aliases = aliases;
             check_aliases(&task_app, &limits)?;
         }
-        key.limits = (limits != Limits::default()).then(|| json!(limits).to_string());
+        key.limits = (limits != KeyLimits::default()).then(|| json!(limits).to_string());
         task_app.store.change_key(&key).await?;
         let answer = key_json(&key);
         task_app.keys.change(key);
@@ -275,7 +275,7 @@ pub(super) async fn create(
         let detail = "an `owner` must have 1 to 64 letters, digits, `-`, `_` or `.`, and must not be `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
-    let limits = Limits {
+    let limits = KeyLimits {
         requests_per_minute: new.requests_per_minute,
         tokens_per_day: new.tokens_per_day,
         aliases: new.aliases,
@@ -299,7 +299,7 @@ pub(super) async fn create(
             hash: hash(&secret),
             is_admin,
             created: ids::now(),
-            limits: (limits != Limits::default()).then(|| json!(limits).to_string()),
+            limits: (limits != KeyLimits::default()).then(|| json!(limits).to_string()),
         };
         task_app.store.insert_key(&key).await?;
         let mut answer = key_json(&key);
@@ -321,7 +321,7 @@ fn damaged_key() -> Problem {
 }
 
 /// Refuses limits with aliases that are not configured.
-fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
+fn check_aliases(app: &App, limits: &KeyLimits) -> Result<(), Problem> {
     let alias_names = limits.aliases.iter().flatten();
     if let Some(alias) = alias_names.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
         let detail = format!("an alias must have 1 to 200 bytes, not {}", alias.len());

@@ -209,7 +209,7 @@ async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Re
 /// anything signed with it.
 fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
     match executor {
-        Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
+        Executor::Http { secret_env: Some(_), .. } if !caller.is_admin => {
             let detail = "`secret_env` needs a key with the `admin` right; give `secret` instead";
             Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).with("field", "secret_env"))
         }

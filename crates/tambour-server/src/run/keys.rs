@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::base::connection::Connection;
 use crate::base::ids;
 use crate::base::memory::MemoryHold;
-use crate::run::quotas::{self, Limits};
+use crate::run::quotas::{self, KeyLimits};
 use crate::store::KeyRow;
 use crate::telemetry::ParentSpan;
 
@@ -28,7 +28,7 @@ pub(crate) struct KeyRegistry {
 /// Key with what its requests share.
 struct ActiveKey {
     key: KeyRow,
-    limits: Arc<Limits>,
+    limits: Arc<KeyLimits>,
     /// Cancelled when the key is removed.
     removal: CancellationToken,
 }
@@ -56,10 +56,10 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// Id of the key; `local` while no key exists.
     pub(crate) key: String,
-    /// Right to change settings and keys.
-    pub(crate) admin: bool,
+    /// True with the right to change settings and keys.
+    pub(crate) is_admin: bool,
     /// Limits of the key.
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<KeyLimits>,
     /// Cancelled when the key is removed.
     pub(crate) removal: CancellationToken,
     /// Connection of the request.
@@ -134,7 +134,7 @@ impl KeyRegistry {
             return Some(Caller {
                 owner,
                 key,
-                admin: true,
+                is_admin: true,
                 limits: quotas::unlimited(),
                 removal: CancellationToken::new(),
                 connection: None,
@@ -149,7 +149,7 @@ impl KeyRegistry {
                 found = Some(Caller {
                     owner: key.owner.clone(),
                     key: key.id.clone(),
-                    admin: key.is_admin,
+                    is_admin: key.is_admin,
                     limits: limits.clone(),
                     removal: removal.clone(),
                     connection: None,
@@ -219,7 +219,7 @@ impl ActiveKey {
         let limits = key.limits.as_deref().map(|limits| {
             serde_json::from_str(limits).unwrap_or_else(|error| {
                 tracing::error!(%error, key = key.id, "limits of a key cannot be read; it may ask no model");
-                Limits { aliases: Some(Vec::new()), ..Limits::default() }
+                KeyLimits { aliases: Some(Vec::new()), ..KeyLimits::default() }
             })
         });
         ActiveKey { key, limits: Arc::new(limits.unwrap_or_default()), removal: CancellationToken::new() }

@@ -15,7 +15,7 @@ use crate::run::keys::Caller;
 /// Limits of a key. Absent fields do not limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Limits {
+pub(crate) struct KeyLimits {
     /// Messages and turns of dialogues a minute; as many may arrive in one burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_per_minute: Option<u32>,
@@ -63,7 +63,7 @@ impl Quotas {
     /// # Errors
     /// The tokens of the day are used up, or too many requests came within a minute.
     pub(crate) fn admit(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
-        let Limits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
+        let KeyLimits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
         if requests_per_minute.is_none() && tokens_per_day.is_none() {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Quotas {
     }
 
     /// Takes back the count of a request that was then refused for another reason.
-    pub(crate) fn refund(&self, key: &str, limits: &Limits) {
+    pub(crate) fn refund(&self, key: &str, limits: &KeyLimits) {
         let Some(max) = limits.requests_per_minute else { return };
         if let Some(key_usage) = self.lock().get_mut(key) {
             key_usage.rate_until =
@@ -117,7 +117,7 @@ impl Quotas {
     }
 }
 
-impl Limits {
+impl KeyLimits {
     /// Checks that the key may ask this alias. `None` means a request that names no alias.
     pub(crate) fn check_alias(&self, alias: Option<&str>) -> Result<(), Problem> {
         let Some(aliases) = &self.aliases else { return Ok(()) };
@@ -176,7 +176,7 @@ const ALLOWED_FIELDS: [&str; 37] = [
     "web_search_options",
 ];
 
-impl Limits {
+impl KeyLimits {
     /// Checks the names of fields that a key limited to aliases sends: `overrides` are settings of the alias,
     /// `extra_fields` are passed on to the service.
     pub(crate) fn check_fields<'a>(
@@ -224,7 +224,7 @@ fn seconds_until_midnight(time: Timestamp) -> u64 {
 }
 
 /// Returns limits that limit nothing.
-pub(crate) fn unlimited() -> Arc<Limits> {
+pub(crate) fn unlimited() -> Arc<KeyLimits> {
     Arc::default()
 }
 
@@ -236,11 +236,11 @@ mod tests {
     use crate::base::memory::MemoryHold;
     use crate::telemetry::ParentSpan;
 
-    fn caller(limits: Limits) -> Caller {
+    fn caller(limits: KeyLimits) -> Caller {
         Caller {
             owner: "o".into(),
             key: "k".into(),
-            admin: false,
+            is_admin: false,
             limits: Arc::new(limits),
             removal: CancellationToken::new(),
             connection: None,
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn requests_of_a_minute_may_come_at_once_and_then_at_the_allowed_rate() {
         let (quotas, start) = (Quotas::default(), Instant::now());
-        let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
+        let caller = caller(KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() });
         let admit_at = |seconds: u64| {
             quotas.admit(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
         };
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn tokens_are_limited_each_day() {
         let quotas = Quotas::new("2026-01-01", [("k".to_owned(), 90)].into_iter());
-        let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
+        let caller = caller(KeyLimits { tokens_per_day: Some(100), ..KeyLimits::default() });
         let (evening, next_day) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
         let now = Instant::now();
         assert!(quotas.admit(&caller, now, evening).is_ok());

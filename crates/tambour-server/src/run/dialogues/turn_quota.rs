@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::base::problem::Problem;
 use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
-use crate::run::quotas::Limits;
+use crate::run::quotas::KeyLimits;
 
 /// Request counted against a key; refunded on drop unless it is spent.
 pub(crate) struct TurnQuota {
     engine: Arc<RunEngine>,
     key: String,
     owner: String,
-    limits: Arc<Limits>,
+    limits: Arc<KeyLimits>,
     /// Set once the turn has begun.
     is_spent: bool,
 }
