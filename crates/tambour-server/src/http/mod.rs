@@ -19,6 +19,7 @@ mod new_message;
 pub(crate) mod openapi;
 mod operation_docs;
 mod page;
+mod parameters;
 mod play;
 mod prompts;
 mod record;

@@ -9,6 +9,7 @@ use super::operation_docs::{
     LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES, RENDER_CODES,
     SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, TEMPLATE_CODES,
 };
+use super::parameters::{self, RowParameters};
 use super::{
     cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
     openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_answers,
@@ -36,6 +37,8 @@ pub(super) struct ApiOperation {
     pub(super) response: ResponseContent,
     /// Problem codes besides those that follow from other fields (see `operation_docs::problems`).
     pub(super) own_codes: &'static [Codes],
+    /// Parameters of the query, and the header that may have the same value; `None` if there are none.
+    pub(super) parameters: Option<RowParameters>,
     /// Storage of the response for requests repeated with the same `Idempotency-Key`; `None` if repetitions
     /// are not recognized, or the handler recognizes them itself.
     pub(super) stored_response: Option<ResponseStorage>,
@@ -47,6 +50,8 @@ pub(super) struct ApiOperation {
 pub(super) enum ResponseContent {
     /// JSON of the schema with this name.
     Json(&'static str),
+    /// JSON of the schema with this name, and an `ETag` with its version.
+    VersionedJson(&'static str),
     /// Server-Sent Events.
     Events,
     /// Text of this media type.
@@ -55,7 +60,15 @@ pub(super) enum ResponseContent {
     Empty,
 }
 
-use ResponseContent::{Empty, Events, Json, Text};
+use ResponseContent::{Empty, Events, Json, Text, VersionedJson};
+
+/// Returns the parameters of an operation from the optional item of its row.
+const fn optional_parameters(parameters: &[RowParameters]) -> Option<RowParameters> {
+    match parameters {
+        [parameters] => Some(*parameters),
+        _ => None,
+    }
+}
 
 /// Returns the storage of an operation from the optional last item of its row.
 const fn optional_storage(storage: &[ResponseStorage]) -> Option<ResponseStorage> {
@@ -70,7 +83,7 @@ macro_rules! operations {
     ($(
         $method:ident $path:literal => $handler:expr,
             $id:literal $tag:literal $summary:literal
-            $request:expr, $status:literal $response:expr, [$($codes:expr),*] $(, $storage:expr)?;
+            $request:expr, $status:literal $response:expr, [$($codes:expr),*] $(with $parameters:expr)? $(, $storage:expr)?;
     )+) => {
         &[$(ApiOperation {
             method: stringify!($method),
@@ -82,6 +95,7 @@ macro_rules! operations {
             status: $status,
             response: $response,
             own_codes: &[$($codes),*],
+            parameters: optional_parameters(&[$($parameters)?]),
             stored_response: optional_storage(&[$($storage)?]),
             handler: || $method($handler),
         }),+]
@@ -105,10 +119,15 @@ impl ApiOperation {
     pub(super) fn handles_idempotency(&self) -> bool {
         self.own_codes.concat().contains(&"idempotency_key_reused")
     }
+
+    /// Returns `true` if it is a write that accepts `If-Match`.
+    pub(super) fn takes_if_match(&self) -> bool {
+        self.own_codes.concat().contains(&"changed_meanwhile")
+    }
 }
 
 /// All operations. A row has method, path and handler; id, tag and summary; request body, status and content
-/// of the response, own problem codes, and storage of the response.
+/// of the response, own problem codes, and if there are any, parameters (`with`) and storage of the response.
 pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     post "/api/v1/messages" => messages::create,
         "createMessage" "messages" "Ask a model"
@@ -121,7 +140,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "204" Empty, [];
     get "/api/v1/messages/{id}/events" => events::follow,
         "followMessage" "messages" "Follow a message"
-        None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]];
+        None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]] with parameters::cursor;
     post "/api/v1/messages/{id}/stream_tokens" => keys::create_token,
         "createStreamToken" "messages" "Get a token for `?token=` of the event stream"
         None, "201" Json("StreamToken"), [], idempotency::TOKEN_RESPONSE;
@@ -151,7 +170,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("ExplainedRules"), [];
     get "/api/v1/settings" => settings::show,
         "getSettings" "settings" "Settings"
-        None, "200" Json("Settings"), [];
+        None, "200" VersionedJson("Settings"), [];
     get "/api/v1/upstreams" => services::list_upstreams,
         "listUpstreams" "settings" "Configured upstreams and aliases, without secrets"
         None, "200" Json("Upstreams"), [ADMIN_CODES];
@@ -166,16 +185,16 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("McpServers"), [ADMIN_CODES];
     put "/api/v1/settings" => settings::change,
         "changeSettings" "settings" "Change settings"
-        Some("SettingsChange"), "200" Json("Settings"), [ADMIN_CODES, &["settings_changed"], IF_MATCH_CODES];
+        Some("SettingsChange"), "200" VersionedJson("Settings"), [ADMIN_CODES, &["settings_changed"], IF_MATCH_CODES];
     get "/api/v1/conversations" => conversations::list,
         "listConversations" "conversations" "Conversations, newest first"
-        None, "200" Json("Conversations"), [LISTING_CODES];
+        None, "200" Json("Conversations"), [LISTING_CODES] with parameters::conversations;
     post "/api/v1/conversations" => conversations::create,
         "createConversation" "conversations" "Begin a conversation"
         Some("NewConversation"), "201" Json("Conversation"), [], ResponseStorage::Stored;
     get "/api/v1/conversations/{id}" => conversations::show,
         "getConversation" "conversations" "A conversation and its messages, oldest first"
-        None, "200" Json("Conversation"), [LISTING_CODES];
+        None, "200" Json("Conversation"), [LISTING_CODES] with parameters::page;
     patch "/api/v1/conversations/{id}" => conversations::change,
         "changeConversation" "conversations" "Change title and metadata"
         Some("NewConversation"), "200" Json("Conversation"), [];
@@ -187,22 +206,22 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Text(JSON_LINES), [];
     get "/api/v1/conversations/{id}/state" => states::show,
         "getState" "conversations" "The state of a conversation, now or `?at=` a message"
-        None, "200" Json("State"), [STATE_CODES, QUERY_CODES, POOL_CODES];
+        None, "200" VersionedJson("State"), [STATE_CODES, QUERY_CODES, POOL_CODES];
     get "/api/v1/conversations/{id}/state/history" => states::history,
         "getStateHistory" "conversations" "Updates of the state, oldest first; the difference with `?from=` and `?to=`"
         None, "200" Json("StateHistory"), [STATE_CODES, QUERY_CODES, POOL_CODES];
     put "/api/v1/conversations/{id}/state/schema" => states::put_schema,
         "putStateSchema" "conversations" "Give the state a schema"
-        Some("NewStateSchema"), "200" Json("StateSchema"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES];
+        Some("NewStateSchema"), "200" VersionedJson("StateSchema"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES];
     post "/api/v1/conversations/{id}/state/operations" => states::apply_operations,
         "changeState" "conversations" "Change the state"
-        Some("NewOperations"), "200" Json("StateUpdate"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES], ResponseStorage::Stored;
+        Some("NewOperations"), "200" VersionedJson("StateUpdate"), [SCHEMA_CODES, BUSY_CODES, POOL_CODES, IF_MATCH_CODES], ResponseStorage::Stored;
     post "/api/v1/conversations/{id}/state/rollback" => states::rollback,
         "rollStateBack" "conversations" "Roll the state back to a message"
-        Some("Rollback"), "200" Json("RolledBack"), [STATE_CODES, BUSY_CODES, IF_MATCH_CODES];
+        Some("Rollback"), "200" VersionedJson("RolledBack"), [STATE_CODES, BUSY_CODES, IF_MATCH_CODES];
     get "/api/v1/tools" => tools::list,
         "listTools" "tools" "Registered tools, by name"
-        None, "200" Json("Tools"), [LISTING_CODES];
+        None, "200" Json("Tools"), [LISTING_CODES] with parameters::page;
     get "/api/v1/tools/{name}" => tools::show,
         "getTool" "tools" "A tool, without its secret"
         None, "200" Json("Tool"), [];
@@ -226,10 +245,10 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("ScriptText"), "200" Json("Validated"), [POOL_CODES];
     get "/api/v1/scripts/{id}" => scripts::show,
         "getScript" "scripts" "A script: its published version, or `?version=`"
-        None, "200" Json("Script"), [QUERY_CODES, FIXED_PATH_CODES];
+        None, "200" VersionedJson("Script"), [QUERY_CODES, FIXED_PATH_CODES] with parameters::version;
     put "/api/v1/scripts/{id}" => scripts::put,
         "putScript" "scripts" "Store the next version of a script"
-        Some("NewScript"), "200" Json("StoredScript"), [SCRIPT_CODES, FIXED_PATH_CODES, POOL_CODES, IF_MATCH_CODES];
+        Some("NewScript"), "200" VersionedJson("StoredScript"), [SCRIPT_CODES, FIXED_PATH_CODES, POOL_CODES, IF_MATCH_CODES] with parameters::draft;
     delete "/api/v1/scripts/{id}" => scripts::remove,
         "deleteScript" "scripts" "Remove a script with its versions"
         None, "204" Empty, [FIXED_PATH_CODES, IF_MATCH_CODES];
@@ -238,7 +257,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("NewReplay"), "200" Json("Replayed"), [POOL_CODES, &["invalid_script", "invalid_test"]];
     post "/api/v1/scripts/{id}/publish" => versions::publish_script,
         "publishScript" "scripts" "Publish a version"
-        Some("Publish"), "200" Json("Object"), [IF_MATCH_CODES];
+        Some("Publish"), "200" VersionedJson("Object"), [IF_MATCH_CODES];
     get "/api/v1/scripts/{id}/versions" => versions::script_versions,
         "listScriptVersions" "scripts" "Versions of a script, newest first"
         None, "200" Json("Versions"), [LISTING_CODES];
@@ -250,16 +269,16 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Templates"), [LISTING_CODES];
     get "/api/v1/templates/{name}" => templates::show,
         "getTemplate" "scripts" "A template in the version that is used"
-        None, "200" Json("Template"), [QUERY_CODES, TEMPLATE_CODES];
+        None, "200" VersionedJson("Template"), [QUERY_CODES, TEMPLATE_CODES] with parameters::version;
     put "/api/v1/templates/{name}" => templates::put,
         "putTemplate" "scripts" "Store the next version of a template"
-        Some("NewTemplate"), "200" Json("StoredTemplate"), [IF_MATCH_CODES, &["too_many"]];
+        Some("NewTemplate"), "200" VersionedJson("StoredTemplate"), [IF_MATCH_CODES, &["too_many"]] with parameters::draft;
     delete "/api/v1/templates/{name}" => templates::remove,
         "deleteTemplate" "scripts" "Delete a stored template with its versions"
         None, "204" Empty, [TEMPLATE_CODES, IF_MATCH_CODES];
     post "/api/v1/templates/{name}/publish" => versions::publish_template,
         "publishTemplate" "scripts" "Publish a version"
-        Some("Publish"), "200" Json("Object"), [TEMPLATE_CODES, IF_MATCH_CODES];
+        Some("Publish"), "200" VersionedJson("Object"), [TEMPLATE_CODES, IF_MATCH_CODES];
     get "/api/v1/templates/{name}/versions" => versions::template_versions,
         "listTemplateVersions" "scripts" "Versions of a template, newest first"
         None, "200" Json("Versions"), [LISTING_CODES, TEMPLATE_CODES];
@@ -268,7 +287,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Diff"), [QUERY_CODES, TEMPLATE_CODES, &["missing_field"]];
     get "/api/v1/dialogues" => dialogues::list,
         "listDialogues" "dialogues" "Dialogues, newest first"
-        None, "200" Json("Dialogues"), [LISTING_CODES];
+        None, "200" Json("Dialogues"), [LISTING_CODES] with parameters::dialogues;
     post "/api/v1/dialogues" => dialogues::create,
         "createDialogue" "dialogues" "Begin a dialogue"
         Some("NewDialogue"), "201" Json("Dialogue"), [IDEMPOTENCY_CODES, &["invalid_script", "not_found", "not_published", "unknown_session", "unknown_start"]], ResponseStorage::Stored;
@@ -283,10 +302,10 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("NewInput"), "200" Json("Turn"), [IDEMPOTENCY_CODES, STREAM_CODES, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
     get "/api/v1/dialogues/{id}/turns" => dialogue_turns::list,
         "listTurns" "dialogues" "Inputs and their results, oldest first"
-        None, "200" Json("DialogueTurns"), [LISTING_CODES];
+        None, "200" Json("DialogueTurns"), [LISTING_CODES] with parameters::page;
     get "/api/v1/dialogues/{id}/turns/{turn}/events" => events::follow_turn,
         "followTurn" "dialogues" "Follow a turn"
-        None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]];
+        None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]] with parameters::cursor;
     post "/api/v1/dialogues/{id}/cancel" => dialogues::cancel,
         "cancelDialogue" "dialogues" "Stop the running turn and its model call"
         None, "202" Json("CancelledTurn"), [];
@@ -310,19 +329,19 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("NewImports"), "201" Json("Imports"), [POOL_CODES, &["broken_file", "too_many_imports"]], ResponseStorage::Stored;
     get "/api/v1/cards" => cards::list_cards,
         "listCards" "prompts" "Imported cards, newest first"
-        None, "200" Json("Cards"), [LISTING_CODES];
+        None, "200" Json("Cards"), [LISTING_CODES] with parameters::page;
     get "/api/v1/cards/{id}" => cards::show_card,
         "getCard" "prompts" "A card as it was read, or as a file with `?format=v3` or `?format=original`"
-        None, "200" Json("Card"), [QUERY_CODES, POOL_CODES, &["damaged"]];
+        None, "200" Json("Card"), [QUERY_CODES, POOL_CODES, &["damaged"]] with parameters::file_format;
     delete "/api/v1/cards/{id}" => cards::remove_card,
         "deleteCard" "prompts" "Remove a card with its file"
         None, "204" Empty, [];
     get "/api/v1/lorebooks" => cards::list_books,
         "listLorebooks" "prompts" "Imported lorebooks, newest first"
-        None, "200" Json("Lorebooks"), [LISTING_CODES];
+        None, "200" Json("Lorebooks"), [LISTING_CODES] with parameters::page;
     get "/api/v1/lorebooks/{id}" => cards::show_book,
         "getLorebook" "prompts" "A lorebook as it was read, or as a file with `?format=v3` or `?format=original`"
-        None, "200" Json("Lorebook"), [QUERY_CODES, POOL_CODES, &["damaged"]];
+        None, "200" Json("Lorebook"), [QUERY_CODES, POOL_CODES, &["damaged"]] with parameters::file_format;
     delete "/api/v1/lorebooks/{id}" => cards::remove_book,
         "deleteLorebook" "prompts" "Remove a lorebook with its file"
         None, "204" Empty, [];
@@ -334,7 +353,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("MigrateMacros"), "200" Json("MigratedMacros"), [POOL_CODES];
     get "/api/v1/keys" => keys::list,
         "listKeys" "keys" "Keys, without secrets"
-        None, "200" Json("Keys"), [ADMIN_CODES, LISTING_CODES];
+        None, "200" Json("Keys"), [ADMIN_CODES, LISTING_CODES] with parameters::page;
     post "/api/v1/keys" => keys::create,
         "createKey" "keys" "Make a key; its secret is only in this response"
         Some("NewKey"), "201" Json("Key"), [ADMIN_CODES, &["first_key_admin", "unknown_alias"]], idempotency::SECRET_RESPONSE;
@@ -346,7 +365,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "204" Empty, [ADMIN_CODES, &["own_key"]];
     get "/api/v1/figures" => figures::show,
         "getFigures" "server" "Figures of replies over time: how they ended, repairs, first text, tokens and cost"
-        None, "200" Json("Figures"), [QUERY_CODES];
+        None, "200" Json("Figures"), [QUERY_CODES] with parameters::figures;
     get "/api/v1/usage" => usage::show,
         "getUsage" "keys" "Usage of each key by day, newest first"
         None, "200" Json("Usage"), [QUERY_CODES];
@@ -370,7 +389,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Object"), [];
     get "/v1/responses/{id}/input_items" => responses::input_items,
         "listInputItems" "openai" "OpenAI: input items of a response"
-        None, "200" Json("Object"), [QUERY_CODES];
+        None, "200" Json("Object"), [QUERY_CODES] with parameters::input_items;
     post "/v1/responses/{id}/cancel" => responses::cancel,
         "cancelResponse" "openai" "OpenAI: stop a response"
         None, "200" Json("Object"), [];

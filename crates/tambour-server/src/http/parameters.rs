@@ -1,0 +1,143 @@
+//! Parameters of operations, as the OpenAPI description has them. Those of the query stand in the rows of
+//! `routes`; the others follow from the rows.
+
+use serde_json::{Value, json};
+
+use super::idempotency::ResponseStorage;
+use super::routes::ApiOperation;
+
+/// Builds the parameters of an operation that stand in its row.
+pub(super) type RowParameters = fn() -> Vec<Value>;
+
+/// Name, JSON type and description of a query parameter.
+type TypedParameter = (&'static str, &'static str, &'static str);
+
+const LIMIT: TypedParameter = ("limit", "integer", "rows of the page, 1 to 200; 50 if absent");
+const AFTER: TypedParameter = ("after", "string", "id of the last row of the previous page");
+
+/// Returns all parameters of an operation: of its path, of its row, and the headers that it takes.
+pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
+    let mut parameters = Vec::new();
+    for name in ["id", "name", "turn"] {
+        if ["{", "{*"].iter().any(|open| operation.path.contains(&format!("{open}{name}}}"))) {
+            parameters
+                .push(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+        }
+    }
+    if let Some(row_parameters) = operation.parameters {
+        parameters.extend(row_parameters());
+    }
+    if operation.takes_if_match() {
+        let description = "the `ETag` that the change is based on: the change is refused unless it names the \
+                           last version";
+        parameters.push(header_parameter("If-Match", description));
+    }
+    if operation.stored_response.is_some() || operation.handles_idempotency() {
+        let period = match operation.stored_response {
+            Some(ResponseStorage::Secret(lifetime)) => {
+                format!("for {} s, as long as the server runs", lifetime.as_secs())
+            }
+            _ => "for a day".to_owned(),
+        };
+        let description =
+            format!("a key chosen by the client: the same request with it has the same response {period}");
+        parameters.push(header_parameter("Idempotency-Key", &description));
+    }
+    parameters
+}
+
+/// Parameters of a listing: its page.
+pub(super) fn page() -> Vec<Value> {
+    [LIMIT, AFTER].map(typed_parameter).to_vec()
+}
+
+/// Parameters of the listing of conversations: its page, and a search.
+pub(super) fn conversations() -> Vec<Value> {
+    let after = "id of the last row of the previous page; with `q`, `next` of the previous response";
+    let search = "only those with this text in their title or in a message, ignoring case";
+    [LIMIT, ("after", "string", after), ("q", "string", search)].map(filter_parameter).to_vec()
+}
+
+/// Parameters of the listing of dialogues: its page, and filters.
+pub(super) fn dialogues() -> Vec<Value> {
+    let filters = [
+        LIMIT,
+        AFTER,
+        ("script_id", "string", "only those that run this script"),
+        ("session", "string", "only those that run a session of this name"),
+        ("status", "string", "only those with this status, such as `awaiting_answer`"),
+    ];
+    filters.map(filter_parameter).to_vec()
+}
+
+/// Parameters of the figures: days and the length of a step.
+pub(super) fn figures() -> Vec<Value> {
+    let day = json!({"type": "string", "format": "date"});
+    let steps = json!({"type": "string", "enum": ["hour", "day"]});
+    let by = "length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour`";
+    vec![
+        query_parameter("from", &day, "first day in UTC; six days before the last one if absent"),
+        query_parameter("to", &day, "last day; today if absent"),
+        query_parameter("by", &steps, by),
+    ]
+}
+
+/// Parameters of the input items of a response: the page of OpenAI's protocol.
+pub(super) fn input_items() -> Vec<Value> {
+    let page = [
+        ("limit", "integer", "items, 1 to 100; 20 if absent"),
+        ("order", "string", "`desc`, the newest first, or `asc`"),
+        ("after", "string", "id of the last item of the previous page"),
+    ];
+    page.map(typed_parameter).to_vec()
+}
+
+/// Parameter of a card or book: the form of the response.
+pub(super) fn file_format() -> Vec<Value> {
+    let formats = json!({"type": "string", "enum": ["read", "v3", "original"]});
+    let description = "`v3`: V3 JSON with everything in the file; `original`: the file as it was imported";
+    vec![query_parameter("format", &formats, description)]
+}
+
+/// Parameter of a script or template: one of its versions.
+pub(super) fn version() -> Vec<Value> {
+    vec![typed_parameter(("version", "integer", "a version instead of the published one"))]
+}
+
+/// Parameters of a write of a script or template.
+pub(super) fn draft() -> Vec<Value> {
+    let flags = [
+        ("draft", "boolean", "stores the version without publishing it"),
+        ("autosave", "boolean", "with `draft` and `If-Match`: replaces the previous autosave"),
+    ];
+    flags.map(typed_parameter).to_vec()
+}
+
+/// Parameters of an event stream: the event after which it begins, as a header or in the query.
+pub(super) fn cursor() -> Vec<Value> {
+    let description = "number of the last event received";
+    vec![
+        header_parameter("Last-Event-ID", description),
+        query_parameter("after", &json!({"type": "string"}), description),
+    ]
+}
+
+/// Describes a query parameter.
+fn query_parameter(name: &str, schema: &Value, description: &str) -> Value {
+    json!({"name": name, "in": "query", "schema": schema, "description": description})
+}
+
+/// Describes a query parameter of a JSON type.
+fn typed_parameter((name, kind, description): TypedParameter) -> Value {
+    query_parameter(name, &json!({"type": kind}), description)
+}
+
+/// Describes a query parameter of a listing with filters. The document has its schema last.
+fn filter_parameter((name, kind, description): TypedParameter) -> Value {
+    json!({"name": name, "in": "query", "description": description, "schema": {"type": kind}})
+}
+
+/// Describes a request header.
+fn header_parameter(name: &str, description: &str) -> Value {
+    json!({"name": name, "in": "header", "schema": {"type": "string"}, "description": description})
+}
