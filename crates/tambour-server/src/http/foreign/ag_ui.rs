@@ -14,6 +14,7 @@ use tambour::encode::Encoder;
 use tambour::encode::ag_ui::{AgUiEncoder, RunContext};
 use tambour::state::{self, AppliedBlock, Op, OpResult, Operation, StatePath, StateStep};
 
+use super::chat_messages::{data_url, image_part, tool_result};
 use super::{ForeignRequest, stream_message, threads};
 use crate::base::problem::{Problem, in_place_if_long, parse_body};
 use crate::http::app::App;
@@ -145,10 +146,7 @@ fn chat_message(message: &Value) -> Option<Value> {
             }
             Some(converted)
         }
-        "tool" => {
-            let id = &message["toolCallId"];
-            Some(json!({"role": "tool", "tool_call_id": id, "content": message["content"]}))
-        }
+        "tool" => Some(tool_result(&message["toolCallId"], &message["content"])),
         // Reasoning and activities are not sent to the model.
         role @ ("developer" | "system" | "user") => {
             Some(json!({"role": role, "content": content_parts(&message["content"])}))
@@ -163,14 +161,11 @@ fn content_parts(content: &Value) -> Value {
     let part = |part: &Value| match part["type"].as_str() {
         Some("image") => {
             let source = &part["source"];
-            let mime_type = source["mimeType"].as_str().unwrap_or("image/png");
-            let image = source["value"].as_str().unwrap_or_default();
-            let url = if source["type"] == "url" {
-                image.to_owned()
+            if source["type"] == "url" {
+                image_part(source["value"].as_str().unwrap_or_default())
             } else {
-                format!("data:{mime_type};base64,{image}")
-            };
-            json!({"type": "image_url", "image_url": {"url": url}})
+                image_part(&data_url(&source["mimeType"], &source["value"]))
+            }
         }
         _ => part.clone(),
     };

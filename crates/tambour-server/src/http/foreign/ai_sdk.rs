@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use tambour::encode::ai_sdk::AiSdkEncoder;
 use tambour::encode::{Encoder, StreamContext};
 
+use super::chat_messages::{image_part, join_texts, tool_call, tool_result};
 use super::{ForeignRequest, describe_message, stream_message, threads};
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
@@ -131,7 +132,7 @@ fn chat_messages(message: &Value) -> Vec<Value> {
         let kind = part["type"].as_str().unwrap_or_default();
         match kind {
             "text" => content.push(json!({"type": "text", "text": part["text"]})),
-            "file" => content.push(json!({"type": "image_url", "image_url": {"url": part["url"]}})),
+            "file" => content.push(image_part(&part["url"])),
             _ => {
                 // A call: `tool-NAME`, or `dynamic-tool` with the name beside it.
                 let tool_name = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
@@ -143,23 +144,12 @@ fn chat_messages(message: &Value) -> Vec<Value> {
                     _ => continue,
                 };
                 let Some(name) = name else { continue };
-                let function = json!({"name": name, "arguments": part["input"].to_string()});
-                calls.push(json!({"id": part["toolCallId"], "type": "function", "function": function}));
-                results.push(
-                    json!({"role": "tool", "tool_call_id": part["toolCallId"], "content": result_text}),
-                );
+                calls.push(tool_call(&part["toolCallId"], name, &part["input"].to_string()));
+                results.push(tool_result(&part["toolCallId"], &result_text));
             }
         }
     }
-    let has_only_text = content.iter().all(|part| part["type"] == "text");
-    let content: Value = match content.is_empty() {
-        true => Value::Null,
-        false if has_only_text => {
-            content.iter().filter_map(|part| part["text"].as_str()).collect::<String>().into()
-        }
-        false => content.into(),
-    };
-    let mut converted = json!({"role": role, "content": content});
+    let mut converted = json!({"role": role, "content": join_texts(content, "")});
     if !calls.is_empty() {
         converted["tool_calls"] = calls.into();
     } else if converted["content"].is_null() {

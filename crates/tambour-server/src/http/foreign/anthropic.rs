@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, anthropic};
 use tambour_prompt::tokens::estimate_tokens;
 
+use super::chat_messages::{data_url, image_part, join_texts, tool_call, tool_result};
 use super::{ForeignRequest, failure_response, run_message, stream_message};
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
@@ -150,23 +151,15 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
                 let source = &block["source"];
                 let url = match source["url"].as_str() {
                     Some(url) => url.to_owned(),
-                    None => format!(
-                        "data:{};base64,{}",
-                        source["media_type"].as_str().unwrap_or("image/png"),
-                        source["data"].as_str().unwrap_or_default()
-                    ),
+                    None => data_url(&source["media_type"], &source["data"]),
                 };
-                parts.push(json!({"type": "image_url", "image_url": {"url": url}}));
+                parts.push(image_part(&url));
             }
             Some("tool_use") => {
-                let function = json!({"name": block["name"], "arguments": block["input"].to_string()});
-                calls.push(json!({"id": block["id"], "type": "function", "function": function}));
+                calls.push(tool_call(&block["id"], &block["name"], &block["input"].to_string()));
             }
             Some("tool_result") => {
-                let result_text = field_text(&block["content"]);
-                results.push(
-                    json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": result_text}),
-                );
+                results.push(tool_result(&block["tool_use_id"], &field_text(&block["content"])));
             }
             // Reasoning of our own replies is not sent back: its signature is empty.
             Some("thinking" | "redacted_thinking") => {}
@@ -176,16 +169,7 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
             }
         }
     }
-    let has_only_text = parts.iter().all(|part| part["type"] == "text");
-    let content = match parts.is_empty() {
-        true => Value::Null,
-        false if has_only_text => {
-            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-            texts.join("\n\n").into()
-        }
-        false => parts.into(),
-    };
-    let mut converted = json!({"role": role, "content": content});
+    let mut converted = json!({"role": role, "content": join_texts(parts, "\n\n")});
     if !calls.is_empty() {
         converted["tool_calls"] = calls.into();
     }

@@ -1,6 +1,8 @@
-//! Messages of Chat Completions as clients send them. Fields that the server does not know, such as
-//! `refusal: null` in an answer sent back, are dropped.
+//! Messages of Chat Completions as clients send them, and their parts, to which other protocols are
+//! converted. Fields that the server does not know, such as `refusal: null` in an answer sent back, are
+//! dropped.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::problem::Problem;
@@ -40,6 +42,44 @@ pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem
         Ok(Value::Object(fields))
     };
     messages.into_iter().enumerate().map(convert).collect::<Result<Vec<_>, _>>().map(Value::from)
+}
+
+/// Builds the part of a message with the image at this URL.
+pub(super) fn image_part(url: &(impl Serialize + ?Sized)) -> Value {
+    json!({"type": "image_url", "image_url": {"url": url}})
+}
+
+/// Builds the URL of an image whose bytes are sent in base64; it is a PNG unless there is a media type.
+pub(super) fn data_url(media_type: &Value, data: &Value) -> String {
+    let media_type = media_type.as_str().unwrap_or("image/png");
+    format!("data:{media_type};base64,{}", data.as_str().unwrap_or_default())
+}
+
+/// Builds a call of an assistant's message; the arguments are JSON text.
+pub(super) fn tool_call(
+    id: &Value,
+    name: &(impl Serialize + ?Sized),
+    arguments: &(impl Serialize + ?Sized),
+) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// Builds the message with the result of a call.
+pub(super) fn tool_result(call_id: &Value, content: &(impl Serialize + ?Sized)) -> Value {
+    json!({"role": "tool", "tool_call_id": call_id, "content": content})
+}
+
+/// Joins parts to one text if they are texts only: not every service accepts parts everywhere. Returns other
+/// parts as they are, and null without any.
+pub(super) fn join_texts(parts: Vec<Value>, separator: &str) -> Value {
+    if parts.is_empty() {
+        return Value::Null;
+    }
+    if parts.iter().any(|part| part["type"] != "text") {
+        return parts.into();
+    }
+    let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+    texts.join(separator).into()
 }
 
 fn content_text(content: Option<&Value>) -> String {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::problem::Problem;
+use crate::http::foreign::chat_messages::{image_part, tool_call, tool_result};
 use crate::upstream::{Content, Message};
 
 /// Converts input items to messages of the chat completions interface.
@@ -21,8 +22,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
                 messages.push(json!({"role": role, "content": join_assistant_text(role, chat_content(&item["content"]))}));
             }
             "function_call" => {
-                let function = json!({"name": item["name"], "arguments": item["arguments"]});
-                let call = json!({"id": item["call_id"], "type": "function", "function": function});
+                let call = tool_call(&item["call_id"], &item["name"], &item["arguments"]);
                 match messages.last_mut() {
                     // Calls of one reply form one message, together with the text before them.
                     Some(last) if last["role"] == "assistant" => match last["tool_calls"].as_array_mut() {
@@ -37,7 +37,7 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
                     Value::String(text) => text.clone(),
                     other => content_text(&chat_content(other)),
                 };
-                messages.push(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}));
+                messages.push(tool_result(&item["call_id"], &output));
             }
             // Reasoning is not sent back.
             "reasoning" => {}
@@ -57,7 +57,7 @@ fn chat_content(content: &Value) -> Value {
     let part = |part: &Value| match part["type"].as_str() {
         Some("input_text" | "output_text" | "text") => json!({"type": "text", "text": part["text"]}),
         Some("refusal") => json!({"type": "text", "text": part["refusal"]}),
-        Some("input_image") => json!({"type": "image_url", "image_url": {"url": part["image_url"]}}),
+        Some("input_image") => image_part(&part["image_url"]),
         _ => part.clone(),
     };
     parts.iter().map(part).collect()
