@@ -29,7 +29,9 @@ use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::problem::{Problem, deserialize_object, parse_body};
 use crate::http::app::App;
-use crate::run::dialogues::{self, DialogueOrigin, TurnClient, TurnInput, TurnLog, TurnQuota};
+use crate::run::dialogues::{
+    self, DialogueOrigin, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRequest,
+};
 use crate::run::live_run::ReaderGuard;
 use crate::run::request_repeats::repeat_since;
 use crate::run::run_registry::RunningTurn;
@@ -348,7 +350,7 @@ pub(super) async fn input(
     };
     if let Some(idempotency_key) = &idempotency_key
         && let Some(stored_response) =
-            respond_repeated(&app, &caller, (idempotency_key, &request), new.stream.then_some(events)).await?
+            respond_repeated(&app, &caller, idempotency_key, &request, new.stream.then_some(events)).await?
     {
         return Ok(stored_response);
     }
@@ -377,11 +379,9 @@ pub(super) async fn input(
     });
     let (start_sender, start_receiver) = oneshot::channel();
     let task_app = app.clone();
+    let turn = RequestedTurn { caller, running_turn, claim, input, quota, input_claim };
     // A turn that has begun runs to its end, even if the client disconnects.
-    let turn_task = app.run_tasks.spawn(async move {
-        let turn = (caller, claim, running_turn);
-        drive_turn(&task_app, turn, row, (input, quota), input_claim, start_sender).await
-    });
+    let turn_task = app.run_tasks.spawn(async move { drive_turn(&task_app, turn, row, start_sender).await });
     // A turn that fails before it has a log is answered with the problem instead of a stream.
     if let Some(event_stream) = event_stream
         && let Ok((row, reader_guard)) = start_receiver.await
@@ -421,9 +421,8 @@ pub(super) async fn run_turn(
     // An input is small. The memory reserved for its request is released before it waits for its model.
     caller.memory.release();
     let (task_app, caller) = (app.clone(), caller.clone());
-    let turn_task = app.run_tasks.spawn(async move {
-        drive_turn(&task_app, (caller, None, running_turn), row, (input, quota), None, start_sender).await
-    });
+    let turn = RequestedTurn { caller, running_turn, claim: None, input, quota, input_claim: None };
+    let turn_task = app.run_tasks.spawn(async move { drive_turn(&task_app, turn, row, start_sender).await });
     turn_task.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
@@ -432,7 +431,8 @@ pub(super) async fn run_turn(
 async fn respond_repeated(
     app: &Arc<App>,
     caller: &Caller,
-    (idempotency_key, request): (&str, &str),
+    idempotency_key: &str,
+    request: &str,
     stream_events: Option<TurnEvents>,
 ) -> Result<Option<Response>, Problem> {
     let Some(EarlierResponse { response: Some(answer), turn: turn_id }) =
@@ -453,16 +453,29 @@ fn is_retryable(turn: &DialogueTurn) -> bool {
     turn.error.as_ref().is_some_and(|failure| failure.retryable)
 }
 
+/// Turn that a client has requested.
+struct RequestedTurn {
+    caller: Caller,
+    /// Place among the running turns.
+    running_turn: RunningTurn,
+    /// Claim of its idempotency key while it runs, if it has one.
+    claim: Option<TurnClaim>,
+    input: TurnInput,
+    /// Request as counted against the key.
+    quota: TurnQuota,
+    /// Claim of its idempotency key in the store, if it has one.
+    input_claim: Option<InputClaim>,
+}
+
 /// Runs a turn to its end. `start_sender` gets its row and a reader as soon as its log exists. The log always
 /// ends with one `completed` or `error`.
 async fn drive_turn(
     app: &Arc<App>,
-    (caller, claim, running_turn): (Caller, Option<TurnClaim>, RunningTurn),
+    requested_turn: RequestedTurn,
     row: MessageRow,
-    input: (TurnInput, TurnQuota),
-    input_claim: Option<InputClaim>,
     start_sender: oneshot::Sender<(Arc<MessageRow>, ReaderGuard)>,
 ) -> Result<DialogueTurn, Problem> {
+    let RequestedTurn { caller, running_turn, claim, input, quota, input_claim } = requested_turn;
     let id = row.conversation_id.clone();
     let lease = acquire_lease(app, row).await?;
     let (row, live_run) = (lease.row().clone(), running_turn.live_run().clone());
@@ -472,8 +485,8 @@ async fn drive_turn(
     // The receiver is gone if the client disconnected, or wants no stream.
     let _ = start_sender.send((row, live_run.add_reader()));
     let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
-    let turn =
-        run_queued_turn(app, (&caller, &running_turn), &id, input, input_claim.as_ref(), &mut turn_log);
+    let request = TurnRequest { input: Some(input), quota, claim: input_claim.as_ref() };
+    let turn = run_queued_turn(app, &caller, &running_turn, &id, request, &mut turn_log);
     let result = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn panicked; the dialogue is as it was last stored");
         Err(Problem::internal())
@@ -581,10 +594,10 @@ pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> 
 /// is returned, or the turn that it began is continued.
 async fn run_queued_turn(
     app: &App,
-    (caller, running_turn): (&Caller, &RunningTurn),
+    caller: &Caller,
+    running_turn: &RunningTurn,
     id: &str,
-    (input, quota): (TurnInput, TurnQuota),
-    input_claim: Option<&InputClaim>,
+    TurnRequest { input, quota, claim }: TurnRequest<'_>,
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let live_run = running_turn.live_run();
@@ -609,32 +622,32 @@ async fn run_queued_turn(
     };
     running_turn.mark_active();
     let row = find_owned(app, caller, id).await?;
-    let earlier_response = match input_claim {
-        Some(input_claim) => find_response(app, caller, &input_claim.repeat, &input_claim.request).await?,
+    let earlier_response = match claim {
+        Some(claim) => find_response(app, caller, &claim.repeat, &claim.request).await?,
         None => None,
     };
-    match earlier_response {
+    let input = match earlier_response {
         Some(EarlierResponse { response: Some(answer), .. }) => {
             let turn: DialogueTurn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            if is_retryable(&turn) {
-                // The turn failed, and repeating the input asks the model again (S-065). An answer that the
-                // dialogue has applied already is not applied twice: the dialogue only continues.
-                let retry = match input {
-                    TurnInput::Answer { .. } if dialogues::load_machine(app, &row)?.1.needs_retry() => {
-                        TurnInput::Text(None)
-                    }
-                    input => input,
-                };
-                return dialogues::run_turn(app, row, client, (Some(retry), quota), input_claim, turn_log)
-                    .await;
+            if !is_retryable(&turn) {
+                // The log of this turn gets the stored text in one piece.
+                let requests = turn.request.clone().map(Into::into);
+                turn_log.close(&turn, requests.as_slice(), &app.reading_defaults().options);
+                turn_log.finish("completed", None).await.map_err(dialogues::log_problem)?;
+                return Ok(turn);
             }
-            // The log of this turn gets the stored text in one piece.
-            let requests = turn.request.clone().map(Into::into);
-            turn_log.close(&turn, requests.as_slice(), &app.reading_defaults().options);
-            turn_log.finish("completed", None).await.map_err(dialogues::log_problem)?;
-            Ok(turn)
+            // The turn failed, and repeating the input asks the model again (S-065). An answer that the
+            // dialogue has applied already is not applied twice: the dialogue only continues.
+            match input {
+                Some(TurnInput::Answer { .. }) if dialogues::load_machine(app, &row)?.1.needs_retry() => {
+                    Some(TurnInput::Text(None))
+                }
+                input => input,
+            }
         }
-        Some(_) => dialogues::run_turn(app, row, client, (None, quota), input_claim, turn_log).await,
-        None => dialogues::run_turn(app, row, client, (Some(input), quota), input_claim, turn_log).await,
-    }
+        // The input was taken, and its turn did not end.
+        Some(_) => None,
+        None => input,
+    };
+    dialogues::run_turn(app, row, client, TurnRequest { input, quota, claim }, turn_log).await
 }

@@ -9,7 +9,9 @@ mod turn_quota;
 mod turn_record;
 
 pub(crate) use templates::{OwnerTemplates, ParsedTemplateCache, hash_text};
-pub(crate) use turn::{TurnClient, TurnInput, interrupted_call, load_machine, log_problem, run_turn};
+pub(crate) use turn::{
+    TurnClient, TurnInput, TurnRequest, interrupted_call, load_machine, log_problem, run_turn,
+};
 pub(crate) use turn_log::TurnLog;
 pub(crate) use turn_quota::TurnQuota;
 pub(crate) use turn_record::{

@@ -60,6 +60,16 @@ pub(crate) struct TurnClient<'a> {
     pub(crate) live_run: &'a LiveRun,
 }
 
+/// Request for a turn.
+pub(crate) struct TurnRequest<'a> {
+    /// Input; without one, the turn continues the input that was taken before the server stopped.
+    pub(crate) input: Option<TurnInput>,
+    /// Request as counted against the key.
+    pub(crate) quota: TurnQuota,
+    /// Claim that makes an input run only once if the client repeats it.
+    pub(crate) claim: Option<&'a InputClaim>,
+}
+
 /// Code of a cancelled turn's failure.
 pub(super) const CANCELLED: &str = "cancelled";
 
@@ -123,19 +133,16 @@ pub(crate) fn load_machine(engine: &RunEngine, row: &DialogueRow) -> Result<(Scr
     Ok((script, dialogue))
 }
 
-/// Takes an input and runs the dialogue until it waits for the next one. Without an input, continues the one
-/// that was taken before the server stopped. The caller has locked the dialogue. `claim` makes an input that
-/// the client repeats run only once.
+/// Takes an input and runs the dialogue until it waits for the next one. The caller has locked the dialogue.
 pub(crate) async fn run_turn(
     engine: &RunEngine,
     row: DialogueRow,
     client: TurnClient<'_>,
-    input: (Option<TurnInput>, TurnQuota),
-    claim: Option<&InputClaim>,
+    request: TurnRequest<'_>,
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let span = engine.traces.start_turn(&client.caller.span, &row.id);
-    let turn = run_traced_turn(engine, row, (client, &span), input, claim, turn_log).await;
+    let turn = run_traced_turn(engine, row, client, &span, request, turn_log).await;
     let error_code = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -151,9 +158,9 @@ pub(crate) async fn run_turn(
 async fn run_traced_turn(
     engine: &RunEngine,
     row: DialogueRow,
-    (client, span): (TurnClient<'_>, &TraceSpan),
-    (input, quota): (Option<TurnInput>, TurnQuota),
-    claim: Option<&InputClaim>,
+    client: TurnClient<'_>,
+    span: &TraceSpan,
+    TurnRequest { input, quota, claim }: TurnRequest<'_>,
     turn_log: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let (script, dialogue) = load_machine(engine, &row)?;
