@@ -11,11 +11,11 @@ use tambour::options::{HoldMode, Language};
 use tambour::texts::format_count;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline, Severity, Sink};
 
+use super::measures::RunMeasures;
 use super::{MessageRun, RunLog, UpstreamChoice};
 use crate::base::cpu_pool;
-use crate::base::durations::millis;
+use crate::record;
 use crate::record::history::HistoryWriter;
-use crate::record::{self, Timings};
 use crate::run::states::MessageState;
 use crate::store::{Batch, WriteOutcome};
 use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure};
@@ -93,15 +93,15 @@ pub(super) struct EntryGatherer {
 }
 
 impl Attempt {
-    /// Creates an attempt. `previous` is the pipeline of a reply that called tools, which this one continues.
-    /// `next_entry` is the number of the next log entry, `seq` that of the last piece of raw text.
+    /// Creates an attempt whose entries follow those of the log. `previous` is the pipeline of a reply that
+    /// called tools, which this one continues.
     pub(super) fn new(
         choice: &UpstreamChoice,
         attached_state: Option<&MessageState>,
         dialect: &str,
         previous: Option<&Pipeline>,
         AttemptSettings { reasks, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
-        (next_entry, seq): (u64, u64),
+        log: &RunLog,
     ) -> Attempt {
         let options = match attached_state {
             // A reply that continues a message also continues its state.
@@ -122,8 +122,8 @@ impl Attempt {
         Attempt {
             pipeline: pipeline.with_extensions(true).with_findings(true),
             gathered: EntryGatherer {
-                batch: Batch::new(next_entry),
-                seq,
+                batch: Batch::new(log.next_number()),
+                seq: log.seq,
                 reasks,
                 has_event: false,
                 has_answer: false,
@@ -149,14 +149,14 @@ impl Attempt {
     }
 
     /// Asks the model, and reads the reply until its end or until `stop` gives one. Returns the end; `Err` if
-    /// the log cannot be written any more. `start_time` is that of the run.
+    /// the log cannot be written any more.
     pub(super) async fn read_reply(
         &mut self,
         run: &MessageRun,
         choice: &UpstreamChoice,
         request: &ModelRequest,
         log: &mut RunLog,
-        (start_time, timings): (Instant, &mut Timings),
+        measures: &mut RunMeasures,
         mut stop: Pin<&mut impl Future<Output = InputEnd>>,
     ) -> Result<InputEnd, WriteOutcome> {
         // Boxed, so that the memory of the request is freed before the reply arrives.
@@ -185,13 +185,8 @@ impl Attempt {
                     }
                 }
             }
-            if timings.first_byte_ms.is_none() {
-                timings.first_byte_ms = Some(millis(start_time.elapsed()));
-            }
+            measures.record_items(&items);
             for item in items.drain(..) {
-                if matches!(item, ReplyItem::Text(_)) {
-                    timings.first_text_ms.get_or_insert_with(|| millis(start_time.elapsed()));
-                }
                 if let Some(end) = self.process_item(item, choice, run) {
                     return Ok(end);
                 }

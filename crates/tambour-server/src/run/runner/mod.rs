@@ -5,13 +5,14 @@ mod attempt;
 mod best_reply;
 mod call_repeats;
 mod fallback;
+mod measures;
 mod spending;
 mod tool_execution;
 mod tool_loop;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -22,13 +23,12 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::cpu_pool;
-use crate::base::durations::millis;
 use crate::base::fail;
 use crate::base::memory::MemoryPermit;
 use crate::base::metrics::Metrics;
 use crate::base::self_woken::SelfWoken;
 use crate::record::history::{HistoryWriter, PromptRecord};
-use crate::record::{self, FinishError, RunTotals, Timings, interrupted_failure};
+use crate::record::{self, FinishError, RunTotals, interrupted_failure};
 use crate::run::engine::RunEngine;
 use crate::run::live_run::LiveRun;
 use crate::run::message_start::PendingPrompt;
@@ -39,7 +39,8 @@ use crate::tools::OfferedTool;
 use crate::upstream::{Message, ModelRequest, Upstream, new_failure};
 use attempt::{Attempt, AttemptSettings};
 use best_reply::BestReply;
-pub(crate) use spending::MessageSpending;
+use measures::RunMeasures;
+use spending::MessageSpending;
 pub(crate) use tool_execution::{execute, refusal_of_call};
 use tool_loop::ToolLoop;
 
@@ -137,16 +138,16 @@ pub(crate) async fn run_message(
     prompt: PendingPrompt,
 ) {
     let run_guard = RunGuard { engine: engine.clone(), live_run: run.live_run.clone() };
-    let (mut timings, mut spending) = (Timings::default(), MessageSpending::default());
+    let mut measures = RunMeasures::start();
     // The conversation is locked until the outcome of the message is known.
     let mut conversation_guard = None;
     let mut log = RunLog { live_run: run.live_run.clone(), lease, seq: 0 };
-    let measures = (&mut timings, &mut spending);
-    let reading = read_replies(&engine, &run, &choices, prompt, &mut conversation_guard, &mut log, measures);
+    let reading =
+        read_replies(&engine, &run, &choices, prompt, &mut conversation_guard, &mut log, &mut measures);
     let read_result = AssertUnwindSafe(reading).catch_unwind().await;
     drop(choices);
     let end_result = Box::pin(
-        AssertUnwindSafe(finish_run(&engine, &run, log, read_result.ok(), timings, spending)).catch_unwind(),
+        AssertUnwindSafe(finish_run(&engine, &run, log, read_result.ok(), measures)).catch_unwind(),
     );
     match end_result.await {
         Ok(Ok(status)) => {
@@ -202,9 +203,9 @@ async fn finish_run(
     run: &MessageRun,
     mut log: RunLog,
     read_result: Option<Result<Batch, WriteOutcome>>,
-    timings: Timings,
-    MessageSpending { usage, calls }: MessageSpending,
+    measures: RunMeasures,
 ) -> Result<&'static str, FinishError> {
+    let RunMeasures { timings, spending: MessageSpending { usage, calls }, .. } = measures;
     let usage = engine.record_usage(&run.key, &run.row.owner, 1, &usage);
     let totals = RunTotals { timings, usage: Some(usage), calls };
     fail::point("run.end");
@@ -269,9 +270,8 @@ async fn read_replies(
     prompt: PendingPrompt,
     conversation_guard: &mut Option<OwnedMutexGuard<()>>,
     log: &mut RunLog,
-    (timings, spending): (&mut Timings, &mut MessageSpending),
+    measures: &mut RunMeasures,
 ) -> Result<Batch, WriteOutcome> {
-    let start_time = Instant::now();
     let mut fallbacks = choices.iter();
     let mut choice = fallbacks.next().expect("a message has at least one choice of upstream");
     let mut request = choice.build_request(run, fallbacks.len());
@@ -302,23 +302,20 @@ async fn read_replies(
         Err(end) => (Some(end), None, None),
     };
     loop {
-        let numbers = (log.next_number(), log.seq);
         let may_reask = reasks < run.max_reasks;
         let settings =
             AttemptSettings { reasks, keeps_discarded, keeps_items: may_reask, holds_all: best.is_some() };
         let attempt =
-            Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, numbers);
+            Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, log);
         let mut attempt = Box::new(attempt);
         let end = match early_end.take() {
             Some(end) => end,
-            None => {
-                attempt.read_reply(run, choice, &request, log, (start_time, timings), stop.as_mut()).await?
-            }
+            None => attempt.read_reply(run, choice, &request, log, measures, stop.as_mut()).await?,
         };
         fail::point("run");
-        spending.add(choice, attempt.usage.take());
-        finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
-        timings.total_ms = millis(start_time.elapsed());
+        measures.spending.add(choice, attempt.usage.take());
+        finish_reply(engine, run, &mut attempt, &end, &measures.spending.usage).await;
+        measures.record_end();
         if may_reask
             && attempt.can_reask()
             && let InputEnd::Finished(reason @ (FinishReason::Stop | FinishReason::ToolCalls)) = end
@@ -361,18 +358,11 @@ async fn read_replies(
             best.take().filter(|earlier_reply| !is_cancelled && earlier_reply.beats(&attempt, &end))
         {
             attempt.discard(&end, None, log).await?;
-            let numbers = (log.next_number(), log.seq);
             let settings = AttemptSettings { reasks, keeps_discarded, keeps_items: false, holds_all: true };
-            *attempt = Attempt::new(
-                choice,
-                state.as_ref(),
-                &request.dialect,
-                previous.as_deref(),
-                settings,
-                numbers,
-            );
+            *attempt =
+                Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, log);
             end = earlier_reply.replay(&mut attempt, choice, run);
-            finish_reply(engine, run, &mut attempt, &end, &spending.usage).await;
+            finish_reply(engine, run, &mut attempt, &end, &measures.spending.usage).await;
         }
         let Some(tool_loop) = tool_loop.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.mark_failed(&end);
@@ -380,7 +370,7 @@ async fn read_replies(
         };
         // Boxed: most messages call no tools and need no space for this future.
         let Some(reply_and_results) = Box::pin(tool_loop.run_calls(&mut attempt, log)).await? else {
-            timings.total_ms = millis(start_time.elapsed());
+            measures.record_end();
             return Ok(attempt.take_gathered(log));
         };
         request.messages.extend(reply_and_results);
