@@ -86,7 +86,8 @@ impl HttpService {
                         self.kind,
                         response,
                         self.timeouts,
-                        (request_time, deadline),
+                        request_time,
+                        deadline,
                         model_request,
                     ));
                 }

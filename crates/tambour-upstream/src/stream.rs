@@ -53,7 +53,8 @@ impl HttpReply {
         kind: ServiceKind,
         response: Response<Incoming>,
         timeouts: Timeouts,
-        (request_time, deadline): (Instant, Instant),
+        request_time: Instant,
+        deadline: Instant,
         request: &ModelRequest,
     ) -> HttpReply {
         let now = Instant::now();

@@ -74,12 +74,13 @@ async fn list(
 async fn show(
     app: &App,
     caller: &Caller,
-    (kind, id): (ImportKind, String),
+    kind: ImportKind,
+    id: &str,
     format: CardFormat,
 ) -> Result<Response, Problem> {
-    let not_found = || missing_import(kind, &id);
-    let row = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
-    let bytes = app.store.import_bytes(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
+    let not_found = || missing_import(kind, id);
+    let row = app.store.import(&caller.owner, kind, id).await?.ok_or_else(not_found)?;
+    let bytes = app.store.import_bytes(&caller.owner, kind, id).await?.ok_or_else(not_found)?;
     if format == CardFormat::Original {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -148,7 +149,7 @@ pub(super) async fn show_card(
     Path(id): Path<String>,
     QueryParams(query): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
-    show(&app, &caller, (ImportKind::Card, id), query.format).await
+    show(&app, &caller, ImportKind::Card, &id, query.format).await
 }
 
 /// `GET /api/v1/lorebooks/{id}`
@@ -158,7 +159,7 @@ pub(super) async fn show_book(
     Path(id): Path<String>,
     QueryParams(query): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
-    show(&app, &caller, (ImportKind::Lorebook, id), query.format).await
+    show(&app, &caller, ImportKind::Lorebook, &id, query.format).await
 }
 
 /// `DELETE /api/v1/cards/{id}`: deletes a card with its file. Messages keep the prompts made from it.

@@ -49,7 +49,8 @@ pub(crate) struct Decode {
 async fn run_work(
     app: &App,
     caller: &Caller,
-    (byte_count, options): (usize, &Options),
+    byte_count: usize,
+    options: &Options,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
     let is_offloaded = byte_count > OFFLOAD_BYTES || options.json_schema().is_some();
@@ -69,7 +70,7 @@ pub(super) async fn decode(
 ) -> Result<Response, Problem> {
     let request: Decode = parse_body(&bytes)?;
     let options = request_options(&app, &caller.owner, request.contract.as_ref()).await?;
-    run_work(&app, &caller, (bytes.len(), &options.clone()), move || decode_reply(&request, &options)).await
+    run_work(&app, &caller, bytes.len(), &options.clone(), move || decode_reply(&request, &options)).await
 }
 
 fn decode_reply(request: &Decode, options: &Options) -> Result<Value, Problem> {
@@ -136,7 +137,7 @@ pub(super) async fn check(
     };
     let options = request_options(&app, &caller.owner, Some(&contract)).await?;
     let (contract_name, reply) = (request.contract, request.reply);
-    run_work(&app, &caller, (bytes.len(), &options.clone()), move || {
+    run_work(&app, &caller, bytes.len(), &options.clone(), move || {
         check_reply(contract_name.as_deref(), &reply, &options)
     })
     .await

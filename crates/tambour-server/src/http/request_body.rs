@@ -71,7 +71,7 @@ pub(super) async fn read_whole(
         return Problem::internal().into_response();
     };
     let bounds = BodyBounds { idle_ms, total_ms, limit: body_limits.limit_for(parts.uri.path()) };
-    let result = match read_body((&app, &caller.owner), body, bounds).await {
+    let result = match read_body(&app, &caller.owner, body, bounds).await {
         // The key may have been removed while the body was received.
         Ok(received) => check_admitted(&app, &caller).map(|()| received),
         Err(problem) => Err(problem),
@@ -80,7 +80,7 @@ pub(super) async fn read_whole(
         Ok((bytes, body_permit)) => {
             let path = parts.uri.path();
             let max_request = body_limits.max_request;
-            match reserve_memory((&app, &caller.owner), (path, max_request), &bytes, body_permit).await {
+            match reserve_memory(&app, &caller.owner, path, max_request, &bytes, body_permit).await {
                 Ok(hold) => caller.memory = hold,
                 Err(problem) => return problem.into_response(),
             }
@@ -105,8 +105,10 @@ pub(super) async fn read_whole(
 
 /// Weighs a body, and waits for the memory that its values will take.
 async fn reserve_memory(
-    (app, owner): (&App, &str),
-    (path, max_request): (&str, usize),
+    app: &App,
+    owner: &str,
+    path: &str,
+    max_request: usize,
     bytes: &Bytes,
     body_permit: Option<MemoryPermit>,
 ) -> Result<MemoryHold, Problem> {
@@ -143,7 +145,8 @@ fn too_heavy_problem(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
 
 /// Reads a body. Returns also the memory reserved for it, if it is long.
 async fn read_body(
-    (app, owner): (&App, &str),
+    app: &App,
+    owner: &str,
     mut body: Body,
     bounds: BodyBounds,
 ) -> Result<(Bytes, Option<MemoryPermit>), Problem> {

@@ -17,8 +17,8 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use super::versions::{
-    DraftQuery, VersionQuery, check_length, check_name, delete, document_json, find_owned, load_version,
-    missing_document, store_version,
+    DraftQuery, NewVersion, VersionQuery, check_length, check_name, delete, document_json, find_owned,
+    load_version, missing_document, store_version,
 };
 use crate::base::ids;
 use crate::base::problem::{Problem, parse_body};
@@ -133,11 +133,10 @@ pub(super) async fn create(
     check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
     let id = ids::new_id("script");
+    let new_version = NewVersion { id: id.clone(), name, text: new.yaml };
     // A new script has no version that `If-Match` could name.
     let no_headers = HeaderMap::new();
-    let owner_headers = (caller.owner.as_str(), &no_headers);
-    let version =
-        store_version(&app, owner_headers, Script, (id.clone(), name), new.yaml, &draft_query).await?;
+    let version = store_version(&app, &caller.owner, &no_headers, Script, new_version, &draft_query).await?;
     let response = json!({ "script_id": id, "version": version, "warnings": warnings });
     Ok((StatusCode::CREATED, etag(version), Json(response)))
 }
@@ -156,9 +155,8 @@ pub(super) async fn put(
     let name = new.name.clone().unwrap_or(document.name);
     check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
-    let owner_headers = (caller.owner.as_str(), &headers);
-    let version =
-        store_version(&app, owner_headers, Script, (id.clone(), name), new.yaml, &draft_query).await?;
+    let new_version = NewVersion { id: id.clone(), name, text: new.yaml };
+    let version = store_version(&app, &caller.owner, &headers, Script, new_version, &draft_query).await?;
     Ok((etag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 
@@ -196,7 +194,7 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    match delete(&app, (&caller.owner, &headers), Script, &id).await? {
+    match delete(&app, &caller.owner, &headers, Script, &id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(missing_document(Script, &id)),
     }

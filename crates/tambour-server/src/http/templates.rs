@@ -15,7 +15,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use super::versions::{
-    DraftQuery, VersionQuery, check_length, delete, document_json, load_version, store_version,
+    DraftQuery, NewVersion, VersionQuery, check_length, delete, document_json, load_version, store_version,
 };
 use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
@@ -129,9 +129,8 @@ pub(super) async fn put(
     }
     check_length(&new.text, "text")?;
     let template = LayeredTemplate::parse(new.text.as_str());
-    let owner_headers = (caller.owner.as_str(), &headers);
-    let id_and_name = (id.clone(), id.clone());
-    let version = store_version(&app, owner_headers, Template, id_and_name, new.text, &draft_query).await?;
+    let new_version = NewVersion { id: id.clone(), name: id.clone(), text: new.text };
+    let version = store_version(&app, &caller.owner, &headers, Template, new_version, &draft_query).await?;
     let mut response = template_json(&template);
     if let Some(fields) = response.as_object_mut() {
         fields.shift_remove("text");
@@ -149,7 +148,7 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    if delete(&app, (&caller.owner, &headers), Template, &id).await? {
+    if delete(&app, &caller.owner, &headers, Template, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let has_file = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();

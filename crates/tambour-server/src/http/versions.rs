@@ -173,14 +173,21 @@ async fn outdated_problem(
     Ok(if_match::outdated_problem(detail, present, sent))
 }
 
+/// Text of a version, with the id and name of its document.
+pub(super) struct NewVersion {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
 /// Stores the next version of a document, which is created if it is new. Returns the number of the version.
 /// With `If-Match` in `headers`, stores it only if that names the latest version.
 pub(super) async fn store_version(
     app: &Arc<App>,
-    (owner, headers): (&str, &HeaderMap),
+    owner: &str,
+    headers: &HeaderMap,
     kind: DocumentKind,
-    (id, name): (String, String),
-    text: String,
+    NewVersion { id, name, text }: NewVersion,
     draft_query: &DraftQuery,
 ) -> Result<u32, Problem> {
     draft_query.check()?;
@@ -239,7 +246,8 @@ pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
 /// Publishes a version. With `If-Match` in `headers`, only if that names the latest version.
 async fn publish(
     app: &App,
-    (owner, headers): (&str, &HeaderMap),
+    owner: &str,
+    headers: &HeaderMap,
     kind: DocumentKind,
     id: &str,
     bytes: &Bytes,
@@ -262,7 +270,8 @@ async fn publish(
 /// Returns `false` if there is no such document.
 pub(super) async fn delete(
     app: &App,
-    (owner, headers): (&str, &HeaderMap),
+    owner: &str,
+    headers: &HeaderMap,
     kind: DocumentKind,
     id: &str,
 ) -> Result<bool, Problem> {
@@ -338,7 +347,7 @@ macro_rules! handlers {
             headers: HeaderMap,
             bytes: Bytes,
         ) -> Result<(ETagHeader, Json<Value>), Problem> {
-            publish(&app, (&caller.owner, &headers), DocumentKind::$kind, &id, &bytes).await
+            publish(&app, &caller.owner, &headers, DocumentKind::$kind, &id, &bytes).await
         }
 
         pub(super) async fn $versions(

@@ -72,7 +72,8 @@ impl RunEngine {
     /// Creates the state of a starting server.
     pub(crate) fn new(
         loaded_config: LoadedConfig,
-        (metrics, traces): (Metrics, TraceHandle),
+        metrics: Metrics,
+        traces: TraceHandle,
         store: Arc<dyn Store>,
         settings: Settings,
         keys: KeyRegistry,

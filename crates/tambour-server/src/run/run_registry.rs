@@ -36,7 +36,7 @@ impl RunningTurn {
     pub(crate) fn begin(engine: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let max = engine.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));
-        let was_added = engine.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), max);
+        let was_added = engine.running.insert(owner, dialogue, RunKind::Turn, live_run.clone(), max);
         was_added.then(|| RunningTurn { engine: engine.clone(), live_run })
     }
 
@@ -64,7 +64,7 @@ impl Drop for RunningTurn {
 impl RunRegistry {
     /// Adds a message of an owner's conversation; returns `false` if the owner has `max` runs already.
     pub(crate) fn add(&self, owner: &str, conversation: &str, live_run: Arc<LiveRun>, max: usize) -> bool {
-        self.insert((owner, conversation), RunKind::Message, live_run, max)
+        self.insert(owner, conversation, RunKind::Message, live_run, max)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
@@ -74,7 +74,8 @@ impl RunRegistry {
     /// Adds a run; returns `false` if the owner has `max` runs already.
     fn insert(
         &self,
-        (owner, conversation): (&str, &str),
+        owner: &str,
+        conversation: &str,
         kind: RunKind,
         live_run: Arc<LiveRun>,
         max: usize,

@@ -135,7 +135,8 @@ impl Server {
         Ok(Server {
             app: Arc::new(App::new(RunEngine::new(
                 loaded_config,
-                (metrics, traces),
+                metrics,
+                traces,
                 store,
                 settings,
                 keys,
