@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// Benchmarks by their names in this command, with their packages.
+/// Benchmarks: name in this command, package, and name of the benchmark in the package.
 const BENCHMARKS: &[(&str, &str, &str)] = &[
     ("lib", "tambour", "stream"),
     ("stream", "tambour", "stream"),
@@ -13,7 +13,7 @@ const BENCHMARKS: &[(&str, &str, &str)] = &[
     ("prompt", "tambour-prompt", "prompt"),
 ];
 
-/// Two input sizes; the difference of their instruction counts excludes start-up.
+/// Two input sizes in bytes. The difference of their instruction counts is free of the cost of start-up.
 const COUNTED_SIZES: [usize; 2] = [64 << 10, 256 << 10];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -28,10 +28,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if name == "server" {
         return bench_server(&options);
     }
-    let found = BENCHMARKS.iter().find(|(benchmark, ..)| *benchmark == name);
+    let benchmark = BENCHMARKS.iter().find(|(known_name, ..)| *known_name == name);
     let names: Vec<&str> = BENCHMARKS.iter().map(|(name, ..)| *name).collect();
     let (_, package, bench) =
-        found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
+        benchmark.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
     let mut command = cargo_command(&["bench", "--quiet", "-p", package, "--bench", bench, "--"]);
     let status = command.args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");
@@ -50,34 +50,35 @@ fn bench_server(options: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Cargo command in the repository.
 fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(crate::repository_root());
     command
 }
 
-/// Counts instructions a byte of each case, under callgrind.
+/// Counts the instructions a byte of each case of the benchmark `stream` under callgrind, and prints them.
 fn count_instructions() -> anyhow::Result<()> {
     if !crate::work::has_valgrind() {
         println!("valgrind is not installed: there are no instruction counts");
         return Ok(());
     }
-    let bench = build_benchmark()?;
-    let output = Command::new(&bench).arg("--cases").output()?;
+    let program = build_benchmark()?;
+    let output = Command::new(&program).arg("--cases").output()?;
     println!("{:<20} {:>12} {:>12} {:>12}", "instructions a byte", "4 bytes", "64 bytes", "whole");
     for case in String::from_utf8(output.stdout)?.lines() {
         print!("{case:<20}");
-        for chunk in [4, 64, usize::MAX] {
-            let counts = COUNTED_SIZES.map(|size| count_case(&bench, case, size, chunk));
-            let [small_count, large] = counts.map(|count| count.map(|count| count as f64));
-            print!(" {:>12.1}", (large? - small_count?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
+        for chunk_size in [4, 64, usize::MAX] {
+            let counts = COUNTED_SIZES.map(|size| count_case(&program, case, size, chunk_size));
+            let [small_count, large_count] = counts.map(|count| count.map(|count| count as f64));
+            print!(" {:>12.1}", (large_count? - small_count?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
         }
         println!();
     }
     Ok(())
 }
 
-/// Builds the benchmark and returns its path.
+/// Builds the benchmark `stream` and returns the path of its program.
 fn build_benchmark() -> anyhow::Result<String> {
     let arguments = ["bench", "-p", "tambour", "--bench", "stream", "--no-run", "--message-format=json"];
     let output = cargo_command(&arguments).stderr(std::process::Stdio::inherit()).output()?;
@@ -88,10 +89,11 @@ fn build_benchmark() -> anyhow::Result<String> {
     path.context("the benchmark did not build")
 }
 
-fn count_case(bench: &str, case: &str, size: usize, chunk: usize) -> anyhow::Result<u64> {
+/// Counts the instructions of one case with an input of `size` bytes, in chunks of `chunk_size` bytes.
+fn count_case(program: &str, case: &str, size: usize, chunk_size: usize) -> anyhow::Result<u64> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", bench, "--count", case])
-        .args([size.to_string(), chunk.to_string()])
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "--count", case])
+        .args([size.to_string(), chunk_size.to_string()])
         .output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let count = text.lines().find_map(|line| line.split_once("Collected :")).context("no count")?.1;

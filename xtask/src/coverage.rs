@@ -1,5 +1,5 @@
-//! `cargo xtask coverage`: lines of the crates that tests execute (S-100), counted by cargo-llvm-cov in one
-//! run with the smallest inputs for seeded tests.
+//! `cargo xtask coverage`: counts the lines of the crates that tests execute (S-100), with cargo-llvm-cov.
+//! The tests run once, seeded tests with few inputs.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -10,22 +10,25 @@ use serde_json::Value;
 /// Least percentage of covered lines, over all crates.
 const MIN_COVERAGE: f64 = 80.0;
 
-/// Version to install if there is none.
+/// Version of cargo-llvm-cov to install if it is missing.
 const TOOL_VERSION: &str = "0.9.1";
 
 /// Packages without product code.
 const EXCLUDED_PACKAGES: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
 
-/// Inputs of the seeded tests, which look for faults rather than cover lines.
+/// Variables that reduce the inputs of seeded tests: further ones find faults, but cover no further lines.
 const SEEDED_INPUTS: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
 
-/// Tests of costs: slow when instrumented, and they cover no further lines.
+/// Parts of the names of tests to leave out: tests of costs are slow when instrumented, and cover no further
+/// lines.
 const SKIPPED_TESTS: [&str; 1] = ["hostile"];
 
 /// Line counts of one crate.
 #[derive(Clone, Copy, Default)]
 struct LineCoverage {
+    /// Number of lines with code.
     all: u64,
+    /// Number of these lines that a test executed.
     covered: u64,
 }
 
@@ -36,14 +39,14 @@ impl LineCoverage {
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let if_there = match arguments {
+    let is_optional = match arguments {
         [] => false,
         [argument] if argument == "--if-there" => true,
         _ => anyhow::bail!("usage: cargo xtask coverage [--if-there]"),
     };
     if let Err(error) = install_tools() {
-        // Without a way to install the tools, everything else is still tested.
-        anyhow::ensure!(if_there, error);
+        // `cargo xtask test` goes on without the tools if they cannot be installed.
+        anyhow::ensure!(is_optional, error);
         println!("left out: {error:#}");
         return Ok(());
     }
@@ -56,14 +59,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let crates = lines_by_crate(&serde_json::from_slice(&report.stdout)?)?;
     println!("\n{:<20} {:>8} {:>8} {:>7}", "lines", "all", "run", "%");
-    let mut sum = LineCoverage::default();
+    let mut total = LineCoverage::default();
     for (name, lines) in &crates {
         println!("{name:<20} {:>8} {:>8} {:>7.1}", lines.all, lines.covered, lines.percent());
-        (sum.all, sum.covered) = (sum.all + lines.all, sum.covered + lines.covered);
+        (total.all, total.covered) = (total.all + lines.all, total.covered + lines.covered);
     }
-    println!("{:<20} {:>8} {:>8} {:>7.1}", "together", sum.all, sum.covered, sum.percent());
+    println!("{:<20} {:>8} {:>8} {:>7.1}", "together", total.all, total.covered, total.percent());
     anyhow::ensure!(
-        sum.percent() >= MIN_COVERAGE,
+        total.percent() >= MIN_COVERAGE,
         "fewer than {MIN_COVERAGE} % of the lines are covered (S-100)"
     );
     Ok(())
@@ -77,28 +80,31 @@ fn install_tools() -> anyhow::Result<()> {
         let is_installed = cargo_command(&install).status()?.success();
         anyhow::ensure!(is_installed, "install it with `cargo {}`", install.join(" "));
     }
-    // Tools named by these variables need not be those of the toolchain.
+    // With these variables cargo-llvm-cov uses other tools than those of the toolchain.
     let has_tool_paths = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
-    let add = ["component", "add", "llvm-tools"];
+    let add_component = ["component", "add", "llvm-tools"];
     if !has_tool_paths
-        && !crate::run_quietly(Command::new("rustup").args(add).current_dir(crate::repository_root()))
+        && !crate::run_quietly(
+            Command::new("rustup").args(add_component).current_dir(crate::repository_root()),
+        )
     {
         anyhow::bail!(
             "the LLVM tools of the toolchain are missing: `rustup {}`, or LLVM_COV and LLVM_PROFDATA name those of a \
              package of the same major version as `rustc --version --verbose` says",
-            add.join(" ")
+            add_component.join(" ")
         );
     }
     Ok(())
 }
 
+/// Cargo command in the repository.
 fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(crate::repository_root());
     command
 }
 
-/// Reads the lines of each crate from a report of llvm-cov, without those of tests.
+/// Reads the line counts of each crate from a report of llvm-cov, without files outside `src`.
 fn lines_by_crate(report: &Value) -> anyhow::Result<BTreeMap<String, LineCoverage>> {
     let files = report["data"][0]["files"].as_array().context("the report has no files")?;
     let mut crates: BTreeMap<String, LineCoverage> = BTreeMap::new();
@@ -125,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lines_are_those_of_the_crates() {
+    fn only_sources_of_the_crates_are_counted() {
         // S-100
         let file = |name: &str, count: u64, covered: u64| json!({"filename": name, "summary": {"lines": {"count": count, "covered": covered}}});
         let report = json!({"data": [{"files": [

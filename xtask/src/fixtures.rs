@@ -8,7 +8,7 @@ use tambour_fixtures::{imports, targets};
 /// Dialects whose corpora are in the repository.
 const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "filament", "ai_say"];
 
-/// Folders in the source and in the repository.
+/// Folders of the corpora: in the shared folder, and below `fixtures`.
 const CORPUS_FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -18,26 +18,29 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     write_seeds(&root)
 }
 
+/// Copies the corpora from the shared folder, if it is there.
 fn copy_corpora(root: &Path) -> anyhow::Result<()> {
-    let Some(source) = corpora_folder(root) else {
+    let Some(shared_folder) = corpora_folder(root) else {
         println!("no ../shared/corpus beside the repository: the corpora stay as they are");
         return Ok(());
     };
-    for (from, to) in CORPUS_FOLDERS {
+    for (from_folder, to_folder) in CORPUS_FOLDERS {
         for dialect in DIALECTS {
-            let from = source.join(from).join(format!("{dialect}.jsonl"));
-            let to = root.join("fixtures").join(to).join(format!("{dialect}.jsonl"));
+            let from = shared_folder.join(from_folder).join(format!("{dialect}.jsonl"));
+            let to = root.join("fixtures").join(to_folder).join(format!("{dialect}.jsonl"));
             copy_checked(&from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
         }
     }
     Ok(())
 }
 
-/// Longest input of a seed in bytes, and number of seeds of a target.
+/// Longest input of a fuzz seed, in bytes.
 const MAX_SEED_BYTES: usize = 500;
+/// Number of seeds of a fuzz target.
 const SEEDS_PER_TARGET: usize = 16;
 
-/// Writes `fuzz/corpus/<dialect>/`: short fixtures, spread over all of them.
+/// Writes the seeds of the fuzz targets: for each dialect short fixtures, spread over all of its fixtures,
+/// and for the other targets random inputs.
 fn write_seeds(root: &Path) -> anyhow::Result<()> {
     let mut fixtures = tambour_fixtures::load_fixtures(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
     fixtures.retain(|fixture| fixture.input.len() <= MAX_SEED_BYTES);
@@ -51,47 +54,48 @@ fn write_seeds(root: &Path) -> anyhow::Result<()> {
         }
         std::fs::create_dir_all(&folder)?;
         for (number, fixture) in dialect_fixtures.iter().step_by(step).enumerate() {
-            // Fuzz targets take cuts, options and end from the first two bytes.
+            // The fuzz targets of dialects take cuts, options and end from the first two bytes.
             let mut seed = vec![number as u8, number as u8];
             seed.extend(&fixture.input);
             std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
         }
     }
     let replies = tambour_fixtures::words::ReplyPool::load().map_err(anyhow::Error::msg)?;
-    let [json, words, import, skein] =
+    let [json_folder, words_folder, import_folder, skein_folder] =
         ["json", "words", "import", "skein"].map(|name| root.join("fuzz/corpus").join(name));
-    for folder in [&json, &words, &import, &skein] {
+    for folder in [&json_folder, &words_folder, &import_folder, &skein_folder] {
         std::fs::create_dir_all(folder)?;
     }
     for number in 0..SEEDS_PER_TARGET as u64 {
         let seed = targets::random_json_input(&mut tambour_fixtures::random::RandomSource::new(number));
-        std::fs::write(json.join(format!("seed-{number:02}")), seed)?;
+        std::fs::write(json_folder.join(format!("seed-{number:02}")), seed)?;
         let seed = imports::file_input(&mut tambour_fixtures::random::RandomSource::new(number));
-        std::fs::write(import.join(format!("seed-{number:02}")), seed)?;
+        std::fs::write(import_folder.join(format!("seed-{number:02}")), seed)?;
         let seed = imports::skein_input(&mut tambour_fixtures::random::RandomSource::new(number));
-        std::fs::write(skein.join(format!("seed-{number:02}")), seed)?;
+        std::fs::write(skein_folder.join(format!("seed-{number:02}")), seed)?;
         let seed = targets::random_words_input(number as usize, number, &replies);
-        std::fs::write(words.join(format!("seed-{number:02}")), seed)?;
+        std::fs::write(words_folder.join(format!("seed-{number:02}")), seed)?;
     }
     Ok(())
 }
 
-/// Folder of the corpora, if available.
+/// Shared folder of the corpora beside the repository; `None` if there is none.
 fn corpora_folder(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?.join("shared/corpus");
     folder.is_dir().then_some(folder)
 }
 
-/// Copies a file after checking each line.
+/// Copies a `.jsonl` file, if it changed, after checking that each line has the keys of a reply.
 fn copy_checked(from: &Path, to: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(from)?;
     for (number, line) in text.lines().enumerate() {
         let value: serde_json::Value =
             serde_json::from_str(line).with_context(|| format!("line {}", number + 1))?;
-        let complete = ["id", "protocol", "chunks", "finish_reason"].iter().all(|key| !value[key].is_null());
-        anyhow::ensure!(complete, "line {} lacks a key", number + 1);
+        let keys = ["id", "protocol", "chunks", "finish_reason"];
+        let is_complete = keys.iter().all(|key| !value[key].is_null());
+        anyhow::ensure!(is_complete, "line {} lacks a key", number + 1);
     }
-    if std::fs::read_to_string(to).is_ok_and(|before| before == text) {
+    if std::fs::read_to_string(to).is_ok_and(|old_text| old_text == text) {
         return Ok(());
     }
     if let Some(folder) = to.parent() {

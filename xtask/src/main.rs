@@ -14,10 +14,10 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Function of a command; the error text is its outcome.
+/// Function that runs a command with its arguments; `main` prints the error.
 type ToolCommand = fn(&[String]) -> anyhow::Result<()>;
 
-/// Commands; `cargo xtask` describes them.
+/// Commands by name; `cargo xtask` (in `xtask/start`) describes them.
 const COMMANDS: &[(&str, ToolCommand)] = &[
     ("programs", programs::run),
     ("spec", spec::run),
@@ -32,16 +32,16 @@ const COMMANDS: &[(&str, ToolCommand)] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = arguments.split_first().and_then(|(name, rest)| {
+    let command = arguments.split_first().and_then(|(name, command_arguments)| {
         let (_, run) = COMMANDS.iter().find(|(command, _)| command == name)?;
-        Some((run, rest))
+        Some((run, command_arguments))
     });
-    let Some((run, rest)) = command else {
+    let Some((run, command_arguments)) = command else {
         let names: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
         eprintln!("commands: {}; `cargo xtask` runs them", names.join(", "));
         return ExitCode::from(2);
     };
-    match run(rest) {
+    match run(command_arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");

@@ -11,9 +11,10 @@ use tambour::repair::json::{JsonReader, ValueCollector, find, parse_strict};
 use tambour::{Event, InputEnd, Options, Pipeline};
 use tambour_fixtures::targets::is_same_value;
 
+/// Folder of the cases, from the root of the repository.
 const PEERS_FOLDER: &str = "../shared/corpus/peers";
 
-/// Passed rows and all rows of one kind.
+/// Number of passed rows and of all rows of one kind.
 #[derive(Clone, Copy, Default)]
 struct PassCount {
     passed: usize,
@@ -38,7 +39,10 @@ impl std::fmt::Display for PassCount {
     }
 }
 
-/// Runs every available suite and prints a table. Fails below a required rate.
+/// Runs every suite and prints a table of passed rows.
+///
+/// # Errors
+/// A suite is below its required rate.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_verbose = arguments.iter().any(|argument| argument == "--verbose");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -50,43 +54,47 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut has_failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
     let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
-    for (name, least) in suites {
+    // Name, and least percentage of passed consensus rows.
+    for (name, min_percent) in suites {
         let rows = read_rows(&folder.join(format!("{name}.jsonl")));
         let [consensus, other_count, chunking] = count_repairs(name, &rows, is_verbose);
         println!("{name:<16} {consensus:>11} {other_count:>11} {chunking:>11}");
-        let all = name == "fenced_json" && other_count.passed < other_count.all;
-        has_failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
+        let misses_others = name == "fenced_json" && other_count.passed < other_count.all;
+        has_failed |= consensus.percent() < min_percent || chunking.passed < chunking.all || misses_others;
     }
     let suite = read_rows(&folder.join("jsontestsuite.jsonl"));
     let [accept_count, refuse_count, chunking] = count_strictness(&suite, is_verbose);
     println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
     println!("{:<16} {accept_count:>11} {refuse_count:>11} {chunking:>11}", "jsontestsuite");
     has_failed |= [accept_count, refuse_count, chunking].iter().any(|count| count.passed < count.all);
-    let thought = count_thinking(&read_rows(&folder.join("think_split.jsonl")), is_verbose);
-    println!("\n{:<16} {:>11}\n{:<16} {thought:>11}", "suite", "as policy", "think_split");
-    has_failed |= thought.passed < thought.all;
+    let thinking_count = count_thinking(&read_rows(&folder.join("think_split.jsonl")), is_verbose);
+    println!("\n{:<16} {:>11}\n{:<16} {thinking_count:>11}", "suite", "as policy", "think_split");
+    has_failed |= thinking_count.passed < thinking_count.all;
     anyhow::ensure!(!has_failed, "a required rate is missed");
     Ok(())
 }
 
+/// Reads the rows of a suite; empty without the file.
 fn read_rows(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// Counts repaired rows on whose value all projects agree, other repaired rows, and rows that read the same
+/// in pieces.
 fn count_repairs(name: &str, rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
     let [mut consensus, mut other_count, mut chunking] = [PassCount::default(); 3];
     let limits = Limits::default();
     for row in rows {
         let Some(input) = row["input"].as_str() else { continue };
-        let cuts = is_same_in_pieces(input);
-        chunking.add(cuts);
-        if !cuts && is_verbose {
+        let is_same = is_same_in_pieces(input);
+        chunking.add(is_same);
+        if !is_same && is_verbose {
             println!("  pieces differ: {} {input:?}", row["id"]);
         }
         let Some(expected) = row.get("expected") else { continue };
-        let found = find(input, &limits);
-        let has_passed = found.value.as_ref().is_some_and(|value| is_same_value(value, expected));
+        let reading = find(input, &limits);
+        let has_passed = reading.value.as_ref().is_some_and(|value| is_same_value(value, expected));
         let has_consensus = row["consensus"] == Value::Bool(true);
         if has_consensus {
             consensus.add(has_passed)
@@ -95,7 +103,7 @@ fn count_repairs(name: &str, rows: &[Value], is_verbose: bool) -> [PassCount; 3]
         }
         if !has_passed && is_verbose && (has_consensus || name != "baml_jsonish") {
             let mark = if has_consensus { "CONSENSUS" } else { "other" };
-            let found_text = found.value.map_or("nothing".to_owned(), |value| value.to_string());
+            let found_text = reading.value.map_or("nothing".to_owned(), |value| value.to_string());
             println!(
                 "  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {found_text}",
                 row["id"]
@@ -105,6 +113,8 @@ fn count_repairs(name: &str, rows: &[Value], is_verbose: bool) -> [PassCount; 3]
     [consensus, other_count, chunking]
 }
 
+/// Counts valid texts that the strict reader accepts, invalid texts that it refuses, and texts that read the
+/// same in pieces.
 fn count_strictness(rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
     let [mut accept_count, mut refuse_count, mut chunking] = [PassCount::default(); 3];
     for row in rows {
@@ -139,12 +149,12 @@ fn count_strictness(rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
 /// Returns whether a text gives the same values and reports whole, byte by byte and in random pieces.
 fn is_same_in_pieces(text: &str) -> bool {
     let readers = [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines];
-    readers.into_iter().all(|new| {
+    readers.into_iter().all(|new_reader| {
         let parse = |pieces: &[&str]| {
-            let (mut reader, mut values) = (new(&Limits::default()), ValueCollector::default());
-            pieces.iter().for_each(|piece| reader.push(piece, &mut values));
-            reader.finish(&mut values);
-            (values.values, values.reports, values.text)
+            let (mut reader, mut collector) = (new_reader(&Limits::default()), ValueCollector::default());
+            pieces.iter().for_each(|piece| reader.push(piece, &mut collector));
+            reader.finish(&mut collector);
+            (collector.values, collector.reports, collector.text)
         };
         let expected = parse(&[text]);
         let mut seed = text.len() as u64 + 1;
@@ -159,20 +169,22 @@ fn is_same_in_pieces(text: &str) -> bool {
     })
 }
 
-fn split_text(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
-    let (mut pieces, mut rest) = (Vec::new(), text);
-    while !rest.is_empty() {
-        let mut cut = length().min(rest.len());
-        while !rest.is_char_boundary(cut) {
+/// Splits a text into pieces of the drawn lengths, each extended to the end of a character.
+fn split_text(text: &str, mut next_length: impl FnMut() -> usize) -> Vec<&str> {
+    let (mut pieces, mut remaining) = (Vec::new(), text);
+    while !remaining.is_empty() {
+        let mut cut = next_length().min(remaining.len());
+        while !remaining.is_char_boundary(cut) {
             cut += 1;
         }
-        pieces.push(&rest[..cut]);
-        rest = &rest[cut..];
+        pieces.push(&remaining[..cut]);
+        remaining = &remaining[cut..];
     }
     pieces
 }
 
-/// Splits reasoning from the answer; `policy` says how the reply begins and whether it may think again.
+/// Counts replies whose reasoning is split from the answer as expected, in one chunk, in the chunks of the
+/// row, and by character. The `policy` of a row says whether the reply begins with reasoning without a mark.
 fn count_thinking(rows: &[Value], is_verbose: bool) -> PassCount {
     let mut count = PassCount::default();
     for row in rows {
@@ -183,17 +195,19 @@ fn count_thinking(rows: &[Value], is_verbose: bool) -> PassCount {
         }
         let whole_input = vec![text("/input")];
         let chunks = row.get("chunks").and_then(Value::as_array);
-        let cut = chunks.map_or_else(
+        let row_chunks = chunks.map_or_else(
             || whole_input.clone(),
             |chunks| chunks.iter().filter_map(|chunk| chunk.as_str().map(str::to_owned)).collect(),
         );
-        let bytes: Vec<String> = whole_input[0].chars().map(String::from).collect();
+        let characters: Vec<String> = whole_input[0].chars().map(String::from).collect();
         // White space at the borders of a section is dropped.
         let expected =
             (text("/expected/reasoning").trim().to_owned(), text("/expected/content").trim().to_owned());
-        let results: Vec<_> =
-            [whole_input, cut, bytes].iter().map(|chunks| split_reasoning(chunks, &options)).collect();
-        let has_passed = results.iter().all(|results| *results == expected);
+        let results: Vec<_> = [whole_input, row_chunks, characters]
+            .iter()
+            .map(|chunks| split_reasoning(chunks, &options))
+            .collect();
+        let has_passed = results.iter().all(|result| *result == expected);
         count.add(has_passed);
         if !has_passed && is_verbose {
             println!("think_split {}: expected {expected:?}, got {results:?}", text("/id"));

@@ -1,6 +1,7 @@
 //! `cargo xtask programs`: runs all test programs in parallel.
 //!
-//! `cargo test` runs them one after the other; those that wait for sockets leave the processor idle.
+//! `cargo test` runs them one after the other, and a program that waits for sockets leaves the processor
+//! idle.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,6 +18,7 @@ struct TestProgram {
     path: PathBuf,
     /// Folder of the package, in which the program runs.
     folder: PathBuf,
+    /// Size of the program in bytes.
     size: u64,
 }
 
@@ -28,15 +30,15 @@ struct ProgramResult {
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut programs = build_programs(&crate::repository_root())?;
-    // Longest first: their sizes are a good enough estimate.
+    // Those that run longest come first; the size of a program is a good enough estimate of its time.
     programs.sort_by_key(|program| std::cmp::Reverse(program.size));
     let mut failures = Vec::new();
     queue::run_each(
         queue::core_count().max(2),
         &programs,
         |program| program.run(arguments),
-        |place, result| {
-            let program = &programs[place];
+        |index, result| {
+            let program = &programs[index];
             if !result.is_ok_and(|result| program.show_result(&result)) {
                 failures.push(program.name.as_str());
             }
@@ -58,11 +60,11 @@ fn build_programs(root: &Path) -> anyhow::Result<Vec<TestProgram>> {
         let (Some(path), true) = (message["executable"].as_str(), message["profile"]["test"] == true) else {
             continue;
         };
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("cargo says it");
-        let folder = PathBuf::from(text(&message["manifest_path"])?);
+        let to_text = |value: &Value| value.as_str().map(str::to_owned).context("cargo says it");
+        let folder = PathBuf::from(to_text(&message["manifest_path"])?);
         let folder = folder.parent().context("a manifest is in a folder")?.to_owned();
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{package} {}", text(&message["target"]["name"])?);
+        let name = format!("{package} {}", to_text(&message["target"]["name"])?);
         let size = std::fs::metadata(path)?.len();
         programs.push(TestProgram { name, path: path.into(), folder: folder.clone(), size });
     }
@@ -74,7 +76,7 @@ impl TestProgram {
     fn run(&self, arguments: &[String]) -> anyhow::Result<ProgramResult> {
         let start = Instant::now();
         let mut command = Command::new(&self.path);
-        // Set up as by `cargo test`.
+        // The folder and the variable that `cargo test` sets.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).args(arguments);
         let output = command.output().with_context(|| self.path.display().to_string())?;
         Ok(ProgramResult { output, time: start.elapsed() })

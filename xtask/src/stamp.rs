@@ -1,4 +1,4 @@
-//! Stamp of the inputs of a proof, which need not be repeated while they are unchanged.
+//! Stamp of the inputs of a proof: a proof need not be repeated while its inputs are unchanged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// Hash of the inputs of a proof, and the file with the hash of the last one.
+/// Hash of the inputs of a proof, and the file with the hash of the last successful proof.
 pub(crate) struct ProofStamp {
     hash: String,
     file: PathBuf,
 }
 
 impl ProofStamp {
-    /// Hashes all files below these folders and files of the repository, the toolchain, and the output of
-    /// these commands.
+    /// Hashes all files at or below `paths`, which are relative to `root`, the version of the compiler, and
+    /// the output of `commands`. `name` is that of the file for the hash.
     pub(crate) fn compute(
         root: &Path,
         name: &str,
-        parts: &[&str],
+        paths: &[&str],
         commands: &[&[&str]],
     ) -> anyhow::Result<ProofStamp> {
         let mut hasher = DefaultHasher::new();
-        for part in parts {
-            for file in list_files(root.join(part))? {
+        for path in paths {
+            for file in list_files(root.join(path))? {
                 let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
                 file.strip_prefix(root).unwrap_or(&file).hash(&mut hasher);
                 bytes.hash(&mut hasher);
@@ -51,13 +51,13 @@ impl ProofStamp {
     }
 }
 
-/// Lists a file, or all files below a folder, by path.
+/// Lists a file, or all files below a folder, sorted by path.
 fn list_files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
-    let (mut found, mut open) = (Vec::new(), vec![path]);
-    while let Some(path) = open.pop() {
+    let (mut found, mut pending) = (Vec::new(), vec![path]);
+    while let Some(path) = pending.pop() {
         if path.is_dir() {
             for entry in std::fs::read_dir(&path).with_context(|| path.display().to_string())? {
-                open.push(entry?.path());
+                pending.push(entry?.path());
             }
         } else {
             found.push(path);
@@ -79,7 +79,7 @@ mod tests {
     use super::ProofStamp;
 
     #[test]
-    fn a_change_is_noticed() {
+    fn only_changes_of_the_inputs_change_the_hash() {
         let root = std::env::temp_dir().join(format!("tambour-stamp-{}", std::process::id()));
         std::fs::create_dir_all(root.join("src/inner")).unwrap();
         let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();

@@ -1,7 +1,7 @@
-//! `cargo xtask tavern FOLDER`: compares the rows of `tests/sillytavern` in the published package of
-//! SillyTavern and here.
+//! `cargo xtask tavern FOLDER`: compares results of the published package of SillyTavern with ours, for the
+//! rows of `tests/sillytavern`.
 //!
-//! `ROWS_FOLDER` is the unpacked npm package (`npm pack sillytavern@1.19.0`), which is not part of the repository;
+//! `FOLDER` is the unpacked npm package (`npm pack sillytavern@1.19.0`), which is not part of the repository;
 //! `npm ci` in `tests/sillytavern` installs its dependencies.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use tambour_prompt::lore::{
 };
 use tambour_prompt::macros::migrate_foreign;
 
+/// Folder of the rows and of the script that runs SillyTavern on them.
 const ROWS_FOLDER: &str = "tests/sillytavern";
 
 /// Least number of equal rows, of 100.
@@ -39,28 +40,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let text = std::fs::read_to_string(folder.join("context.json"))?;
     let context: Value = serde_json::from_str(&text)?;
     let mut low_rates = Vec::new();
-    for (file, our_function) in
+    for (file, read_row) in
         [("macros", render_card_text as fn(&Value, &Value) -> Value), ("worlds", list_world_info)]
     {
         let rows = std::fs::read_to_string(folder.join(format!("{file}.jsonl")))?;
-        let (mut same_count, mut all) = (0, 0);
+        let (mut equal_count, mut row_count) = (0, 0);
         for line in rows.lines() {
             let row: Value = serde_json::from_str(line)?;
-            let (our_value, other) = (our_function(&row, &context), &expected_rows[&row_name(&row)]);
-            let other = other.get("text").or_else(|| other.get("found")).cloned().unwrap_or_default();
-            all += 1;
-            if our_value == other {
-                same_count += 1;
+            let (our_value, expected_row) = (read_row(&row, &context), &expected_rows[&row_name(&row)]);
+            let expected = expected_row.get("text").or_else(|| expected_row.get("found"));
+            let expected = expected.cloned().unwrap_or_default();
+            row_count += 1;
+            if our_value == expected {
+                equal_count += 1;
             } else {
                 println!(
-                    "{}: {}\n  there {other}\n  here  {our_value}",
+                    "{}: {}\n  there {expected}\n  here  {our_value}",
                     row_name(&row),
                     row.get("text").unwrap_or(&Value::Null)
                 );
             }
         }
-        println!("{file}: {same_count} of {all} rows are equal");
-        if same_count * 100 < all * MIN_EQUAL_ROWS {
+        println!("{file}: {equal_count} of {row_count} rows are equal");
+        if equal_count * 100 < row_count * MIN_EQUAL_ROWS {
             low_rates.push(file);
         }
     }
@@ -86,7 +88,7 @@ fn render_card_text(row: &Value, context: &Value) -> Value {
     rendered_prompt.unwrap_or_else(|error| format!("error: {error}")).into()
 }
 
-/// Lists the active world info of a row, step by step.
+/// Lists the active world info of a row for each of its steps, or describes the error.
 fn list_world_info(row: &Value, _: &Value) -> Value {
     try_list_world_info(row).unwrap_or_else(|error| format!("error: {error}").into())
 }
@@ -97,11 +99,11 @@ fn try_list_world_info(row: &Value) -> Result<Value> {
         .iter()
         .enumerate()
         .map(|(uid, entry)| {
-            let mut world_info = Map::new();
-            world_info.insert("uid".to_owned(), uid.into());
-            world_info.insert("content".to_owned(), format!("C{uid}").into());
-            world_info.extend(entry.as_object().cloned().unwrap_or_default());
-            (uid.to_string(), world_info.into())
+            let mut full_entry = Map::new();
+            full_entry.insert("uid".to_owned(), uid.into());
+            full_entry.insert("content".to_owned(), format!("C{uid}").into());
+            full_entry.extend(entry.as_object().cloned().unwrap_or_default());
+            (uid.to_string(), full_entry.into())
         })
         .collect();
     let file = json!({ "entries": book }).to_string();
@@ -119,28 +121,30 @@ fn try_list_world_info(row: &Value) -> Result<Value> {
         Ok((source, text.as_str().unwrap_or_default().to_owned()))
     });
     let sources: Vec<(CharacterText, String)> = sources.collect::<Result<_>>()?;
-    let world_info = [row.get("lines").cloned().unwrap_or_default()];
-    let steps = row.get("steps").and_then(Value::as_array).map_or(&world_info[..], Vec::as_slice);
-    let count = |text: &str| text.split_whitespace().count();
+    // A row without steps has one, its lines.
+    let only_step = [row.get("lines").cloned().unwrap_or_default()];
+    let steps = row.get("steps").and_then(Value::as_array).map_or(&only_step[..], Vec::as_slice);
+    let count_words = |text: &str| text.split_whitespace().count();
     let mut timed_effects = TimedEffects::default();
-    let mut found = Vec::new();
+    let mut active_by_step = Vec::new();
     for step in steps {
         let lines: Vec<ChatLine> = serde_json::from_value(step.clone())?;
         let scan = LoreScan {
             sources: &sources,
             settings: settings.clone(),
             timed_effects,
-            count_tokens: &count,
+            count_tokens: &count_words,
             ..LoreScan::new(&lines)
         };
-        let active = activate(&entries, &scan);
-        found.push(list_places(&entries, &active.active, &active.slots));
-        timed_effects = active.timed;
+        let activation = activate(&entries, &scan);
+        active_by_step.push(list_places(&entries, &activation.active, &activation.slots));
+        timed_effects = activation.timed;
     }
-    Ok(found.into())
+    Ok(active_by_step.into())
 }
 
-/// Lists active entries and their places, in the form of `run.mjs`; it omits empty texts.
+/// Lists active entries and their places in the prompt, in the form that `run.mjs` prints, without empty
+/// texts. `active` and the slots have indices of entries.
 fn list_places(entries: &[LoreEntry], active: &[usize], slots: &LoreSlots) -> Value {
     let texts = |list: &[usize]| -> Vec<&str> {
         list.iter().map(|&at| entries[at].content.as_str()).filter(|text| !text.is_empty()).collect()
@@ -153,7 +157,7 @@ fn list_places(entries: &[LoreEntry], active: &[usize], slots: &LoreSlots) -> Va
     }
     examples.sort_by_key(|(order, at, _)| (*order, *at));
     let examples: Vec<Value> = examples.into_iter().map(|(.., example)| example).collect();
-    let depth = slots.depth.iter().map(|at| json!([at.depth, at.role as u8, texts(&at.entries)]));
+    let depth = slots.depth.iter().map(|slot| json!([slot.depth, slot.role as u8, texts(&slot.entries)]));
     let outlets = slots.outlets.iter().map(|(name, list)| (name.clone(), json!(texts(list))));
     json!({
         "active": ids,

@@ -3,9 +3,9 @@
 //! Instruction counts repeat exactly, so that growth with the input size can be told from noise. A clock
 //! cannot, on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses repeated reading.
 //!
-//! Several passes: small inputs, where any growth other than linear is suspicious, and larger ones for the
-//! suspicious cases, where steps of buffers and limits weigh less. A step falls within the sizes of one pass,
-//! a square shows in each.
+//! There are several passes: the first over small inputs, where any growth other than linear is suspicious,
+//! the others over larger inputs of the suspicious cases. A single step of a buffer or limit falls within the
+//! sizes of one pass only; quadratic work shows in each.
 
 use std::fmt;
 use std::path::Path;
@@ -19,30 +19,33 @@ use tambour_fixtures::queue;
 
 use crate::stamp::ProofStamp;
 
-/// Pass over an input: its sizes, each twice the last. The cost that the largest size adds is compared with
-/// the cost that the middle one adds; 2 is linear, 4 quadratic.
+/// Pass over an input at three sizes, each twice the one before. Growth is the cost that the largest size
+/// adds, divided by the cost that the middle size adds: 2 if linear, 4 if quadratic.
 struct WorkPass {
+    /// Sizes in bytes.
     sizes: [usize; 3],
-    /// Greatest growth that is allowed. Buffers and limits of fixed size are why linear work is not exactly
-    /// 2.
+    /// Greatest growth that is allowed. The growth of linear work is not exactly 2, because of buffers and
+    /// limits of fixed size.
     max_growth: f64,
 }
 
-/// Passes in their order, each over the cases that were suspicious in the one before. Quadratic work shows as
-/// much at the sizes of the first with its growth as at twice the sizes with 2.3.
+/// Passes in order, each over the cases that were suspicious in the one before. A quadratic part of the work
+/// shows less at small sizes, so the first pass allows less growth: 2.15 finds the same quadratic part there
+/// as 2.3 would at twice the sizes.
 const PASSES: [WorkPass; 3] = [
     WorkPass { sizes: [1 << 10, 2 << 10, 4 << 10], max_growth: 2.15 },
     WorkPass { sizes: [8 << 10, 16 << 10, 32 << 10], max_growth: 2.3 },
     WorkPass { sizes: [40 << 10, 80 << 10, 160 << 10], max_growth: 2.3 },
 ];
 
-/// Instructions a byte that are never too many: steps in the copying of memory dominate below.
+/// Instructions a byte that are never too many; with fewer, steps in the copying of memory dominate the
+/// growth.
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
-/// Chunk size in bytes, as models send.
-const SENT_CHUNK: usize = 8;
+/// Chunk size in bytes, like that of models.
+const MODEL_CHUNK: usize = 8;
 
-/// Cases of one process; starting one under valgrind takes a second.
+/// Number of cases in one process; starting a process under valgrind takes a second.
 const CASES_PER_PROCESS: usize = 128;
 
 /// Sources that the counts depend on.
@@ -57,6 +60,7 @@ const COUNTED_SOURCES: &[&str] = &[
     "xtask",
 ];
 
+/// Returns whether valgrind is installed.
 pub(crate) fn has_valgrind() -> bool {
     crate::run_quietly(Command::new("valgrind").arg("--version"))
 }
@@ -66,12 +70,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [] => compare_costs("few"),
         ["--all"] => compare_costs("all"),
         ["--unless-unchanged"] => run_unless_unchanged(),
-        ["read", pass, dialect, amount, cases @ ..] => {
-            let pass = &PASSES[pass.parse::<usize>()?];
+        // Work of one process, which `WorkJob::count_costs` starts under valgrind.
+        ["read", pass_index, dialect, amount, case_indices @ ..] => {
+            let pass = &PASSES[pass_index.parse::<usize>()?];
             warm_up_dialect(dialect);
-            let all = all_cases(amount);
-            for case in cases {
-                read_case(dialect, &all[case.parse::<usize>()?], pass);
+            let cases = all_cases(amount);
+            for case_index in case_indices {
+                read_case(dialect, &cases[case_index.parse::<usize>()?], pass);
             }
             Ok(())
         }
@@ -79,7 +84,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Counts, unless the last successful count had the same sources.
+/// Compares costs, unless the last successful comparison had the same sources.
 fn run_unless_unchanged() -> anyhow::Result<()> {
     let stamp = ProofStamp::compute(
         &crate::repository_root(),
@@ -95,25 +100,27 @@ fn run_unless_unchanged() -> anyhow::Result<()> {
     stamp.store()
 }
 
-/// Kind of input, read at each size.
+/// Shape of input with the chunks it is read in.
 struct WorkCase {
     shape: HostileShape,
-    chunk: usize,
+    /// Chunk size in bytes; `usize::MAX` for one chunk.
+    chunk_size: usize,
 }
 
-/// Lists `few` or `all` cases. Of the few, most are in chunks as models send: inputs in one chunk differ by
-/// the repeated pattern rather than by their place.
+/// Lists cases; `amount` is `few` or `all`. Most of the few are in chunks like those of models, since the
+/// cost of inputs in one chunk depends on the repeated pattern more than on its place.
 fn all_cases(amount: &str) -> Vec<WorkCase> {
-    let (sent_amount, whole_amount) = match amount {
+    let (chunked_shapes, whole_shapes) = match amount {
         "few" => (hostile::few_shapes(), hostile::fewest_shapes()),
         _ => (hostile::all_shapes(), hostile::all_shapes()),
     };
-    let cases =
-        |shapes: Vec<HostileShape>, chunk| shapes.into_iter().map(move |shape| WorkCase { shape, chunk });
-    cases(sent_amount, SENT_CHUNK).chain(cases(whole_amount, usize::MAX)).collect()
+    let to_cases = |shapes: Vec<HostileShape>, chunk_size| {
+        shapes.into_iter().map(move |shape| WorkCase { shape, chunk_size })
+    };
+    to_cases(chunked_shapes, MODEL_CHUNK).chain(to_cases(whole_shapes, usize::MAX)).collect()
 }
 
-/// Builds lazily built parts, which are no work on an input.
+/// Makes the library build its lazy parts, so that they do not count as work on an input.
 fn warm_up_dialect(dialect: &str) {
     hostile::WARM_UP.iter().for_each(|reply| hostile::read_hostile(dialect, reply.as_bytes(), usize::MAX));
 }
@@ -121,91 +128,100 @@ fn warm_up_dialect(dialect: &str) {
 /// Reads a case at each size; callgrind writes its count after each call of [`read_counted`].
 fn read_case(dialect: &str, case: &WorkCase, pass: &WorkPass) {
     for size in pass.sizes {
-        read_counted(dialect, case.shape.build_input(size).as_bytes(), case.chunk);
+        read_counted(dialect, case.shape.build_input(size).as_bytes(), case.chunk_size);
     }
 }
 
-/// Work to count.
+/// Reads an input; callgrind counts the instructions of this function, by its name.
 #[inline(never)]
-fn read_counted(dialect: &str, input: &[u8], chunk: usize) {
-    hostile::read_hostile(dialect, input, chunk);
+fn read_counted(dialect: &str, input: &[u8], chunk_size: usize) {
+    hostile::read_hostile(dialect, input, chunk_size);
 }
 
+/// Counts the costs of all cases and prints them.
+///
+/// # Errors
+/// A case is suspicious in every pass.
 fn compare_costs(amount: &str) -> anyhow::Result<()> {
     anyhow::ensure!(has_valgrind(), "valgrind is not installed: without it instructions cannot be counted");
     let cases = all_cases(amount);
-    let numbers: Vec<usize> = (0..cases.len()).collect();
-    let slices = || numbers.chunks(CASES_PER_PROCESS).map(<[usize]>::to_vec);
+    let case_indices: Vec<usize> = (0..cases.len()).collect();
+    let groups = || case_indices.chunks(CASES_PER_PROCESS).map(<[usize]>::to_vec);
     let jobs: Vec<WorkJob> = DIALECTS
         .iter()
-        .flat_map(|entry| slices().map(|cases| WorkJob { dialect: entry.name, cases }))
+        .flat_map(|entry| groups().map(|case_indices| WorkJob { dialect: entry.name, case_indices }))
         .collect();
     let costs = count_all(&jobs, 0, amount)?;
     for entry in DIALECTS {
-        let of_dialect: Vec<_> = costs.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
+        let dialect_costs: Vec<_> = costs.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
         let per_byte = |cost: &WorkCost| cost.per_byte(&PASSES[0]);
+        let count = dialect_costs.len().max(1);
         let mean_cost =
-            of_dialect.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / of_dialect.len().max(1) as f64;
+            dialect_costs.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / count as f64;
         println!("{}: {mean_cost:.0} instructions a byte of hostile input", entry.name);
-        if let Some((_, case, cost)) =
-            of_dialect.iter().max_by(|a, b| per_byte(&a.2).total_cmp(&per_byte(&b.2)))
+        if let Some((_, case_index, cost)) =
+            dialect_costs.iter().max_by(|a, b| per_byte(&a.2).total_cmp(&per_byte(&b.2)))
         {
-            println!("  at most {:.0}: {}", per_byte(cost), cases[*case]);
+            println!("  at most {:.0}: {}", per_byte(cost), cases[*case_index]);
         }
     }
     let mut suspicious = select_suspicious(costs, 0);
-    for pass in 1..PASSES.len() {
+    for pass_index in 1..PASSES.len() {
         println!("{} of them looked at again with larger inputs", suspicious.len());
-        let costs = count_all(&group_by_dialect(&suspicious), pass, amount)?;
-        suspicious = select_suspicious(costs, pass);
+        let costs = count_all(&group_by_dialect(&suspicious), pass_index, amount)?;
+        suspicious = select_suspicious(costs, pass_index);
     }
-    for (dialect, case, cost) in &suspicious {
-        println!("{dialect}: {}: {}", cases[*case], cost.format_cost(&PASSES[PASSES.len() - 1]));
+    for (dialect, case_index, cost) in &suspicious {
+        println!("{dialect}: {}: {}", cases[*case_index], cost.format_cost(&PASSES[PASSES.len() - 1]));
     }
     anyhow::ensure!(suspicious.is_empty(), "{} inputs cost more than linear work", suspicious.len());
     Ok(())
 }
 
-/// Cost of a case, with its dialect and its number.
+/// Cost of a case, with its dialect and its index.
 type CaseCost = (&'static str, usize, WorkCost);
 
-fn count_all(jobs: &[WorkJob], pass: usize, amount: &str) -> anyhow::Result<Vec<CaseCost>> {
-    let counted = queue::run_all(jobs, |job| job.count_costs(pass, amount));
+/// Runs all jobs in parallel and lists the costs of their cases.
+fn count_all(jobs: &[WorkJob], pass_index: usize, amount: &str) -> anyhow::Result<Vec<CaseCost>> {
+    let job_costs = queue::run_all(jobs, |job| job.count_costs(pass_index, amount));
     let mut costs = Vec::new();
-    for (job, counted) in jobs.iter().zip(counted) {
-        costs.extend(job.cases.iter().zip(counted?).map(|(case, cost)| (job.dialect, *case, cost)));
+    for (job, job_costs) in jobs.iter().zip(job_costs) {
+        let indexed_costs = job.case_indices.iter().zip(job_costs?);
+        costs.extend(indexed_costs.map(|(case_index, cost)| (job.dialect, *case_index, cost)));
     }
     Ok(costs)
 }
 
-fn select_suspicious(costs: Vec<CaseCost>, pass: usize) -> Vec<CaseCost> {
-    costs.into_iter().filter(|(.., cost)| cost.is_too_much(&PASSES[pass])).collect()
+/// Selects the costs that grow too much in a pass.
+fn select_suspicious(costs: Vec<CaseCost>, pass_index: usize) -> Vec<CaseCost> {
+    costs.into_iter().filter(|(.., cost)| cost.is_too_much(&PASSES[pass_index])).collect()
 }
 
-/// Groups cases into processes of few cases, since large inputs take long.
+/// Groups neighbouring cases of a dialect into jobs of few cases, since large inputs take long.
 fn group_by_dialect(cases: &[CaseCost]) -> Vec<WorkJob> {
     let mut jobs: Vec<WorkJob> = Vec::new();
-    for (dialect, case, _) in cases {
-        match jobs.last_mut().filter(|job| job.dialect == *dialect && job.cases.len() < CASES_PER_PROCESS / 8)
-        {
-            Some(job) => job.cases.push(*case),
-            None => jobs.push(WorkJob { dialect, cases: vec![*case] }),
+    let max_cases = CASES_PER_PROCESS / 8;
+    for (dialect, case_index, _) in cases {
+        let has_room = |job: &&mut WorkJob| job.dialect == *dialect && job.case_indices.len() < max_cases;
+        match jobs.last_mut().filter(has_room) {
+            Some(job) => job.case_indices.push(*case_index),
+            None => jobs.push(WorkJob { dialect, case_indices: vec![*case_index] }),
         }
     }
     jobs
 }
 
-/// Cases of one process.
+/// Cases of one dialect for one process.
 struct WorkJob {
     dialect: &'static str,
-    cases: Vec<usize>,
+    case_indices: Vec<usize>,
 }
 
 impl WorkJob {
     /// Runs this program under callgrind and returns the cost of each case.
-    fn count_costs(&self, pass: usize, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    fn count_costs(&self, pass_index: usize, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
+        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tambour-work-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let output = Command::new("valgrind")
@@ -214,12 +230,12 @@ impl WorkJob {
                 "--dump-after=xtask_tools::work::read_counted",
                 "--zero-before=xtask_tools::work::read_counted",
             ])
-            // Call graphs are not needed, and cost as much to write as the counting itself.
+            // Call graphs are not needed, and writing them costs as much as the counting itself.
             .args(SKIPPED_FUNCTIONS.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
             .arg(std::env::current_exe()?)
-            .args(["work", "read", &pass.to_string(), self.dialect, amount])
-            .args(self.cases.iter().map(usize::to_string))
+            .args(["work", "read", &pass_index.to_string(), self.dialect, amount])
+            .args(self.case_indices.iter().map(usize::to_string))
             .output()
             .context("valgrind")?;
         let counts = read_counts(&folder);
@@ -227,10 +243,10 @@ impl WorkJob {
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let counts = counts?;
         anyhow::ensure!(
-            counts.len() == 3 * self.cases.len(),
+            counts.len() == 3 * self.case_indices.len(),
             "{} counts of {} cases",
             counts.len(),
-            self.cases.len()
+            self.case_indices.len()
         );
         Ok(counts.chunks_exact(3).map(|counts| WorkCost([counts[0], counts[1], counts[2]])).collect())
     }
@@ -256,10 +272,11 @@ const SKIPPED_FUNCTIONS: [&str; 16] = [
     "*mem*",
 ];
 
-/// Instructions at each size.
+/// Instructions at each size of a pass.
 struct WorkCost([u64; 3]);
 
 impl WorkCost {
+    /// Growth as [`WorkPass`] defines it.
     fn growth(&self) -> f64 {
         let WorkCost([small, middle, large]) = self;
         large.saturating_sub(*middle) as f64 / middle.saturating_sub(*small).max(1) as f64
@@ -270,10 +287,12 @@ impl WorkCost {
         self.0[2].saturating_sub(self.0[1]) as f64 / (pass.sizes[2] - pass.sizes[1]) as f64
     }
 
+    /// Returns whether the cost grows too much, and is not negligible.
     fn is_too_much(&self, pass: &WorkPass) -> bool {
         self.growth() > pass.max_growth && self.per_last_byte(pass) > CHEAP_INSTRUCTIONS
     }
 
+    /// Instructions a byte at the largest size.
     fn per_byte(&self, pass: &WorkPass) -> f64 {
         self.0[2] as f64 / pass.sizes[2] as f64
     }
@@ -286,15 +305,15 @@ impl WorkCost {
 impl fmt::Display for WorkCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, ", self.shape)?;
-        if self.chunk == usize::MAX {
+        if self.chunk_size == usize::MAX {
             f.write_str("one chunk")
         } else {
-            write!(f, "chunks of {}", self.chunk)
+            write!(f, "chunks of {}", self.chunk_size)
         }
     }
 }
 
-/// Reads the counts of the numbered dumps in a folder, in order.
+/// Reads the counts of the dumps that callgrind wrote in a folder, in order of their numbers.
 fn read_counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut dumps = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -303,7 +322,7 @@ fn read_counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
             continue;
         };
         let text = std::fs::read_to_string(&path)?;
-        // Zeroing dumps too; only dumps after a call count.
+        // Callgrind also dumps when it zeroes its counts; only dumps after a call matter.
         if !text.contains("desc: Trigger: --dump-after") {
             continue;
         }
@@ -319,17 +338,17 @@ mod tests {
     use super::{PASSES, WorkCost};
 
     #[test]
-    fn a_square_is_seen_and_a_line_is_not() {
+    fn quadratic_work_is_suspicious_and_linear_work_is_not() {
         for pass in &PASSES {
             let cost = |work: fn(f64) -> f64| WorkCost(pass.sizes.map(|size| work(size as f64) as u64));
             assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(pass));
             assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(pass));
             assert!(!cost(|n| 0.0001 * n * n).is_too_much(pass));
         }
-        // The first pass is over small inputs and only suspects.
-        let sorted = WorkCost(
+        // Sorting passes, except at the small sizes of the first pass, which only suspects.
+        let sorting_cost = WorkCost(
             PASSES[1].sizes.map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
         );
-        assert!(!sorted.is_too_much(&PASSES[1]));
+        assert!(!sorting_cost.is_too_much(&PASSES[1]));
     }
 }

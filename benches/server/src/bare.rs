@@ -15,12 +15,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
+/// Body of a request to the bare mapper.
 #[derive(Deserialize)]
 struct BareRequest<'a> {
     text: &'a str,
     model: &'a str,
 }
 
+/// Chat completion chunk, as far as it is read.
 #[derive(Deserialize)]
 struct UpstreamChunk<'a> {
     #[serde(borrow)]
@@ -41,6 +43,7 @@ struct UpstreamDelta<'a> {
 
 type UpstreamClient = Client<HttpConnector, Full<Bytes>>;
 
+/// Serves the mapper on a free port. `upstream` is the address of the upstream.
 pub(crate) async fn serve_bare(upstream: String) -> anyhow::Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -60,6 +63,7 @@ pub(crate) async fn serve_bare(upstream: String) -> anyhow::Result<()> {
     }
 }
 
+/// Asks the upstream and answers with the mapped stream.
 async fn answer_request(
     request: Request<Incoming>,
     client: &UpstreamClient,
@@ -67,36 +71,39 @@ async fn answer_request(
 ) -> anyhow::Result<Response<StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> + use<>>>>
 {
     let request_bytes = request.into_body().collect().await?.to_bytes();
-    let request_bytes: BareRequest<'_> = serde_json::from_slice(&request_bytes)?;
+    let bare_request: BareRequest<'_> = serde_json::from_slice(&request_bytes)?;
     let body = serde_json::json!({
-        "model": request_bytes.model,
-        "messages": [{"role": "user", "content": request_bytes.text}],
+        "model": bare_request.model,
+        "messages": [{"role": "user", "content": bare_request.text}],
         "stream": true,
     });
-    let request = Request::post(format!("http://{upstream}/v1/chat/completions"))
+    let upstream_request = Request::post(format!("http://{upstream}/v1/chat/completions"))
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())))?;
-    let reply = client.request(request).await?.into_body();
-    let mapper = FrameMapper { reply, pending: Vec::new(), number: 0, is_ended: false };
+    let reply = client.request(upstream_request).await?.into_body();
+    let mapper = FrameMapper { reply, pending: Vec::new(), event_count: 0, is_ended: false };
     let frames = stream::unfold(mapper, async |mut mapper| {
         Some((Ok(Frame::data(mapper.next_frames().await?)), mapper))
     });
     Ok(Response::builder().header("content-type", "text/event-stream").body(StreamBody::new(frames))?)
 }
 
+/// Mapper of the frames of one reply.
 struct FrameMapper {
     reply: Incoming,
-    /// Incomplete frame.
+    /// Beginning of a frame that has not arrived whole.
     pending: Vec<u8>,
-    number: u64,
+    /// Number of events written, which is the id of the last one.
+    event_count: u64,
+    /// True once the upstream has ended the reply.
     is_ended: bool,
 }
 
 impl FrameMapper {
-    /// Maps the next chunk of the reply to frames.
+    /// Maps the next chunks of the reply to at least one frame; `None` at the end.
     async fn next_frames(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
-        if self.number == 0 {
+        if self.event_count == 0 {
             self.write_event("thinking_start", "", &mut out);
         }
         while out.is_empty() && !self.is_ended {
@@ -116,14 +123,15 @@ impl FrameMapper {
         (!out.is_empty()).then(|| out.into())
     }
 
+    /// Maps each complete frame of `data` and keeps the incomplete rest.
     fn read_frames(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        let kept_bytes;
+        let joined_bytes;
         let mut data = if self.pending.is_empty() {
             data
         } else {
             self.pending.extend_from_slice(data);
-            kept_bytes = std::mem::take(&mut self.pending);
-            &kept_bytes
+            joined_bytes = std::mem::take(&mut self.pending);
+            &joined_bytes
         };
         while let Some(end) = data.windows(2).position(|pair| pair == b"\n\n") {
             let frame = &data[..end];
@@ -137,10 +145,11 @@ impl FrameMapper {
         self.pending.extend_from_slice(data);
     }
 
+    /// Writes an event with its id and a text; all events have the same fields.
     fn write_event(&mut self, name: &str, text: &str, out: &mut Vec<u8>) {
         use std::io::Write;
-        self.number += 1;
-        let _ = write!(out, "id: {}\nevent: {name}\ndata: {{\"text\":", self.number);
+        self.event_count += 1;
+        let _ = write!(out, "id: {}\nevent: {name}\ndata: {{\"text\":", self.event_count);
         let _ = serde_json::to_writer(&mut *out, text);
         out.extend_from_slice(
             b",\"message_id\":\"msg_0123456789abcdef0123456789abcdef\",\"request_id\":\"req_0123456789abcdef0123456789abcdef\"}\n\n",

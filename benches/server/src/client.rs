@@ -1,4 +1,4 @@
-//! Clients over raw TCP, cheap beside the servers they measure.
+//! Clients over raw TCP, which cost little in comparison with the servers they measure.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,15 @@ use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Server that a client calls.
+/// Server that a client calls, with the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetServer {
     Upstream,
+    /// Bare mapper.
     Bare,
+    /// Tambour, in its own protocol.
     Tambour,
-    /// Tambour, called in another client protocol.
+    /// Tambour, in a protocol of other clients.
     Protocol(ClientProtocol),
 }
 
@@ -50,7 +52,7 @@ impl ClientProtocol {
         }
     }
 
-    /// Route and body of a request for a reply of this model.
+    /// Route and body of a request for the reply of a model, read in a dialect.
     fn request(self, model: &str, dialect: &str) -> (&'static str, serde_json::Value) {
         use serde_json::json;
         let model = format!("openai/{model}");
@@ -81,7 +83,7 @@ impl ClientProtocol {
         }
     }
 
-    /// Bytes that only a complete answer has.
+    /// Bytes that only a complete answer contains.
     fn end_mark(self) -> &'static [u8] {
         match self {
             ClientProtocol::Chat | ClientProtocol::AiSdk => b"data: [DONE]",
@@ -94,7 +96,7 @@ impl ClientProtocol {
 }
 
 impl TargetServer {
-    /// Builds a request for a reply of this model.
+    /// Builds an HTTP request for the reply of a model, read in a dialect.
     fn request(self, model: &str, dialect: &str) -> Vec<u8> {
         let (path, body) = match self {
             TargetServer::Upstream => (
@@ -102,7 +104,7 @@ impl TargetServer {
                 serde_json::json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "x"}]}),
             ),
             TargetServer::Bare => ("/", serde_json::json!({"model": model, "text": "x"})),
-            TargetServer::Protocol(foreign) => foreign.request(model, dialect),
+            TargetServer::Protocol(protocol) => protocol.request(model, dialect),
             TargetServer::Tambour => (
                 "/api/v1/messages",
                 serde_json::json!({
@@ -119,6 +121,9 @@ impl TargetServer {
     }
 }
 
+/// End of a chunked HTTP answer.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
 /// Connection that sends one request after another.
 pub(crate) struct BenchClient {
     target: TargetServer,
@@ -134,7 +139,7 @@ impl BenchClient {
         Ok(BenchClient { target, socket, received: Vec::with_capacity(64 << 10) })
     }
 
-    /// Connects with a small receive buffer.
+    /// Connects with a small receive buffer, so that a client that does not read stalls the server soon.
     pub(crate) async fn connect_narrow(
         target: TargetServer,
         address: SocketAddr,
@@ -151,6 +156,7 @@ impl BenchClient {
         }
     }
 
+    /// Sends a request for the reply of a model, read in a dialect.
     pub(crate) async fn send_request(&mut self, model: &str, dialect: &str) -> anyhow::Result<()> {
         self.received.clear();
         Ok(self.socket.write_all(&self.target.request(model, dialect)).await?)
@@ -163,14 +169,14 @@ impl BenchClient {
         Ok(bytes_read > 0)
     }
 
-    /// Reads until the answer contains `pattern`, and returns the time.
+    /// Reads until the answer contains `pattern`, and returns the time at which it did.
     pub(crate) async fn read_until(&mut self, pattern: &[u8]) -> anyhow::Result<Instant> {
-        let mut from = 0;
+        let mut search_start = 0;
         loop {
-            if find_bytes(&self.received[from..], pattern).is_some() {
+            if find_bytes(&self.received[search_start..], pattern).is_some() {
                 return Ok(Instant::now());
             }
-            from = self.received.len().saturating_sub(pattern.len());
+            search_start = self.received.len().saturating_sub(pattern.len());
             anyhow::ensure!(
                 self.read_more().await?,
                 "{:?} ended before {pattern:?}: {}",
@@ -180,10 +186,9 @@ impl BenchClient {
         }
     }
 
-    /// Reads the answer to its end and keeps only the last bytes.
+    /// Reads the answer to its end, keeps only the last bytes, and checks that it was complete.
     pub(crate) async fn read_to_end(&mut self) -> anyhow::Result<()> {
-        const END: &[u8] = b"\r\n0\r\n\r\n";
-        while !self.received.ends_with(END) {
+        while !self.received.ends_with(LAST_CHUNK) {
             if self.received.len() > 32 << 10 {
                 self.received.drain(..self.received.len() - (2 << 10));
             }
@@ -194,20 +199,20 @@ impl BenchClient {
                 self.tail_text()
             );
         }
-        let complete = match self.target {
+        let is_complete = match self.target {
             TargetServer::Upstream => true,
-            TargetServer::Protocol(foreign) => find_bytes(&self.received, foreign.end_mark()).is_some(),
+            TargetServer::Protocol(protocol) => find_bytes(&self.received, protocol.end_mark()).is_some(),
             TargetServer::Bare | TargetServer::Tambour => {
                 find_bytes(&self.received, b"event: completed").is_some()
             }
         };
-        anyhow::ensure!(complete, "{:?} did not complete: {}", self.target, self.tail_text());
+        anyhow::ensure!(is_complete, "{:?} did not complete: {}", self.target, self.tail_text());
         Ok(())
     }
 
-    /// Joins the texts of these events in the whole answer.
+    /// Reads the whole answer and joins the texts of the events with these names.
     pub(crate) async fn read_text(&mut self, events: &[&str]) -> anyhow::Result<String> {
-        while !self.received.ends_with(b"\r\n0\r\n\r\n") {
+        while !self.received.ends_with(LAST_CHUNK) {
             anyhow::ensure!(self.read_more().await?, "{:?} closed the connection", self.target);
         }
         let (mut text, mut is_text) = (String::new(), false);
@@ -223,42 +228,44 @@ impl BenchClient {
         Ok(text)
     }
 
+    /// Last bytes of the answer, for a message.
     fn tail_text(&self) -> String {
         let tail = &self.received[self.received.len().saturating_sub(600)..];
         String::from_utf8_lossy(tail).into_owned()
     }
 }
 
-/// Fetches a short answer.
+/// Fetches the body of a short answer with `GET`.
 pub(crate) async fn fetch(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
     let mut received = Vec::new();
-    let (_, body) = read_request(&mut socket, &mut received).await?.context("an answer")?;
+    let (_, body) = read_http_message(&mut socket, &mut received).await?.context("an answer")?;
     Ok(String::from_utf8(body)?)
 }
 
 /// Decodes the body of a chunked answer.
 fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let start = find_bytes(answer, b"\r\n\r\n").context("a head")? + 4;
-    let (mut rest, mut body) = (&answer[start..], Vec::new());
+    let body_start = find_bytes(answer, b"\r\n\r\n").context("a head")? + 4;
+    let (mut remaining, mut body) = (&answer[body_start..], Vec::new());
     loop {
-        let end = find_bytes(rest, b"\r\n").context("the size of a chunk")?;
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end])?, 16)?;
+        let size_end = find_bytes(remaining, b"\r\n").context("the size of a chunk")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&remaining[..size_end])?, 16)?;
         if size == 0 {
             return Ok(body);
         }
-        body.extend_from_slice(rest.get(end + 2..end + 2 + size).context("a chunk")?);
-        rest = &rest[end + 4 + size..];
+        body.extend_from_slice(remaining.get(size_end + 2..size_end + 2 + size).context("a chunk")?);
+        remaining = &remaining[size_end + 4 + size..];
     }
 }
 
-/// Reads head and body of the next request or answer on a connection; `None` at the end.
-pub(crate) async fn read_request(
+/// Reads head and body of the next request or answer on a connection; `None` at the end. `received` keeps
+/// bytes that belong to the message after it.
+pub(crate) async fn read_http_message(
     socket: &mut TcpStream,
     received: &mut Vec<u8>,
 ) -> anyhow::Result<Option<(String, Vec<u8>)>> {
-    let start = loop {
+    let body_start = loop {
         if let Some(end) = find_bytes(received, b"\r\n\r\n") {
             break end + 4;
         }
@@ -266,20 +273,20 @@ pub(crate) async fn read_request(
             return Ok(None);
         }
     };
-    let head = String::from_utf8_lossy(&received[..start]).into_owned();
+    let head = String::from_utf8_lossy(&received[..body_start]).into_owned();
     let lengths = head.lines().filter_map(|line| line.split_once(':'));
     let mut lengths = lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = lengths.next().map_or(Ok(0), |(_, length)| length.trim().parse())?;
-    while received.len() < start + length {
+    while received.len() < body_start + length {
         if socket.read_buf(received).await? == 0 {
             return Ok(None);
         }
     }
-    let body = received[start..start + length].to_vec();
-    received.drain(..start + length);
+    let body = received[body_start..body_start + length].to_vec();
+    received.drain(..body_start + length);
     Ok(Some((head, body)))
 }
 
 fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
-    bytes.windows(pattern.len()).position(|part| part == pattern)
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }

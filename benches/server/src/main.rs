@@ -22,8 +22,8 @@ fn main() -> anyhow::Result<()> {
     match words.as_slice() {
         ["upstream"] => runtime.block_on(upstream::serve_upstream()),
         ["bare", upstream] => runtime.block_on(bare::serve_bare((*upstream).to_owned())),
-        ["run", tambour, rest @ ..] => {
-            runtime.block_on(measure::run(&PathBuf::from(tambour), &measure::BenchPlan::parse(rest)?))
+        ["run", tambour, plan_words @ ..] => {
+            runtime.block_on(measure::run(&PathBuf::from(tambour), &measure::BenchPlan::parse(plan_words)?))
         }
         _ => Err(anyhow::anyhow!("bench-server upstream | bare ADDRESS | run TAMBOUR [--quick] [PART..]")),
     }

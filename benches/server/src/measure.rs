@@ -1,4 +1,4 @@
-//! Measurements of both servers.
+//! Measurements of the bare mapper and of Tambour, each with the same load.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,14 +12,17 @@ use crate::process::BenchProcess;
 use crate::table::{FigureTable, FigureTarget, median, quantile};
 use crate::upstream::build_reply;
 
-/// Measurements to make, and their number.
+/// Choice of measurements, and their effort.
 pub(crate) struct BenchPlan {
+    /// Names of the measurements, from [`PARTS`]; empty for all.
     parts: Vec<String>,
+    /// Number of rounds that count.
     rounds: usize,
-    /// Divisor of the work of a round.
+    /// Divisor of the work in a round.
     divisor: usize,
 }
 
+/// Names of the measurements.
 const PARTS: [&str; 6] = ["cpu", "encoders", "first", "memory", "gone", "rounds"];
 
 impl BenchPlan {
@@ -36,7 +39,7 @@ impl BenchPlan {
     }
 
     fn has_part(&self, part: &str) -> bool {
-        self.parts.is_empty() || self.parts.iter().any(|part_name| part_name == part)
+        self.parts.is_empty() || self.parts.iter().any(|chosen_part| chosen_part == part)
     }
 }
 
@@ -48,10 +51,11 @@ struct ServerPair {
 }
 
 impl ServerPair {
-    /// Starts both, and warms them up with a first request.
-    async fn start(program: &Path, upstream: SocketAddr, grace: bool) -> anyhow::Result<ServerPair> {
+    /// Starts both, and warms them up with a first request. Without `has_grace` Tambour ends a call as soon
+    /// as its client disconnects.
+    async fn start(program: &Path, upstream: SocketAddr, has_grace: bool) -> anyhow::Result<ServerPair> {
         let bare = BenchProcess::start_role(&["bare", &upstream.to_string()])?;
-        let tambour = BenchProcess::start_tambour(program, upstream, grace)?;
+        let tambour = BenchProcess::start_tambour(program, upstream, has_grace)?;
         let pair = ServerPair { upstream, bare, tambour };
         for target_server in [TargetServer::Bare, TargetServer::Tambour] {
             let mut client = pair.connect(target_server).await?;
@@ -61,6 +65,7 @@ impl ServerPair {
         Ok(pair)
     }
 
+    /// Process of a server under comparison.
     fn process(&self, target_server: TargetServer) -> &BenchProcess {
         if target_server == TargetServer::Bare { &self.bare } else { &self.tambour }
     }
@@ -113,7 +118,7 @@ pub(crate) async fn run(program: &Path, plan: &BenchPlan) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Checks that both return the text of the upstream.
+/// Checks that both servers return the text of the upstream.
 async fn check_correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let pair = ServerPair::start(program, upstream, true).await?;
     let mut client = pair.connect(TargetServer::Bare).await?;
@@ -131,7 +136,7 @@ async fn check_correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<(
     Ok(())
 }
 
-/// Measures processor time of 1,000 chunks.
+/// Measures processor time for 1,000 chunks, in milliseconds.
 async fn measure_cpu(
     program: &Path,
     upstream: SocketAddr,
@@ -140,29 +145,32 @@ async fn measure_cpu(
 ) -> anyhow::Result<()> {
     struct Load {
         name: &'static str,
-        pace: fn(usize) -> String,
+        /// Name of the upstream's model for a number of chunks.
+        model: fn(usize) -> String,
+        /// Number of streams at the same time.
         streams: usize,
+        /// Number of chunks in a stream.
         chunks: usize,
         target: FigureTarget,
     }
     let loads = [
         Load {
             name: "1,000 chunks in bursts, a write each, 64 streams",
-            pace: |chunks| format!("burst-{chunks}"),
+            model: |chunks| format!("burst-{chunks}"),
             streams: 64,
             chunks: 3000 / plan.divisor,
             target: FigureTarget::Ratio(1.0),
         },
         Load {
             name: "1,000 chunks in bursts, large writes, 64 streams",
-            pace: |chunks| format!("blocks-{chunks}"),
+            model: |chunks| format!("blocks-{chunks}"),
             streams: 64,
             chunks: 3000 / plan.divisor,
             target: FigureTarget::Ratio(1.0),
         },
         Load {
             name: "1,000 chunks, 50 a second in 300 streams",
-            pace: |chunks| format!("paced-{chunks}-20"),
+            model: |chunks| format!("paced-{chunks}-20"),
             streams: 300,
             chunks: 400 / plan.divisor,
             target: FigureTarget::Ratio(1.4),
@@ -170,19 +178,19 @@ async fn measure_cpu(
     ];
     let pair = ServerPair::start(program, upstream, true).await?;
     for load in &loads {
-        let model = (load.pace)(load.chunks);
-        let (mut bare, mut our_times) = (Vec::new(), Vec::new());
+        let model = (load.model)(load.chunks);
+        let (mut bare_times, mut tambour_times) = (Vec::new(), Vec::new());
         // The first round warms up and does not count.
         for round in 0..=plan.rounds {
             for target_server in [TargetServer::Bare, TargetServer::Tambour] {
                 let clients = pair.connect_many(target_server, load.streams).await?;
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let before = pair.process(target_server).cpu_seconds()?;
-                try_join_all(clients.into_iter().enumerate().map(|(place, mut client)| {
+                let cpu_before = pair.process(target_server).cpu_seconds()?;
+                try_join_all(clients.into_iter().enumerate().map(|(index, mut client)| {
                     let model = &model;
                     async move {
                         // Spread the starts over some milliseconds.
-                        tokio::time::sleep(Duration::from_millis(place as u64 % 20)).await;
+                        tokio::time::sleep(Duration::from_millis(index as u64 % 20)).await;
                         client.send_request(model, "thinkingml").await?;
                         client.read_to_end().await
                     }
@@ -190,27 +198,28 @@ async fn measure_cpu(
                 .await?;
                 // Work after the last byte counts too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                let used_ms = (pair.process(target_server).cpu_seconds()? - before) * 1000.0;
-                let per_chunk = used_ms / (load.streams * load.chunks) as f64 * 1000.0;
+                let used_ms = (pair.process(target_server).cpu_seconds()? - cpu_before) * 1000.0;
+                let ms_per_1000_chunks = used_ms / (load.streams * load.chunks) as f64 * 1000.0;
                 if round > 0 {
-                    if target_server == TargetServer::Bare { &mut bare } else { &mut our_times }
-                        .push(per_chunk);
+                    let is_bare = target_server == TargetServer::Bare;
+                    let times = if is_bare { &mut bare_times } else { &mut tambour_times };
+                    times.push(ms_per_1000_chunks);
                 }
             }
         }
         table.print_line(
             &format!("CPU of {}", load.name),
             "ms",
-            Some(median(&bare)),
-            median(&our_times),
+            Some(median(&bare_times)),
+            median(&tambour_times),
             &load.target,
         );
     }
     Ok(())
 }
 
-/// Measures processor time of 1,000 chunks in the protocols of other clients, beside our own in the same
-/// rounds.
+/// Measures processor time for 1,000 chunks in the protocols of other clients, and in Tambour's own in the
+/// same rounds.
 async fn measure_encoders(
     program: &Path,
     upstream: SocketAddr,
@@ -229,7 +238,7 @@ async fn measure_encoders(
     for round in 0..=plan.rounds {
         for (route, times) in routes.iter().zip(&mut times_by_route) {
             let clients = pair.connect_many(*route, STREAMS).await?;
-            let before = pair.tambour.cpu_seconds()?;
+            let cpu_before = pair.tambour.cpu_seconds()?;
             let model = &model;
             try_join_all(clients.into_iter().map(|mut client| async move {
                 client.send_request(model, "thinkingml").await?;
@@ -239,20 +248,21 @@ async fn measure_encoders(
             // Work after the last byte counts too.
             tokio::time::sleep(Duration::from_millis(200)).await;
             if round > 0 {
-                times.push((pair.tambour.cpu_seconds()? - before) * 1e6 / (STREAMS * chunks) as f64);
+                // Milliseconds for 1,000 chunks.
+                times.push((pair.tambour.cpu_seconds()? - cpu_before) * 1e6 / (STREAMS * chunks) as f64);
             }
         }
     }
     let own_median = median(&times_by_route[0]);
     println!("\nCPU of 1,000 chunks in bursts: the protocol of the client (tambour) beside our own (bare)");
-    for (foreign, times) in ClientProtocol::ALL.iter().zip(&times_by_route[1..]) {
-        table.print_line(foreign.name(), "ms", Some(own_median), median(times), &FigureTarget::Ratio(1.15));
+    for (protocol, times) in ClientProtocol::ALL.iter().zip(&times_by_route[1..]) {
+        table.print_line(protocol.name(), "ms", Some(own_median), median(times), &FigureTarget::Ratio(1.15));
     }
     Ok(())
 }
 
-/// Measures the time from the request to the first byte of the reply's text, beyond that of the upstream
-/// itself.
+/// Measures the delay that each server adds: the time from the request to the first byte of the reply's text,
+/// less that of the upstream itself.
 async fn measure_first_text(
     program: &Path,
     upstream: SocketAddr,
@@ -269,10 +279,10 @@ async fn measure_first_text(
             {
                 let clients = pair.connect_many(target_server, connections).await?;
                 let requests_each = if connections == 1 { 200 } else { 24 } / plan.divisor;
-                let measurements = try_join_all(clients.into_iter().enumerate().map(|(place, client)| {
+                let measurements = try_join_all(clients.into_iter().enumerate().map(|(index, client)| {
                     // Sixty-four connections send 640 requests a second, unsynchronised; one sends a hundred.
-                    let pause = if connections == 1 { 5 } else { 50 };
-                    first_text_times(client, target_server, requests_each, pause, place as u64)
+                    let min_pause_ms = if connections == 1 { 5 } else { 50 };
+                    first_text_times(client, target_server, requests_each, min_pause_ms, index as u64)
                 }))
                 .await?;
                 if round > 0 {
@@ -280,52 +290,64 @@ async fn measure_first_text(
                 }
             }
         }
-        let [direct, bare, our_times] = &times;
-        let added_time = |times: &[f64], part: f64| quantile(times, part) - quantile(direct, part);
+        let [upstream_times, bare_times, tambour_times] = &times;
+        let added_time =
+            |times: &[f64], share: f64| quantile(times, share) - quantile(upstream_times, share);
         let name = |label: &str| {
             let unit = if connections == 1 { "connection" } else { "connections" };
             format!("{label}, {connections} {unit}")
         };
-        let figure = |part| (Some(added_time(bare, part)), added_time(our_times, part));
-        let (of_bare, of_ours) = figure(0.5);
+        let added_times =
+            |share| (Some(added_time(bare_times, share)), added_time(tambour_times, share));
+        let (bare_added, tambour_added) = added_times(0.5);
         table.print_line(
             &name("added to first byte, median"),
             "ms",
-            of_bare,
-            of_ours,
+            bare_added,
+            tambour_added,
             &FigureTarget::AtMostMore(0.25),
         );
-        let (of_bare, of_ours) = figure(0.99);
-        table.print_line(&name("the same, 99 of 100"), "ms", of_bare, of_ours, &FigureTarget::None);
-        let late_share = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
+        let (bare_added, tambour_added) = added_times(0.99);
+        table.print_line(
+            &name("the same, 99 of 100"),
+            "ms",
+            bare_added,
+            tambour_added,
+            &FigureTarget::None,
+        );
+        let late_count = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
         table.print_line(
             &name("replies 35 ms late or more"),
             "",
-            Some(late_share(bare)),
-            late_share(our_times),
+            Some(late_count(bare_times)),
+            late_count(tambour_times),
             &FigureTarget::AtMost(0.0),
         );
     }
     Ok(())
 }
 
-/// Measures the milliseconds to the first text of `count` replies.
+/// Measures the milliseconds to the first text of `count` replies. Pauses before a request are between one
+/// and three times `min_pause_ms`, from a generator seeded with `seed`.
 async fn first_text_times(
     mut client: BenchClient,
     target_server: TargetServer,
     count: usize,
-    pause: u64,
+    min_pause_ms: u64,
     seed: u64,
 ) -> anyhow::Result<Vec<f64>> {
     let marker: &[u8] =
         if target_server == TargetServer::Upstream { b"\"content\":" } else { b"event: final_delta" };
-    let (mut times, mut random) = (Vec::with_capacity(count), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut times = Vec::with_capacity(count);
+    let mut random_bits = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     for _ in 0..count {
-        if pause > 0 {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            tokio::time::sleep(Duration::from_micros(pause * 1000 + random % (pause * 2000))).await;
+        if min_pause_ms > 0 {
+            // Xorshift is random enough for pauses.
+            random_bits ^= random_bits << 13;
+            random_bits ^= random_bits >> 7;
+            random_bits ^= random_bits << 17;
+            let pause_us = min_pause_ms * 1000 + random_bits % (min_pause_ms * 2000);
+            tokio::time::sleep(Duration::from_micros(pause_us)).await;
         }
         let start = Instant::now();
         client.send_request("burst-60", "plain").await?;
@@ -335,23 +357,25 @@ async fn first_text_times(
     Ok(times)
 }
 
-/// Measures memory at rest, of a live stream, and with a reader that does not read.
+/// Measures memory at rest, of a live stream, and of a reader that stalls.
 async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut FigureTable) -> anyhow::Result<()> {
     let servers = [TargetServer::Bare, TargetServer::Tambour];
     let pair = ServerPair::start(program, upstream, true).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle = servers.map(|target_server| pair.process(target_server).memory_kib());
-    let [bare, our_memory] = idle;
+    let [bare_memory, tambour_memory] = idle;
     table.print_line(
         "memory at rest",
         "MiB",
-        Some(bare? / 1024.0),
-        our_memory? / 1024.0,
+        Some(bare_memory? / 1024.0),
+        tambour_memory? / 1024.0,
         &FigureTarget::AtMost(15.0),
     );
-    let (mut slopes, mut peaks) = (Vec::new(), Vec::new());
+    // For each server: KiB of one stream, and MiB with all streams.
+    let (mut kib_per_stream, mut peaks_mib) = (Vec::new(), Vec::new());
     for target_server in servers {
-        let (mut open_streams, mut at) = (JoinSet::new(), Vec::new());
+        let (mut open_streams, mut memory_kib) = (JoinSet::new(), Vec::new());
+        // The second group of streams is added to the first.
         for stream_count in [100, 500] {
             for mut client in pair.connect_many(target_server, stream_count).await? {
                 // Four KiB at the pace of a model; the reply has not ended.
@@ -359,24 +383,30 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
                 open_streams.spawn(client.drain());
             }
             tokio::time::sleep(Duration::from_millis(1024 * 20)).await;
-            at.push(settled_memory(pair.process(target_server)).await?);
+            memory_kib.push(settled_memory(pair.process(target_server)).await?);
         }
-        slopes.push((at[1] - at[0]) / 500.0);
-        peaks.push(at[1] / 1024.0);
+        kib_per_stream.push((memory_kib[1] - memory_kib[0]) / 500.0);
+        peaks_mib.push(memory_kib[1] / 1024.0);
     }
     table.print_line(
         "memory of a live stream, 4 KiB so far",
         "KiB",
-        Some(slopes[0]),
-        slopes[1],
+        Some(kib_per_stream[0]),
+        kib_per_stream[1],
         &FigureTarget::Ratio(1.5),
     );
-    table.print_line("memory with 600 of them", "MiB", Some(peaks[0]), peaks[1], &FigureTarget::None);
+    table.print_line(
+        "memory with 600 of them",
+        "MiB",
+        Some(peaks_mib[0]),
+        peaks_mib[1],
+        &FigureTarget::None,
+    );
     drop(pair);
     let pair = ServerPair::start(program, upstream, true).await?;
-    let mut memory_each = Vec::new();
+    let mut kib_per_reader = Vec::new();
     for target_server in servers {
-        let before = pair.process(target_server).memory_kib()?;
+        let memory_before = pair.process(target_server).memory_kib()?;
         let address = pair.process(target_server).address;
         let mut stalled_readers = Vec::new();
         for _ in 0..50 {
@@ -385,25 +415,27 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
             client.send_request("hold-8000-2", "thinkingml").await?;
             stalled_readers.push(client);
         }
+        // Until the upstream has sent 8,000 chunks, one every 2 ms.
         tokio::time::sleep(Duration::from_secs(16)).await;
-        memory_each.push((settled_memory(pair.process(target_server)).await? - before) / 50.0);
+        let memory_after = settled_memory(pair.process(target_server)).await?;
+        kib_per_reader.push((memory_after - memory_before) / 50.0);
     }
     table.print_line(
         "memory of a reader that stalls",
         "KiB",
-        Some(memory_each[0]),
-        memory_each[1],
+        Some(kib_per_reader[0]),
+        kib_per_reader[1],
         &FigureTarget::AtMost(512.0),
     );
     Ok(())
 }
 
-/// Memory of a process once it is idle.
+/// Memory of a process in KiB once it is idle, or after a minute.
 async fn settled_memory(process: &BenchProcess) -> anyhow::Result<f64> {
     for _ in 0..60 {
-        let before = process.cpu_seconds()?;
+        let cpu_before = process.cpu_seconds()?;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if process.cpu_seconds()? - before < 0.02 {
+        if process.cpu_seconds()? - cpu_before < 0.02 {
             break;
         }
     }
@@ -445,6 +477,7 @@ async fn measure_abandoned_calls(
     Ok(())
 }
 
+/// Number of calls that the upstream has in progress.
 async fn running_calls(upstream: SocketAddr) -> anyhow::Result<usize> {
     crate::client::fetch(upstream, "/running").await?.trim().parse().map_err(Into::into)
 }

@@ -1,4 +1,4 @@
-//! Measured processes: started, observed through /proc, killed with their owner.
+//! Measured processes: started, observed through `/proc`, and killed when their handle is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-/// Prints the listening address, as the server does.
+/// Prints the address that a process of this program listens on, in the form of Tambour's first line.
 pub(crate) fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
 }
@@ -16,7 +16,7 @@ pub(crate) fn announce(address: SocketAddr) {
 pub(crate) struct BenchProcess {
     pub(crate) address: SocketAddr,
     child: Child,
-    /// Folder that is removed with the process.
+    /// Folder to remove after the process has ended.
     folder: Option<PathBuf>,
 }
 
@@ -28,21 +28,21 @@ impl BenchProcess {
         BenchProcess::start(command, None)
     }
 
-    /// Starts the server with an empty database and defaults, the upstream, and no grace period where that is
-    /// measured.
+    /// Starts Tambour with an empty database, default settings and the upstream. Without `has_grace` its
+    /// grace period is 0: a call ends as soon as its client disconnects.
     pub(crate) fn start_tambour(
         program: &Path,
         upstream: SocketAddr,
-        grace: bool,
+        has_grace: bool,
     ) -> anyhow::Result<BenchProcess> {
         BenchProcess::start_server(
             program,
             upstream,
-            if grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) },
+            if has_grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) },
         )
     }
 
-    /// Same, with a model for requests that name none.
+    /// Starts Tambour like [`BenchProcess::start_tambour`], with a model for requests that name none.
     pub(crate) fn start_tambour_with_model(
         program: &Path,
         upstream: SocketAddr,
@@ -54,20 +54,21 @@ impl BenchProcess {
     fn start_server(
         program: &Path,
         upstream: SocketAddr,
-        setting: Option<(&str, &str)>,
+        variable: Option<(&str, &str)>,
     ) -> anyhow::Result<BenchProcess> {
         use std::sync::atomic::{AtomicUsize, Ordering};
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("tambour-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
+        static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tambour-bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let mut command = Command::new(program.canonicalize()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
         command.arg("--upstream").arg(format!("openai=http://{upstream}/v1")).current_dir(&folder);
-        command.envs(setting);
+        command.envs(variable);
         BenchProcess::start(command, Some(folder))
     }
 
+    /// Starts a process and waits until it prints its address.
     fn start(mut command: Command, folder: Option<PathBuf>) -> anyhow::Result<BenchProcess> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
@@ -83,15 +84,15 @@ impl BenchProcess {
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // The first number is nanoseconds on a processor. Threads persist: a pool of fixed size does the
-            // work.
+            // The first number is nanoseconds on a processor. No time is lost with ended threads, since pools
+            // of fixed size do the work.
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
             sum += text.split(' ').next().context("schedstat")?.parse::<u64>()?;
         }
         Ok(sum as f64 / 1e9)
     }
 
-    /// KiB of memory that is neither file-backed nor shared.
+    /// Memory in KiB that is neither file-backed nor shared.
     pub(crate) fn memory_kib(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;

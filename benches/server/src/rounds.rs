@@ -1,5 +1,5 @@
-//! Cost of a dialogue round besides the model (S-102): whole turns over HTTP, with a model that answers at
-//! once.
+//! Cost of a dialogue round without the time of the model (S-102): whole turns over HTTP, with a model that
+//! answers at once.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::table::{FigureTable, FigureTarget, median, quantile};
 /// Number of rounds of one dialogue.
 const ROUNDS: usize = 20;
 
-/// Reply of each round.
+/// Reply of the model in each round.
 pub(crate) fn round_reply() -> String {
     json!({
         "assessment": {
@@ -31,16 +31,19 @@ pub(crate) fn round_reply() -> String {
     .to_string()
 }
 
+/// Script with one action of 20 rounds.
 const SCRIPT: &str = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
                       actions:\n              - {type: ai_say, content: Explain the model., max_rounds: 20}\n";
 
 /// Connection that sends one request after another.
 struct RoundCaller {
     socket: TcpStream,
+    /// Received bytes that are not read yet.
     received: Vec<u8>,
 }
 
 impl RoundCaller {
+    /// Posts JSON and returns the JSON answer.
     async fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = body.to_string();
         let head = format!(
@@ -48,17 +51,18 @@ impl RoundCaller {
             body.len()
         );
         self.socket.write_all(format!("{head}{body}").as_bytes()).await?;
-        let answer = client::read_request(&mut self.socket, &mut self.received).await?;
+        let answer = client::read_http_message(&mut self.socket, &mut self.received).await?;
         let (head, body) = answer.context("the server closed the connection")?;
         anyhow::ensure!(head.starts_with("HTTP/1.1 20"), "{path}: {head}{}", String::from_utf8_lossy(&body));
         Ok(serde_json::from_slice(&body)?)
     }
 }
 
+/// Plays dialogues and prints the times of their rounds; `divisor` reduces the number of dialogues.
 pub(crate) async fn run(
     program: &Path,
     upstream: SocketAddr,
-    reduced_plan: usize,
+    divisor: usize,
     table: &mut FigureTable,
 ) -> anyhow::Result<()> {
     let server = BenchProcess::start_tambour_with_model(program, upstream, "round")?;
@@ -67,10 +71,10 @@ pub(crate) async fn run(
     let mut caller = RoundCaller { socket, received: Vec::new() };
     let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
     let mut times = Vec::new();
-    // The first dialogues warm up.
-    for number in 0..=50 / reduced_plan {
-        let new = json!({"script_id": script["script_id"]});
-        let dialogue = caller.post("/api/v1/dialogues", &new).await?;
+    // The first dialogue warms up and does not count.
+    for number in 0..=50 / divisor {
+        let new_dialogue = json!({"script_id": script["script_id"]});
+        let dialogue = caller.post("/api/v1/dialogues", &new_dialogue).await?;
         let path = format!("/api/v1/dialogues/{}/input", dialogue["dialogue_id"].as_str().context("an id")?);
         for round in 1..=ROUNDS {
             let start = Instant::now();

@@ -8,40 +8,43 @@ pub(crate) enum FigureTarget {
     AtMost(f64),
     /// At most this much more than the bare mapper.
     AtMostMore(f64),
+    /// No target.
     None,
 }
 
 /// Printer of the table.
 #[derive(Default)]
 pub(crate) struct FigureTable {
+    /// Number of missed targets so far.
     missed_targets: usize,
     has_header: bool,
 }
 
 impl FigureTable {
-    /// Prints a line.
+    /// Prints a line: the figures of the bare mapper and of Tambour, their ratio, the target, and whether it
+    /// is met.
     pub(crate) fn print_line(
         &mut self,
         label: &str,
         unit: &str,
         bare: Option<f64>,
-        our_value: f64,
+        tambour: f64,
         target: &FigureTarget,
     ) {
         if !self.has_header {
             self.has_header = true;
             println!("{:<54} {:>9} {:>9} {:>6}  target", "", "bare", "tambour", "ratio");
         }
-        let ratio = bare.filter(|bare| *bare > 0.0).map(|bare| our_value / bare);
+        let ratio = bare.filter(|bare| *bare > 0.0).map(|bare| tambour / bare);
         let (target_text, is_met) = match target {
             FigureTarget::Ratio(max_ratio) => {
                 (format!("<= {max_ratio} x"), ratio.map(|ratio| ratio <= *max_ratio))
             }
-            FigureTarget::AtMost(max_ratio) => {
-                (format!("<= {max_ratio} {unit}"), Some(our_value <= *max_ratio))
+            FigureTarget::AtMost(max_value) => {
+                (format!("<= {max_value} {unit}"), Some(tambour <= *max_value))
             }
-            FigureTarget::AtMostMore(max_ratio) => {
-                (format!("<= bare + {max_ratio} {unit}"), bare.map(|bare| our_value - bare <= *max_ratio))
+            FigureTarget::AtMostMore(max_excess) => {
+                (format!("<= bare + {max_excess} {unit}"), bare.map(|bare| tambour - bare <= *max_excess))
             }
             FigureTarget::None => (String::new(), None),
         };
@@ -51,13 +54,14 @@ impl FigureTable {
             None => "",
         };
         self.missed_targets += usize::from(is_met == Some(false));
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+        let format_number =
+            |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
         let name = format!("{label}, {unit}");
         println!(
             "{name:<54} {:>9} {:>9} {:>6}  {target_text}{verdict}",
-            number(bare),
-            number(Some(our_value)),
-            number(ratio)
+            format_number(bare),
+            format_number(Some(tambour)),
+            format_number(ratio)
         );
     }
 
@@ -71,10 +75,10 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Quantile: the figure below which this share of `values` is.
-pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
+/// Quantile of `values`: the one that the share `share`, from 0 to 1, does not exceed; NaN without values.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    values.get((last as f64 * part).round() as usize).copied().unwrap_or(f64::NAN)
+    let last_index = values.len().saturating_sub(1);
+    values.get((last_index as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
 }

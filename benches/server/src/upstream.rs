@@ -1,11 +1,13 @@
 //! Upstream of both servers: a streaming OpenAI chat completions service. The model of a request sets the
 //! pace.
 //!
-//! `burst-N`: N chunks, one write each, as fast as the socket takes them. `blocks-N`: the same in large
-//! writes.
-//! `paced-N-MS`: one chunk every MS milliseconds. `hold-N-MS`: the same, then nothing until the client
-//! disconnects; with 0 the chunks come in large writes. `round`: the answer of a dialogue round at once. `GET
-//! /running` returns the number of calls in progress.
+//! - `burst-N`: N chunks, one write each, as fast as the socket takes them
+//! - `blocks-N`: N chunks in large writes
+//! - `paced-N-MS`: N chunks, one every MS milliseconds
+//! - `hold-N-MS`: like `paced-N-MS`, then nothing until the client disconnects; with 0 for MS in large writes
+//! - `round`: the answer of a dialogue round, at once
+//!
+//! `GET /running` returns the number of calls in progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,25 +17,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Characters of a chunk.
-pub(crate) const CHUNK: usize = 4;
+/// Bytes of a chunk.
+pub(crate) const CHUNK_LEN: usize = 4;
 
 const RESPONSE_HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Makes a reply of `chunks` chunks: a summary, two phases, and an answer of three quarters.
+/// Makes a reply of `chunks` chunks: a summary, two phases, and an answer of about three quarters of the
+/// length.
 pub(crate) fn build_reply(chunks: usize) -> String {
     const WORDS: &str = "A model writes one word after another, and a reader wants each of them at once. ";
-    let words = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
-    let length = chunks * CHUNK;
+    let filler = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
+    let length = chunks * CHUNK_LEN;
     let mut text = format!(
         "<serp>You want words.</serp>\n<thinking>\n<phase id=\"1\">\n<title>Look</title>\n{}\n</phase>\n\
          <phase id=\"2\">\n<title>Decide</title>\n{}\n</phase>\n</thinking>\n<final>\n",
-        words(length / 8),
-        words(length / 8),
+        filler(length / 8),
+        filler(length / 8),
     );
-    let rest = length.saturating_sub(text.len() + "\n</final>".len());
-    text.push_str(&words(rest));
+    let answer_len = length.saturating_sub(text.len() + "\n</final>".len());
+    text.push_str(&filler(answer_len));
     text.push_str("\n</final>");
     text
 }
@@ -41,8 +44,11 @@ pub(crate) fn build_reply(chunks: usize) -> String {
 /// Pace of an answer.
 #[derive(Clone, Copy)]
 enum AnswerPace {
+    /// One write for each chunk, without pauses.
     Burst,
+    /// Large writes.
     Blocks,
+    /// One chunk in each interval.
     Every(Duration),
 }
 
@@ -50,6 +56,7 @@ enum AnswerPace {
 struct AnswerRequest {
     pace: AnswerPace,
     text: String,
+    /// True if the answer does not end after its text.
     holds_open: bool,
 }
 
@@ -66,10 +73,11 @@ pub(crate) async fn serve_upstream() -> anyhow::Result<()> {
     }
 }
 
+/// Answers the requests of a connection; `running` counts the calls in progress.
 async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Result<()> {
     socket.set_nodelay(true)?;
     let mut received = Vec::with_capacity(2048);
-    while let Some((head, body)) = crate::client::read_request(&mut socket, &mut received).await? {
+    while let Some((head, body)) = crate::client::read_http_message(&mut socket, &mut received).await? {
         if head.starts_with("GET /running") {
             let count = running.load(Ordering::SeqCst).to_string();
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{count}", count.len());
@@ -78,15 +86,16 @@ async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyho
         }
         let request: serde_json::Value = serde_json::from_slice(&body)?;
         let model = request["model"].as_str().unwrap_or("");
-        let request = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
+        let answer_request = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
         running.fetch_add(1, Ordering::SeqCst);
-        let result = write_answer(&mut socket, &request).await;
+        let result = write_answer(&mut socket, &answer_request).await;
         running.fetch_sub(1, Ordering::SeqCst);
         result?;
     }
     Ok(())
 }
 
+/// Parses the pace and text of an answer from a model name; `None` for an unknown one.
 fn parse_model(model: &str) -> Option<AnswerRequest> {
     if model == "round" {
         return Some(AnswerRequest {
@@ -97,19 +106,20 @@ fn parse_model(model: &str) -> Option<AnswerRequest> {
     }
     let mut words = model.split('-');
     let (name, chunks) = (words.next()?, words.next()?.parse().ok()?);
-    let time = words.next().map(str::parse).transpose().ok()?;
-    let pace = match (name, time) {
+    let interval_ms = words.next().map(str::parse).transpose().ok()?;
+    let pace = match (name, interval_ms) {
         ("burst", None) => AnswerPace::Burst,
         ("blocks", None) | ("hold", Some(0)) => AnswerPace::Blocks,
-        ("paced" | "hold", Some(time)) => AnswerPace::Every(Duration::from_millis(time)),
+        ("paced" | "hold", Some(interval_ms)) => AnswerPace::Every(Duration::from_millis(interval_ms)),
         _ => return None,
     };
     Some(AnswerRequest { pace, text: build_reply(chunks), holds_open: name == "hold" })
 }
 
+/// Writes an answer at its pace.
 async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::io::Result<()> {
     let text = &request.text;
-    let mut pieces = (0..text.len()).step_by(CHUNK).map(|at| &text[at..text.len().min(at + CHUNK)]);
+    let mut pieces = (0..text.len()).step_by(CHUNK_LEN).map(|at| &text[at..text.len().min(at + CHUNK_LEN)]);
     let mut out = RESPONSE_HEAD.as_bytes().to_vec();
     write_frame(pieces.next().unwrap_or(""), &mut out);
     match request.pace {
@@ -121,14 +131,14 @@ async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::i
                 socket.write_all(&out).await?;
             }
         }
-        AnswerPace::Every(time) => {
+        AnswerPace::Every(interval) => {
             socket.write_all(&out).await?;
-            let mut ticks = tokio::time::interval_at(Instant::now() + time, time);
+            let mut ticks = tokio::time::interval_at(Instant::now() + interval, interval);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
             for piece in pieces {
                 tokio::select! {
                     biased;
-                    has_disconnected = wait_for_disconnect(socket) => return has_disconnected,
+                    disconnected = wait_for_disconnect(socket) => return disconnected,
                     _ = ticks.tick() => {}
                 }
                 out.clear();
@@ -164,10 +174,11 @@ async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::i
     socket.write_all(&out).await
 }
 
-/// Waits until the client disconnects; it sends nothing while it is answered.
+/// Waits until the client disconnects, then returns an error. Anything that the client sends meanwhile is
+/// discarded.
 async fn wait_for_disconnect(socket: &mut TcpStream) -> std::io::Result<()> {
-    let mut rest = [0; 64];
-    while socket.read(&mut rest).await? > 0 {}
+    let mut discarded = [0; 64];
+    while socket.read(&mut discarded).await? > 0 {}
     Err(std::io::ErrorKind::ConnectionReset.into())
 }
 
@@ -182,6 +193,7 @@ fn write_frame(text: &str, out: &mut Vec<u8>) {
     );
 }
 
+/// Writes an event as one chunk of the HTTP body.
 fn write_chunk(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{:x}\r\ndata: {data}\n\n\r\n", data.len() + 8).as_bytes());
 }
@@ -189,7 +201,7 @@ fn write_chunk(data: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_reply_has_its_length() {
+    fn a_reply_has_the_length_of_its_chunks() {
         assert_eq!(super::build_reply(1000).len(), 4000);
     }
 }

@@ -51,7 +51,7 @@ impl OptionArgs {
 
     /// Returns whether the option `name` was given.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.options.iter().any(|(set, _)| set == name)
+        self.options.iter().any(|(option_name, _)| option_name == name)
     }
 }
 
@@ -75,6 +75,7 @@ pub(crate) struct StructureArgs {
 
 impl StructureArgs {
     /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
+    /// Error messages call the argument with the dialect `flag`.
     pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
         match (&self.structure, name) {
             (None, _) => Ok(name),
@@ -86,14 +87,14 @@ impl StructureArgs {
     }
 }
 
-/// Most nodes of a YAML file, so that aliases cannot expand without bound.
+/// Most nodes of a YAML file. Aliases, which could expand without bound, are not allowed at all.
 const MAX_YAML_NODES: usize = 10_000;
 
 /// Reads a value from a YAML or JSON file.
 fn read_yaml(path: &Path) -> Result<Value> {
     let name = crate::input::display_name(Some(path));
-    let text = crate::input::read_text(Some(path))?;
-    let text = String::from_utf8(text).with_context(|| format!("{name} is not UTF-8 text"))?;
+    let bytes = crate::input::read_without_bom(Some(path))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))?;
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MAX_YAML_NODES, max_events: 2 * MAX_YAML_NODES, max_aliases: 0, max_depth: 64 },
         strict_booleans: true,
@@ -105,8 +106,8 @@ fn read_yaml(path: &Path) -> Result<Value> {
 /// Reads the tool registry from a file.
 fn read_tools(path: &Path) -> Result<ToolRegistry> {
     let name = crate::input::display_name(Some(path));
-    let text = crate::input::read_text(Some(path))?;
-    let registry = serde_json::from_slice(&text).with_context(|| format!("{name} is not JSON"))?;
+    let bytes = crate::input::read_without_bom(Some(path))?;
+    let registry = serde_json::from_slice(&bytes).with_context(|| format!("{name} is not JSON"))?;
     ToolRegistry::from_json(&registry).with_context(|| name)
 }
 
@@ -123,6 +124,7 @@ fn format_option_help() -> String {
     help
 }
 
+/// Parses `NAME=VALUE`; the value may be empty.
 pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -146,7 +148,10 @@ fn dialect_value(entry: &DialectEntry) -> PossibleValue {
 
 /// Names of all contracts, as values of an argument.
 pub(crate) fn contract_values() -> impl Iterator<Item = PossibleValue> {
-    let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
+    let other_contracts = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
     dialect_values()
-        .chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
+        .chain(
+            other_contracts
+                .map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")),
+        )
 }

@@ -66,7 +66,7 @@ pub(crate) enum Lang {
 }
 
 impl Lang {
-    /// Name in options.
+    /// Value of the option `text_language`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Lang::Zh => "zh",
@@ -78,6 +78,7 @@ impl Lang {
 pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
     let ContractCommand::Show(show) = command;
     let entry = dialect::find_dialect(&show.name)?;
+    // Only refuses a structure for a dialect other than `filament`.
     show.structure.dialect(Some(&show.name), "the dialect")?;
     let mut options =
         show.options.options_with_structure(Profile::default(), show.structure.structure.as_deref())?;
@@ -108,6 +109,7 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
     }
 }
 
+/// Says that a dialect has no format instructions or no schema, and lists the dialects that have.
 fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
     let dialects: Vec<&str> =
         DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();

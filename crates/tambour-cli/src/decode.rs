@@ -68,6 +68,7 @@ struct RoundArgs {
 }
 
 impl RoundArgs {
+    /// Builds the round; `None` without `--round`.
     fn round(&self, dialect: &str) -> Result<Option<ExitRound>> {
         let Some(round) = self.round else { return Ok(None) };
         if dialect != "ai_say" {
@@ -93,7 +94,8 @@ pub(crate) enum Finish {
 }
 
 impl Finish {
-    pub(crate) fn to_end(self) -> InputEnd {
+    /// Returns the end of the reply, as its service would report it.
+    pub(crate) fn to_input_end(self) -> InputEnd {
         match self {
             Finish::Stop => InputEnd::stop(),
             Finish::Length => InputEnd::Finished(FinishReason::Length),
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &DecodeCommand) -> Result<CommandOutcome> {
     let pipeline = Pipeline::new(from, &options)?;
     let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);
     let mut decoder = DecodeRun { pipeline, lines: EventLines::default(), stdout: io::stdout().lock() };
-    let mut end = args.finish.to_end();
+    let mut end = args.finish.to_input_end();
     if let Some(path) = &args.chunks {
         for chunk in read_chunks(path)? {
             decoder.push(chunk.as_bytes())?;
@@ -120,12 +122,14 @@ pub(crate) fn run(args: &DecodeCommand) -> Result<CommandOutcome> {
     decoder.finish(&end)
 }
 
+/// Reads a JSON array of strings.
 fn read_chunks(path: &Path) -> Result<Vec<String>> {
-    let text = crate::input::read_text(Some(path))?;
-    serde_json::from_slice(&text)
+    let bytes = crate::input::read_without_bom(Some(path))?;
+    serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not a JSON array of strings", crate::input::display_name(Some(path))))
 }
 
+/// Decoding under way: a pipeline, and the output of its events.
 struct DecodeRun<W> {
     pipeline: Pipeline,
     lines: EventLines,
@@ -133,10 +137,10 @@ struct DecodeRun<W> {
 }
 
 impl<W: Write> DecodeRun<W> {
-    /// Reads to the end. A failure after the first bytes ends the stream with `error`.
+    /// Reads a file to its end. A failure after the first bytes is returned, to end the stream with `error`.
     fn read_input(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
         let mut input = InputReader::open(file)?;
-        let mut pieces = chunk.map(|size| PieceSplitter::new(size as usize));
+        let mut splitter = chunk.map(|size| PieceSplitter::new(size as usize));
         let mut has_begun = false;
         loop {
             let bytes = match input.next_bytes() {
@@ -150,12 +154,12 @@ impl<W: Write> DecodeRun<W> {
             };
             has_begun = true;
             let DecodeRun { pipeline, lines, .. } = self;
-            match (&mut pieces, bytes) {
+            match (&mut splitter, bytes) {
                 (None, Some(bytes)) => pipeline.push(bytes, lines),
-                (Some(pieces), Some(bytes)) => pieces.push(bytes, |piece| pipeline.push(piece, lines)),
-                (pieces, None) => {
-                    let rest = pieces.take().map(PieceSplitter::into_remainder).unwrap_or_default();
-                    pipeline.push(&rest, lines);
+                (Some(splitter), Some(bytes)) => splitter.push(bytes, |piece| pipeline.push(piece, lines)),
+                (splitter, None) => {
+                    let remainder = splitter.take().map(PieceSplitter::into_remainder).unwrap_or_default();
+                    pipeline.push(&remainder, lines);
                     return Ok(None);
                 }
             }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     let mut outcome = CommandOutcome::Success;
-    let mut names = HashSet::new();
+    let mut used_names = HashSet::new();
     for path in &args.files {
         let bytes = match read_limited(path) {
             Ok(bytes) => bytes,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
             }
         };
         match import_file(&input::display_name(Some(path)), &bytes, &ImportLimits::default()) {
-            Ok(imported_file) => write_import(args, &imported_file, &mut names)?,
+            Ok(imported_file) => write_import(args, &imported_file, &mut used_names)?,
             Err(error) => {
                 let place = error.location().map(|place| {
                     format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt)
@@ -81,14 +81,16 @@ fn read_limited(path: &Path) -> Result<Vec<u8>> {
     input::read_raw(Some(path))
 }
 
+/// Prints a message whose text may come from a file, on standard error.
 fn print_message(text: &str) {
     output::print_error(&text.chars().map(output::visible_char).collect::<String>());
 }
 
+/// Prints an imported file or writes it to the folder, as the arguments say.
 fn write_import(
     args: &ImportCommand,
     imported_file: &ImportedFile,
-    names: &mut HashSet<String>,
+    used_names: &mut HashSet<String>,
 ) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if args.json {
@@ -100,16 +102,16 @@ fn write_import(
     }
     match &args.out {
         Some(folder) => {
-            let (text, end) = if args.v3 {
+            let (text, extension) = if args.v3 {
                 (format!("{}\n", serde_json::to_string_pretty(&imported_file.export())?), "json")
             } else {
                 (from_import(imported_file).to_yaml(), "yaml")
             };
-            let path = folder.join(unique_file_name(&imported_file.name, end, names));
+            let path = folder.join(unique_file_name(&imported_file.name, extension, used_names));
             // Write to a temporary name, then rename: no file stays half written.
-            let part = path.with_extension("part");
-            fs::write(&part, text)
-                .and_then(|()| fs::rename(&part, &path))
+            let temporary_path = path.with_extension("part");
+            fs::write(&temporary_path, text)
+                .and_then(|()| fs::rename(&temporary_path, &path))
                 .with_context(|| format!("cannot write {}", path.display()))?;
             if !args.json {
                 writeln!(stdout, "{}", path.display())?;
@@ -143,16 +145,21 @@ fn import_json(imported_file: &ImportedFile) -> Value {
     out
 }
 
-/// Makes a file name, unique within this run, of letters, digits and `-`.
-fn unique_file_name(name: &str, end: &str, names: &mut HashSet<String>) -> String {
-    let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
-    let stem: String = name.chars().take(60).map(plain).collect();
+/// Most characters of a file name made from a name, without number and extension.
+const MAX_STEM_CHARS: usize = 60;
+
+/// Makes a file name, unique within this run, of letters, digits, `_` and `-`. Names that differ in case only
+/// count as equal, since some file systems ignore case.
+fn unique_file_name(name: &str, extension: &str, used_names: &mut HashSet<String>) -> String {
+    let safe_char = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
+    let stem: String = name.chars().take(MAX_STEM_CHARS).map(safe_char).collect();
     let stem = stem.trim_matches('-');
     let stem = if stem.is_empty() { "unnamed" } else { stem };
     let mut number = 1;
     loop {
-        let file = if number == 1 { format!("{stem}.{end}") } else { format!("{stem}-{number}.{end}") };
-        if names.insert(file.to_lowercase()) {
+        let file =
+            if number == 1 { format!("{stem}.{extension}") } else { format!("{stem}-{number}.{extension}") };
+        if used_names.insert(file.to_lowercase()) {
             return file;
         }
         number += 1;

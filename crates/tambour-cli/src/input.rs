@@ -34,7 +34,7 @@ impl InputReader {
         Ok(InputReader { reader, buffer: vec![0; 64 << 10], name })
     }
 
-    /// Reads the bytes that have arrived, at least one; `None` at the end.
+    /// Waits for bytes and returns those that have arrived, at least one; `None` at the end.
     pub(crate) fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
         loop {
             match self.reader.read(&mut self.buffer) {
@@ -46,7 +46,7 @@ impl InputReader {
         }
     }
 
-    /// Reads the rest.
+    /// Reads all bytes up to the end.
     pub(crate) fn read_rest(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", self.name))?;
@@ -67,7 +67,7 @@ pub(crate) fn display_name(path: Option<&Path>) -> String {
 /// # Errors
 /// The input cannot be read, or is not JSON; the message names the place.
 pub(crate) fn read_json(path: &Path) -> Result<Value> {
-    let bytes = read_text(Some(path))?;
+    let bytes = read_without_bom(Some(path))?;
     serde_json::from_slice(&bytes).map_err(|fault| {
         let (message, location) = describe_json_fault(&bytes, &fault);
         let Location { line, column, excerpt, .. } = location;
@@ -81,7 +81,7 @@ pub(crate) fn describe_json_fault(bytes: &[u8], fault: &serde_json::Error) -> (S
 }
 
 /// Reads all of a file or of standard input, without a byte order mark.
-pub(crate) fn read_text(path: Option<&Path>) -> Result<Vec<u8>> {
+pub(crate) fn read_without_bom(path: Option<&Path>) -> Result<Vec<u8>> {
     let mut bytes = read_raw(path)?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
@@ -94,9 +94,10 @@ pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
     InputReader::open(path)?.read_rest()
 }
 
-/// Splits arriving bytes into pieces of equal size.
+/// Splits arriving bytes into pieces of equal size, `size` bytes each.
 pub(crate) struct PieceSplitter {
     size: usize,
+    /// Bytes of the incomplete piece.
     remainder: Vec<u8>,
 }
 
@@ -110,6 +111,7 @@ impl PieceSplitter {
         self.remainder
     }
 
+    /// Takes the next bytes and passes each piece that is complete to `on_piece`.
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut on_piece: impl FnMut(&[u8])) {
         if !self.remainder.is_empty() {
             let fill_len = (self.size - self.remainder.len()).min(bytes.len());

@@ -122,7 +122,7 @@ pub(crate) fn read_context(path: &Path) -> Result<PromptContext> {
 }
 
 fn read_text(path: Option<&Path>) -> Result<String> {
-    let bytes = input::read_text(path)?;
+    let bytes = input::read_without_bom(path)?;
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", input::display_name(path)))
 }
 

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(outcome) => outcome.into(),
-        // The reader of the output closed it, which is no failure.
+        // Closing the output early, as `head` does, is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&format!("{error:#}"));
@@ -115,6 +115,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns whether the reader of the output has closed it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

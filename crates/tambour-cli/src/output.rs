@@ -1,4 +1,4 @@
-//! Output that all commands share: complaints, colours, findings in one line.
+//! Output that all commands share: error messages, colours, findings in one line.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,14 +15,15 @@ pub(crate) fn print_note(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Returns whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
+/// Returns whether `stream` gets colours: it is a terminal that is not `dumb`, and `NO_COLOR` is unset or
+/// empty.
 pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
-    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_opted_out = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    stream.is_terminal() && !is_refused && !is_dumb
+    stream.is_terminal() && !is_opted_out && !is_dumb
 }
 
-/// Width of the terminal, if standard output is one.
+/// Width of the terminal in columns; `None` if standard output is no terminal.
 pub(crate) fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }

@@ -1,4 +1,4 @@
-//! `tambour prompt`: prompts for models.
+//! `tambour prompt`: renders prompts, and lists their variables.
 
 mod render;
 mod vars;
@@ -22,7 +22,7 @@ pub(crate) enum PromptCommand {
 /// Longest time for the templates of one prompt.
 const MAX_RENDERING_TIME: Duration = Duration::from_secs(10);
 
-/// Budget of a prompt, with a deadline.
+/// Budget of one rendering: the limits of the engine, and a deadline that begins now.
 pub(crate) fn rendering_budget(engine: &Engine) -> Budget {
     let began = Instant::now();
     Budget::with_stop(engine.limits(), move || began.elapsed() > MAX_RENDERING_TIME)

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RepairCommand) -> Result<CommandOutcome> {
     while let Some(bytes) = input.next_bytes()? {
         repair.push(bytes);
     }
-    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&args.finish.to_end())?;
+    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&args.finish.to_input_end())?;
 
     let name = input::display_name(args.file.as_deref());
     let findings: String =
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &RepairCommand) -> Result<CommandOutcome> {
 /// Repair of one reply, under way.
 pub(crate) struct ReplyRepair {
     pipeline: Pipeline,
-    reading: JoinedEvents,
+    joined_events: JoinedEvents,
 }
 
 /// Result of a repair.
@@ -81,18 +81,22 @@ impl ReplyRepair {
     pub(crate) fn new(from: &str, options: &Options) -> Result<ReplyRepair> {
         // Text that a dialect keeps outside its contract, such as a draft, is part of the reply.
         let pipeline = Pipeline::new(from, options)?.with_extensions(true);
-        Ok(ReplyRepair { pipeline, reading: JoinedEvents::default() })
+        Ok(ReplyRepair { pipeline, joined_events: JoinedEvents::default() })
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.pipeline.push(bytes, &mut self.reading);
+        self.pipeline.push(bytes, &mut self.joined_events);
     }
 
-    /// Ends the reply. Unfinished parts of a truncated one do not act in the written reply.
+    /// Ends the reply and writes it anew. Unfinished parts of a truncated reply do not act in the written
+    /// one.
+    ///
+    /// # Errors
+    /// Replies of the dialect cannot be written.
     pub(crate) fn finish(mut self, end: &InputEnd) -> Result<RepairedReply> {
-        let ReplyRepair { pipeline, reading: read_state } = &mut self;
-        pipeline.finish(end, read_state);
-        let (outcome, failure) = match read_state.events.last() {
+        let ReplyRepair { pipeline, joined_events } = &mut self;
+        pipeline.finish(end, joined_events);
+        let (outcome, failure) = match joined_events.events.last() {
             Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
                 (CommandOutcome::Success, None)
             }
@@ -100,11 +104,11 @@ impl ReplyRepair {
             _ => (CommandOutcome::Refused, None),
         };
         let reply = if failure.is_none() {
-            let written = pipeline.rewrite(&read_state.events);
+            let written = pipeline.rewrite(&joined_events.events);
             written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?
         } else {
             String::new()
         };
-        Ok(RepairedReply { reply, findings: std::mem::take(&mut read_state.findings), failure, outcome })
+        Ok(RepairedReply { reply, findings: std::mem::take(&mut joined_events.findings), failure, outcome })
     }
 }

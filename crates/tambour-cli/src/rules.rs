@@ -21,11 +21,11 @@ pub(crate) fn run(args: &RulesCommand) -> Result<CommandOutcome> {
     let text = match &args.id {
         None => format_table(),
         Some(id) => {
-            let found: Vec<CatalogueEntry> = catalogue::find(id).collect();
-            if found.is_empty() {
+            let entries: Vec<CatalogueEntry> = catalogue::find(id).collect();
+            if entries.is_empty() {
                 anyhow::bail!("{}", unknown_rule_message(id));
             }
-            found.into_iter().map(explain_rule).collect::<Vec<_>>().join("\n")
+            entries.into_iter().map(explain_rule).collect::<Vec<_>>().join("\n")
         }
     };
     io::stdout().write_all(text.as_bytes())?;
@@ -88,11 +88,11 @@ fn level_name(rule: &Rule) -> &'static str {
 }
 
 fn unknown_rule_message(id: &str) -> String {
-    let close = catalogue::close(id);
-    let hint = if close.is_empty() {
+    let similar_names = catalogue::close(id);
+    let hint = if similar_names.is_empty() {
         "`tambour rules` lists all".to_owned()
     } else {
-        format!("did you mean {}?", close.join(", "))
+        format!("did you mean {}?", similar_names.join(", "))
     };
     format!("there is no rule `{id}`; {hint}")
 }

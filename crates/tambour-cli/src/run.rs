@@ -157,11 +157,11 @@ pub(crate) fn run(args: &RunCommand) -> Result<CommandOutcome> {
 
 /// Path of a script relative to the folder of the test in `file`.
 fn relative_script_path(script: &Path, file: &Path) -> String {
-    let folder = |path: &Path| {
+    let absolute_folder = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()
     };
-    let relative = match (folder(script), folder(file), script.file_name()) {
+    let relative = match (absolute_folder(script), absolute_folder(file), script.file_name()) {
         (Some(script_folder), Some(file_folder), Some(name)) => {
             relative_path(&file_folder, &script_folder).join(name)
         }
@@ -172,15 +172,16 @@ fn relative_script_path(script: &Path, file: &Path) -> String {
 
 /// Relative path from one folder to another; both are absolute and without links.
 fn relative_path(from: &Path, to: &Path) -> PathBuf {
-    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
-    if shared == 0 {
+    let shared_count = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    if shared_count == 0 {
         // Folders on different drives have no relative path.
         return to.to_owned();
     }
-    let parent_steps = from.components().skip(shared).map(|_| Component::ParentDir);
-    parent_steps.chain(to.components().skip(shared)).collect()
+    let parent_steps = from.components().skip(shared_count).map(|_| Component::ParentDir);
+    parent_steps.chain(to.components().skip(shared_count)).collect()
 }
 
+/// Opens the upstream of the arguments, else that of the server's configuration.
 fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
     let mut config = match &args.upstream {
         None => Config::load(None, crate::serve::read_environment()?.into_iter())?,
@@ -197,10 +198,11 @@ fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
     Ok(config.open_default_upstream()?)
 }
 
+/// Dialogue that runs in the terminal.
 struct TerminalRun {
     /// Test recorded from the run so far.
     test: ScriptTest,
-    /// Turn under way.
+    /// Record of the turn under way, for the test.
     current_turn: TestTurn,
     script: Script,
     files: TemplateFiles,
@@ -223,8 +225,8 @@ impl TerminalRun {
         }
         loop {
             // A user who begins the dialogue types before the first turn.
-            let user_first_now = std::mem::take(&mut user_first);
-            let turn = if user_first_now {
+            let user_begins_now = std::mem::take(&mut user_first);
+            let turn = if user_begins_now {
                 self.dialogue.turn(&self.script)
             } else {
                 self.run_turn(user_text.take()).await?
@@ -237,21 +239,22 @@ impl TerminalRun {
                 DialogueStatus::Failed => return Ok(CommandOutcome::Refused),
                 _ => {}
             }
-            if turn.continues && turn.success && !user_first_now {
+            if turn.continues && turn.success && !user_begins_now {
                 self.update_dialogue(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
-            let awaited_input = match self.update_dialogue(Dialogue::next) {
+            // Call of the form that the dialogue waits for; `None` if it waits for a message.
+            let awaited_call = match self.update_dialogue(Dialogue::next) {
                 DialogueRequest::Answer { call_id } => Some(call_id),
                 _ => None,
             };
             loop {
-                self.screen.print_prompt(awaited_input.is_some())?;
+                self.screen.print_prompt(awaited_call.is_some())?;
                 let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
                     output::print_error("the input ended before the dialogue was over");
                     return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Refused });
                 };
-                match (line.trim(), &awaited_input) {
+                match (line.trim(), &awaited_call) {
                     ("/quit", _) => return Ok(CommandOutcome::Success),
                     ("/info", _) => {
                         self.screen.print_position(&self.dialogue.turn(&self.script), &self.dialogue)?
@@ -274,9 +277,10 @@ impl TerminalRun {
         }
     }
 
+    /// Environment of the dialogue at the present time, in milliseconds since 1970.
     fn environment(&self) -> DialogueEnv<'_> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
         DialogueEnv {
             script: &self.script,
             templates: &self.files,
@@ -286,6 +290,7 @@ impl TerminalRun {
         }
     }
 
+    /// Applies a change to the dialogue. It works on a copy, since the environment borrows `self`.
     fn update_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
         let result = change(&mut dialogue, &self.environment());
@@ -308,11 +313,11 @@ impl TerminalRun {
             }
         }
         let turn = self.dialogue.turn(&self.script);
-        let mut turn_start = std::mem::take(&mut self.current_turn);
-        turn_start.expect = ExpectedTurn::from_turn(&turn);
-        // The message follows from the recorded reply.
-        turn_start.expect.ai_message = None;
-        self.test.turns.push(turn_start);
+        let mut test_turn = std::mem::take(&mut self.current_turn);
+        test_turn.expect = ExpectedTurn::from_turn(&turn);
+        // The message follows from the recorded reply, so the test need not compare it.
+        test_turn.expect.ai_message = None;
+        self.test.turns.push(test_turn);
         for notice in &turn.notices {
             output::print_error(&notice.message);
         }
@@ -328,9 +333,10 @@ impl TerminalRun {
         Ok(turn)
     }
 
-    /// Calls the model and prints its message as it arrives.
+    /// Calls the model and prints its message as it arrives. Returns the call as the transcript lists it.
     async fn call_model(&mut self, call: &ModelCall) -> Result<Value> {
         for warning in &call.warnings {
+            // Further rounds and attempts use the same template.
             if call.round == 1 && call.attempt == 0 {
                 output::print_error(&format!("{}: {}", call.template_id, warning.message));
             }
@@ -381,6 +387,7 @@ impl TerminalRun {
         Ok(record)
     }
 
+    /// Asks the upstream and reads its reply to the end.
     async fn ask_model(&mut self, call: &ModelCall) -> Result<ModelAnswer> {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
@@ -432,7 +439,8 @@ impl TerminalRun {
                     ReplyItem::Call(_) => {}
                     ReplyItem::Usage(call_usage) => usage = call_usage,
                     ReplyItem::End(end) => {
-                        // Further text may replace the answer and be asked for again, so it is held.
+                        // With nothing printed so far, the end may bring the fallback in place of an
+                        // answer. It is held, since the dialogue may ask again.
                         printer.held_text = (!printer.screen.is_writing()).then(String::new);
                         let reply = reader.finish(&end, &mut printer);
                         let finish = match end {
@@ -455,19 +463,22 @@ impl TerminalRun {
 /// Result of one model call.
 struct ModelAnswer {
     reply: Result<ModelReply, Failure>,
-    /// Text that was not printed yet.
+    /// Text of the message that is not printed yet.
     held_text: String,
+    /// Reply as received.
     raw: String,
     /// Finish reason, if the reply ended.
     finish: Option<FinishReason>,
+    /// Token counts of the service; null if it sent none.
     usage: Value,
 }
 
 /// Sink that prints the text of the message.
 struct MessagePrinter<'a> {
     screen: &'a mut DialogueScreen,
-    /// Held text, when nothing is printed.
+    /// Buffer that takes the text; `None` while text is printed at once.
     held_text: Option<String>,
+    /// First error of printing.
     error: Option<io::Error>,
 }
 

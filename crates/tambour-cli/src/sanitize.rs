@@ -43,11 +43,11 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     };
     let limits = Limits::default();
     let mut input = InputReader::open(args.file.as_deref())?;
-    let mut pieces = args.chunk.map(|size| PieceSplitter::new(size as usize));
+    let mut splitter = args.chunk.map(|size| PieceSplitter::new(size as usize));
     let (mut utf8, mut sanitizer) = (Utf8Decoder::default(), HtmlSanitizer::new(mode, &limits));
     let mut printer = FindingPrinter {
         name: input::display_name(args.file.as_deref()),
-        max_findings: limits.findings,
+        remaining_findings: limits.findings,
         omitted_findings: 0,
     };
     let mut stdout = io::stdout().lock();
@@ -58,20 +58,20 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
                 sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
             });
         };
-        match &mut pieces {
+        match &mut splitter {
             None => push(bytes),
-            Some(pieces) => pieces.push(bytes, push),
+            Some(splitter) => splitter.push(bytes, push),
         }
         stdout.write_all(text.as_bytes())?;
         stdout.flush()?;
         text.clear();
     }
-    let rest = pieces.map(PieceSplitter::into_remainder).unwrap_or_default();
-    let mut last = |piece: &str, _: Option<usize>| {
+    let remainder = splitter.map(PieceSplitter::into_remainder).unwrap_or_default();
+    let mut sanitize = |piece: &str, _: Option<usize>| {
         sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
     };
-    utf8.push(&rest, &mut last);
-    utf8.finish(&mut last);
+    utf8.push(&remainder, &mut sanitize);
+    utf8.finish(&mut sanitize);
     sanitizer.finish(&mut |piece| printer.print_piece(piece, &mut text));
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;
@@ -82,17 +82,19 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
 /// Printer of findings, up to a limit.
 struct FindingPrinter {
     name: String,
-    max_findings: usize,
+    /// Number of findings that may still be printed.
+    remaining_findings: usize,
     omitted_findings: usize,
 }
 
 impl FindingPrinter {
+    /// Appends sanitized text to `text`, or prints a finding.
     fn print_piece(&mut self, piece: SanitizedPiece<'_>, text: &mut String) {
         match piece {
             SanitizedPiece::Text(piece) => text.push_str(piece),
-            SanitizedPiece::Report(_) if self.max_findings == 0 => self.omitted_findings += 1,
+            SanitizedPiece::Report(_) if self.remaining_findings == 0 => self.omitted_findings += 1,
             SanitizedPiece::Report(report) => {
-                self.max_findings -= 1;
+                self.remaining_findings -= 1;
                 let finding: Finding = report.judge(Profile::Lenient);
                 // Standard error may be closed; the text is still printed.
                 let _ = writeln!(io::stderr(), "{}", output::finding_line(&self.name, &finding));
@@ -100,6 +102,7 @@ impl FindingPrinter {
         }
     }
 
+    /// Prints the number of findings that were not printed.
     fn finish(&self) {
         if self.omitted_findings > 0 {
             output::print_error(&format!(

@@ -59,8 +59,8 @@ pub(crate) enum LanguageChoice {
 }
 
 impl From<LanguageChoice> for Language {
-    fn from(words: LanguageChoice) -> Language {
-        match words {
+    fn from(choice: LanguageChoice) -> Language {
+        match choice {
             LanguageChoice::Zh => Language::Zh,
             LanguageChoice::En => Language::En,
         }
@@ -114,7 +114,7 @@ pub(crate) fn run(command: &ScriptCommand) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// Reads a script with all faults of it and its templates; `None` when it cannot run.
+/// Reads a script, and lists all problems of it and its templates. The script is `None` when it cannot run.
 pub(crate) fn read_script(
     path: &Path,
     templates: &TemplateFiles,

@@ -52,10 +52,10 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
-    let reload = args.clone();
+    let reload_args = args.clone();
     runtime.block_on(async {
         let server = match Server::start(config).await {
-            Ok(server) => server.with_reload(move || reload.build_config()),
+            Ok(server) => server.with_reload(move || reload_args.build_config()),
             // A configuration error is a usage error, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
             Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
         drop(stdout);
         let stop = async {
             signals.wait_next().await;
-            // A second signal ends the server at once.
+            // A second signal ends the server at once, with the exit code of an interrupted process.
             tokio::spawn(async move {
                 signals.wait_next().await;
                 std::process::exit(130);
@@ -114,11 +114,14 @@ impl ServeCommand {
     }
 }
 
-/// Reads the variables of the configuration, which must be Unicode; others may be anything.
+/// Reads the variables that begin with `TAMBOUR_`.
+///
+/// # Errors
+/// A value is not UTF-8. Other variables may hold anything.
 pub(crate) fn read_environment() -> Result<Vec<(String, String)>, ConfigError> {
     let names = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let ours = names.filter(|(name, _)| name.starts_with("TAMBOUR_"));
-    ours.map(|(name, value)| match value.into_string() {
+    let tambour_variables = names.filter(|(name, _)| name.starts_with("TAMBOUR_"));
+    tambour_variables.map(|(name, value)| match value.into_string() {
         Ok(value) => Ok((name, value)),
         Err(_) => Err(ConfigError(format!("{name}: the value is not UTF-8"))),
     })

@@ -61,8 +61,8 @@ pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     let mut stderr = io::stderr().lock();
     for (result, operation) in results.iter().zip(&operations) {
         let mut line = serde_json::to_value(result)?;
-        let case = operation.report(Place::START, 0).filter(|_| operation.refusal().is_none());
-        if let Some(finding) = case.map(|report| report.judge(Profile::Lenient)) {
+        let report = operation.report(Place::START, 0).filter(|_| operation.refusal().is_none());
+        if let Some(finding) = report.map(|report| report.judge(Profile::Lenient)) {
             line["warning"] = json!({ "code": finding.code, "message": finding.message });
         }
         // Standard error may be closed; the state is still printed.
@@ -74,18 +74,18 @@ pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Refused })
 }
 
-/// Reads operations as written, from the data of a `state_update` event, or from all such events of a stream.
+/// Reads operations: a plain array, the data of a `state_update` event, or all such events of a stream.
 fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
-    let bytes = input::read_text(path)?;
+    let bytes = input::read_without_bom(path)?;
     let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;
     let text = bound_numbers(text);
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let values: Vec<Value> =
         values.collect::<serde_json::Result<_>>().context("the operations are not JSON")?;
-    let events = values.len() > 1 || values.first().is_some_and(|value| value["event"].is_string());
+    let is_event_stream = values.len() > 1 || values.first().is_some_and(|value| value["event"].is_string());
     let mut all = Vec::new();
     for mut value in values {
-        if events {
+        if is_event_stream {
             if value["event"] != "state_update" {
                 continue;
             }
@@ -96,11 +96,12 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
             other => other,
         };
         let mut operations = Operation::parse_list(&list)?;
-        for (operation, written) in operations.iter_mut().zip(list.as_array().into_iter().flatten()) {
-            if let (Some(op), Some(path)) = (written["op"].as_str(), written["path"].as_str()) {
+        // An operation of an event is stored as an object, with the reason if it was refused.
+        for (operation, stored) in operations.iter_mut().zip(list.as_array().into_iter().flatten()) {
+            if let (Some(op), Some(path)) = (stored["op"].as_str(), stored["path"].as_str()) {
                 *operation =
-                    Operation::from_stored(op.to_owned(), path.to_owned(), written.get("value").cloned());
-                if let Some(reason) = written["refused"].as_str() {
+                    Operation::from_stored(op.to_owned(), path.to_owned(), stored.get("value").cloned());
+                if let Some(reason) = stored["refused"].as_str() {
                     *operation = operation
                         .clone()
                         .refuse(RefusalReason::ValueGuessed, format!("refused before: {reason}"));
@@ -113,6 +114,6 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
 }
 
 fn read_json(path: Option<&Path>) -> Result<Value> {
-    serde_json::from_slice(&input::read_text(path)?)
+    serde_json::from_slice(&input::read_without_bom(path)?)
         .with_context(|| format!("{} is not JSON", input::display_name(path)))
 }

@@ -1,4 +1,4 @@
-//! The corpora: replies written by hand, some with one injected fault, and recordings of real models.
+//! Corpora of replies: written by hand (valid, or with one injected fault), and recorded from real models.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ pub struct CorpusReply {
     pub finish: String,
     /// Hand-written replies: events of a valid reply, or the value in it.
     pub expected: Option<Value>,
-    /// Input of the reading, such as the round of a dialogue.
+    /// Settings of the reading as JSON, such as the round of a dialogue; null without any.
     pub input: Value,
     /// Hand-written replies: name of the injected fault.
     pub fault: Option<String>,
     /// Hand-written replies: id of the valid reply that a faulty one was made from.
     pub base: Option<String>,
-    /// Hand-written replies: points that the contract leaves open.
+    /// Hand-written replies: names of points that the contract leaves open.
     pub ambiguous: Vec<String>,
 }
 
@@ -68,26 +68,28 @@ fn load_replies(path: &Path) -> Result<Vec<CorpusReply>, String> {
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(Vec::new()) };
     let lines = text.lines().enumerate();
     lines
-        .map(|(n, line)| parse_reply(line).map_err(|error| format!("{}:{}: {error}", path.display(), n + 1)))
+        .map(|(index, line)| {
+            parse_reply(line).map_err(|error| format!("{}:{}: {error}", path.display(), index + 1))
+        })
         .collect()
 }
 
 fn parse_reply(line: &str) -> Result<CorpusReply, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let word = |key: &str| value[key].as_str().map(str::to_owned);
-    let words = |key: &str| -> Vec<String> {
+    let string = |key: &str| value[key].as_str().map(str::to_owned);
+    let strings = |key: &str| -> Vec<String> {
         let list = value[key].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     Ok(CorpusReply {
-        id: word("id").ok_or("no `id`")?,
-        dialect: word("protocol").ok_or("no `protocol`")?,
-        chunks: words("chunks"),
-        finish: word("finish_reason").ok_or("no `finish_reason`")?,
+        id: string("id").ok_or("no `id`")?,
+        dialect: string("protocol").ok_or("no `protocol`")?,
+        chunks: strings("chunks"),
+        finish: string("finish_reason").ok_or("no `finish_reason`")?,
         expected: value.get("expected").filter(|value| !value.is_null()).cloned(),
         input: value["input"].clone(),
-        fault: word("fault"),
-        base: word("base_id"),
-        ambiguous: words("ambiguous"),
+        fault: string("fault"),
+        base: string("base_id"),
+        ambiguous: strings("ambiguous"),
     })
 }

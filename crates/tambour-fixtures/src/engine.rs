@@ -1,12 +1,14 @@
-//! Operators and statements of the template engine, taken from its own syntax tree: one that a new version has does not compile
-//! here before it has a name, and a name needs a hostile case.
+//! Names of the operators and statements of the template engine, taken from its own syntax tree. An operator
+//! that a new version of the engine adds makes the `match` here fail to compile until it has a name, and a
+//! test demands a hostile case for each name.
 
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, CallType, CompareOpKind, Expr, Stmt, UnaryOpKind};
 use minijinja::machinery::{parse, parse_expr};
 
-/// A function that names each kind, without a wildcard, and the list of these names; empty for what is no operator.
+/// Defines a function that names each kind of node, without a wildcard, and the list of the names. The name
+/// is empty for a kind that is no operator.
 macro_rules! kinds {
     ($name:ident, $all:ident, $type:ty, $($kind:pat => $word:literal),* $(,)?) => {
         fn $name(kind: $type) -> &'static str {
@@ -19,7 +21,7 @@ macro_rules! kinds {
     };
 }
 
-kinds!(expression, EXPRESSIONS, &Expr<'_>,
+kinds!(expression_name, EXPRESSIONS, &Expr<'_>,
     Expr::Var(_) => "",
     Expr::Const(_) => "",
     Expr::Slice(_) => "[:]",
@@ -37,12 +39,12 @@ kinds!(expression, EXPRESSIONS, &Expr<'_>,
     Expr::Map(_) => "{:}",
 );
 
-kinds!(unary, UNARY, &UnaryOpKind,
+kinds!(unary_name, UNARY, &UnaryOpKind,
     UnaryOpKind::Not => "not",
     UnaryOpKind::Neg => "-x",
 );
 
-kinds!(binary, BINARY, &BinOpKind,
+kinds!(binary_name, BINARY, &BinOpKind,
     BinOpKind::Eq => "==",
     BinOpKind::Ne => "!=",
     BinOpKind::Lt => "<",
@@ -62,7 +64,7 @@ kinds!(binary, BINARY, &BinOpKind,
     BinOpKind::In => "in",
 );
 
-kinds!(comparison, COMPARISONS, &CompareOpKind,
+kinds!(comparison_name, COMPARISONS, &CompareOpKind,
     CompareOpKind::Eq => "==",
     CompareOpKind::Ne => "!=",
     CompareOpKind::Lt => "<",
@@ -73,20 +75,20 @@ kinds!(comparison, COMPARISONS, &CompareOpKind,
     CompareOpKind::NotIn => "not in",
 );
 
-kinds!(argument, ARGUMENTS, &CallArg<'_>,
+kinds!(argument_name, ARGUMENTS, &CallArg<'_>,
     CallArg::Pos(_) => "",
     CallArg::Kwarg(..) => "",
     CallArg::PosSplat(_) => "*()",
     CallArg::KwargSplat(_) => "*()",
 );
 
-kinds!(call, CALLS, &CallType<'_, '_>,
+kinds!(call_name, CALLS, &CallType<'_, '_>,
     CallType::Function(_) => "f()",
     CallType::Method(..) => "",
     CallType::Object(_) => "f()",
 );
 
-kinds!(statement, STATEMENTS, &Stmt<'_>,
+kinds!(statement_name, STATEMENTS, &Stmt<'_>,
     Stmt::Template(_) => "",
     Stmt::EmitExpr(_) => "{{ }}",
     Stmt::EmitRaw(_) => "",
@@ -121,8 +123,8 @@ pub fn statements() -> BTreeSet<&'static str> {
 #[must_use]
 pub fn operators_of(source: &str) -> BTreeSet<String> {
     let mut walker = TemplateWalker::default();
-    if let Ok(read) = parse_expr(source) {
-        walker.expression(&read);
+    if let Ok(parsed) = parse_expr(source) {
+        walker.visit_expression(&parsed);
     }
     walker.operators
 }
@@ -131,12 +133,13 @@ pub fn operators_of(source: &str) -> BTreeSet<String> {
 #[must_use]
 pub fn statements_of(source: &str) -> BTreeSet<&'static str> {
     let mut walker = TemplateWalker::default();
-    if let Ok(read) = parse(source, "template", Default::default()) {
-        walker.statement(&read);
+    if let Ok(parsed) = parse(source, "template", Default::default()) {
+        walker.visit_statement(&parsed);
     }
     walker.statements
 }
 
+/// Walker of a syntax tree that collects the names of operators and statements.
 #[derive(Default)]
 struct TemplateWalker {
     operators: BTreeSet<String>,
@@ -150,77 +153,77 @@ impl TemplateWalker {
         }
     }
 
-    fn expressions<'a, 's: 'a>(&mut self, all: impl IntoIterator<Item = &'a Expr<'s>>) {
-        all.into_iter().for_each(|expression| self.expression(expression));
+    fn visit_expressions<'a, 's: 'a>(&mut self, expressions: impl IntoIterator<Item = &'a Expr<'s>>) {
+        expressions.into_iter().for_each(|expression| self.visit_expression(expression));
     }
 
-    fn expression(&mut self, read: &Expr<'_>) {
-        self.add_operator(expression(read));
-        match read {
+    fn visit_expression(&mut self, node: &Expr<'_>) {
+        self.add_operator(expression_name(node));
+        match node {
             Expr::Var(_) | Expr::Const(_) => {}
             Expr::Slice(slice) => {
-                self.expression(&slice.expr);
-                self.expressions([&slice.start, &slice.stop, &slice.step].into_iter().flatten());
+                self.visit_expression(&slice.expr);
+                self.visit_expressions([&slice.start, &slice.stop, &slice.step].into_iter().flatten());
             }
             Expr::UnaryOp(node) => {
-                self.add_operator(unary(&node.op));
-                self.expression(&node.expr);
+                self.add_operator(unary_name(&node.op));
+                self.visit_expression(&node.expr);
             }
             Expr::BinOp(node) => {
-                self.add_operator(binary(&node.op));
-                self.expressions([&node.left, &node.right]);
+                self.add_operator(binary_name(&node.op));
+                self.visit_expressions([&node.left, &node.right]);
             }
             Expr::Compare(node) => {
-                self.expression(&node.expr);
+                self.visit_expression(&node.expr);
                 for operand in &node.ops {
-                    self.add_operator(comparison(&operand.op));
-                    self.expression(&operand.expr);
+                    self.add_operator(comparison_name(&operand.op));
+                    self.visit_expression(&operand.expr);
                 }
             }
             Expr::IfExpr(node) => {
-                self.expressions([&node.test_expr, &node.true_expr]);
-                self.expressions(&node.false_expr);
+                self.visit_expressions([&node.test_expr, &node.true_expr]);
+                self.visit_expressions(&node.false_expr);
             }
             Expr::Filter(node) => {
-                self.expressions(&node.expr);
-                self.arguments(&node.args);
+                self.visit_expressions(&node.expr);
+                self.visit_arguments(&node.args);
             }
             Expr::Test(node) => {
-                self.expression(&node.expr);
-                self.arguments(&node.args);
+                self.visit_expression(&node.expr);
+                self.visit_arguments(&node.args);
             }
-            Expr::GetAttr(node) => self.expression(&node.expr),
-            Expr::GetItem(node) => self.expressions([&node.expr, &node.subscript_expr]),
+            Expr::GetAttr(node) => self.visit_expression(&node.expr),
+            Expr::GetItem(node) => self.visit_expressions([&node.expr, &node.subscript_expr]),
             Expr::Call(node) => {
                 let kind = node.identify_call();
-                self.add_operator(call(&kind));
+                self.add_operator(call_name(&kind));
                 if let CallType::Method(_, name) = kind {
                     self.add_operator(&format!(".{name}()"));
                 }
-                self.expression(&node.expr);
-                self.arguments(&node.args);
+                self.visit_expression(&node.expr);
+                self.visit_arguments(&node.args);
             }
-            Expr::List(node) => self.expressions(&node.items),
-            Expr::Tuple(node) => self.expressions(&node.items),
-            Expr::Map(node) => self.expressions(node.keys.iter().chain(&node.values)),
+            Expr::List(node) => self.visit_expressions(&node.items),
+            Expr::Tuple(node) => self.visit_expressions(&node.items),
+            Expr::Map(node) => self.visit_expressions(node.keys.iter().chain(&node.values)),
         }
     }
 
-    fn arguments(&mut self, all: &[CallArg<'_>]) {
-        for arg in all {
-            self.add_operator(argument(arg));
+    fn visit_arguments(&mut self, arguments: &[CallArg<'_>]) {
+        for argument in arguments {
+            self.add_operator(argument_name(argument));
             let (CallArg::Pos(value)
             | CallArg::Kwarg(_, value)
             | CallArg::PosSplat(value)
-            | CallArg::KwargSplat(value)) = arg;
-            self.expression(value);
+            | CallArg::KwargSplat(value)) = argument;
+            self.visit_expression(value);
         }
     }
 
-    fn statement(&mut self, read: &Stmt<'_>) {
-        let name = statement(read);
+    fn visit_statement(&mut self, node: &Stmt<'_>) {
+        let name = statement_name(node);
         self.statements.extend(Some(name).filter(|name| !name.is_empty()));
-        let bodies: &[&[Stmt<'_>]] = match read {
+        let bodies: &[&[Stmt<'_>]] = match node {
             Stmt::Template(node) => &[&node.children],
             Stmt::ForLoop(node) => &[&node.body, &node.else_body],
             Stmt::IfCond(node) => &[&node.true_body, &node.false_body],
@@ -237,6 +240,6 @@ impl TemplateWalker {
             | Stmt::Break(_)
             | Stmt::Do(_) => &[],
         };
-        bodies.iter().flat_map(|body| body.iter()).for_each(|child| self.statement(child));
+        bodies.iter().flat_map(|body| body.iter()).for_each(|child| self.visit_statement(child));
     }
 }

@@ -1,4 +1,4 @@
-//! Examples of rules, read as their tables say.
+//! Readings of the examples of rules; the table of a rule decides how its examples are read.
 
 use serde_json::{Map, Value, json};
 use tambour::finding::FindingReport;
@@ -43,14 +43,15 @@ pub fn example_findings(entry: CatalogueEntry, example: &str) -> Result<Vec<Find
             reports.extend(parse_strict(example, &fixture.options.limits).err());
             reports
         }
+        // Search queries without an event around them.
         "events" if entry.rule.code.starts_with("serp_quer") && !example.contains("event") => {
             let privacy = DetectorSet::default();
-            let policy = QueryCleaner {
+            let cleaner = QueryCleaner {
                 sensitive: SensitivePolicy::Drop,
                 privacy: &privacy,
                 source: QuerySource::Block,
             };
-            policy.clean_json(example, Place::START, example.len()).1
+            cleaner.clean_json(example, Place::START, example.len()).1
         }
         _ => return Ok(ProfileReadings::read(&fixture)?.strict.findings),
     };
@@ -59,8 +60,8 @@ pub fn example_findings(entry: CatalogueEntry, example: &str) -> Result<Vec<Find
 
 /// Reads a list of operations and returns the findings.
 fn operation_findings(example: &str) -> Result<Vec<Finding>, String> {
-    let block = serde_json::from_str(example).map_err(|error| error.to_string())?;
-    let operations = Operation::parse_list(&block).map_err(|error| error.to_string())?;
+    let list = serde_json::from_str(example).map_err(|error| error.to_string())?;
+    let operations = Operation::parse_list(&list).map_err(|error| error.to_string())?;
     let reports = operations.iter().filter_map(|operation| operation.report(Place::START, example.len()));
     Ok(reports.map(|report| report.judge(Profile::Strict)).collect())
 }
@@ -74,7 +75,8 @@ fn fixture_from_example(entry: CatalogueEntry, example: &str) -> Result<Fixture,
     };
     let mut line = json!({ "spec": [], "dialect": dialect, "input": example });
     let mut options = Map::new();
-    let mut input = None;
+    // Bytes of an example in another encoding than UTF-8.
+    let mut encoded_input = None;
     for pair in entry.rule.with {
         let (name, value) = pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=value`"))?;
         match name {
@@ -82,7 +84,7 @@ fn fixture_from_example(entry: CatalogueEntry, example: &str) -> Result<Fixture,
             "tools" => line[name] = serde_json::from_str(value).map_err(|error| format!("tools: {error}"))?,
             "encoding" if value == "latin1" => {
                 let bytes: Result<Vec<u8>, _> = example.chars().map(u8::try_from).collect();
-                input = Some(bytes.map_err(|_| "a character that Latin-1 does not have".to_owned())?);
+                encoded_input = Some(bytes.map_err(|_| "a character that Latin-1 does not have".to_owned())?);
             }
             _ => {
                 options.insert(name.to_owned(), Value::from(value));
@@ -92,6 +94,6 @@ fn fixture_from_example(entry: CatalogueEntry, example: &str) -> Result<Fixture,
     line["options"] = options.into();
     let fixture = parse_line(entry.rule.code, entry.rule.code.as_ref(), 0, &line.to_string())?;
     let mut fixture = fixture.ok_or("no fixture")?;
-    fixture.input = input.unwrap_or(fixture.input);
+    fixture.input = encoded_input.unwrap_or(fixture.input);
     Ok(fixture)
 }

@@ -1,7 +1,7 @@
 //! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` where a repair was made.
 //!
-//! The severity follows from the level of the rule, the repair and the profile; a line ends with it where it
-//! differs.
+//! The usual severity follows from the level of the rule, the repair and the profile; a line ends with the
+//! severity only where it is another.
 
 use tambour::finding::{Rule, RuleLevel};
 use tambour::{Event, Finding, Profile, Severity};
@@ -21,13 +21,13 @@ fn finding_line(dialect: &str, finding: &Finding, profile: Profile) -> String {
     let repair_text = if repair.is_some() { " repaired" } else { "" };
     let expected_severity = catalogue_entry(dialect, code, rule)
         .map(|entry| default_severity(entry.rule, repair.is_some(), profile));
-    let other = match severity {
+    let severity_text = match severity {
         _ if expected_severity == Some(*severity) => "",
         Severity::Info => " info",
         Severity::Warning => " warning",
         Severity::Error => " error",
     };
-    format!("{line}:{column} {code} {rule}{repair_text}{other}")
+    format!("{line}:{column} {code} {rule}{repair_text}{severity_text}")
 }
 
 /// Severity that a finding of `rule` has by default.
@@ -45,18 +45,19 @@ fn default_severity(rule: &Rule, is_repaired: bool, profile: Profile) -> Severit
 #[must_use]
 pub fn catalogue_entry(dialect: &str, code: &str, row: &str) -> Option<CatalogueEntry> {
     let stages = [rule_owner(dialect), "json", "events", "pipeline", "html", "state"];
-    let place = |entry: &CatalogueEntry| stages.iter().position(|stage| *stage == entry.owner);
+    let stage_index = |entry: &CatalogueEntry| stages.iter().position(|stage| *stage == entry.owner);
     catalogue::all()
         .filter(|entry| entry.rule.code == code && entry.rule.rows.contains(&row))
-        .filter(|entry| place(entry).is_some())
-        .min_by_key(place)
+        .filter(|entry| stage_index(entry).is_some())
+        .min_by_key(stage_index)
 }
 
+/// Owner of the rules of a dialect in the catalogue.
 fn rule_owner(dialect: &str) -> &str {
     if dialect == TRANSCRIPT { "events" } else { dialect }
 }
 
-/// Dialect that a reply was read as when `dialect` was requested.
+/// Dialect that a reply was read as when `dialect` was requested; `dialect` itself for a failed stream.
 #[must_use]
 pub fn read_dialect<'a>(dialect: &'a str, reading: &'a FixtureReading) -> &'a str {
     let completed = reading.events.iter().find_map(|event| match event {

@@ -37,7 +37,7 @@ pub struct Fixture {
     pub extensions: bool,
     /// Expected results.
     pub expectation: FixtureExpectation,
-    /// Reason for not listing its findings.
+    /// Reason why the fixture does not list its findings.
     pub unlisted: Option<String>,
     /// Keys of the fixture as written.
     pub keys: Map<String, Value>,
@@ -46,14 +46,15 @@ pub struct Fixture {
 /// True if each fixture must list its findings, or give the reason in `unlisted`.
 pub const REQUIRES_LISTED_FINDINGS: bool = true;
 
-/// Expected results of a reply; `None` is not compared.
+/// Expected results of a reply; `None` is not compared, unless its field says otherwise. "Strict" and
+/// "lenient" are the profiles of the reading.
 #[derive(Clone, Debug, Default)]
 pub struct FixtureExpectation {
     /// Contract events, neighbouring deltas joined.
     pub events: Option<Vec<Value>>,
     /// Alternatives of which one must fit.
     pub events_any_of: Option<Vec<Vec<Value>>>,
-    /// Same as `events`, compared without white space.
+    /// Like `events`, but compared without white space.
     pub events_ws: Option<Vec<Value>>,
     /// All findings of the lenient profile, as [lines](crate::finding_lines).
     pub findings: Option<Vec<String>>,
@@ -75,7 +76,7 @@ pub struct FixtureExpectation {
     pub truncated: Option<bool>,
     /// `completed.metadata.fallback_reason`; absent means none for a fixture that lists its findings.
     pub fallback_reason: Option<String>,
-    /// `completed.metadata.unused_reason`; likewise.
+    /// `completed.metadata.unused_reason`; absent means none for a fixture that lists its findings.
     pub unused_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
@@ -92,8 +93,8 @@ pub struct FixtureExpectation {
 }
 
 impl Fixture {
-    /// Returns whether its findings are listed, or `unlisted` says why not; expectations that are absent then
-    /// mean "none".
+    /// Returns whether the findings are listed, or `unlisted` says why not. Absent expectations of metadata
+    /// then mean "none".
     #[must_use]
     pub fn accounts_for_findings(&self) -> bool {
         self.expectation.findings.is_some() || self.unlisted.is_some()
@@ -174,18 +175,19 @@ pub fn expectations_path(path: &Path) -> PathBuf {
 fn load_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
     let name = fixture_name(folder, path);
     let input = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-    let expectations = expectations_path(path);
-    let fields = match std::fs::read_to_string(&expectations) {
+    let expectations_file = expectations_path(path);
+    let fields = match std::fs::read_to_string(&expectations_file) {
         Ok(text) => parse_object(&text)
-            .map_err(|error| format!("{}: {error}", fixture_name(folder, &expectations)))?,
+            .map_err(|error| format!("{}: {error}", fixture_name(folder, &expectations_file)))?,
         Err(_) if is_updating() => Map::new(),
         Err(error) => {
-            let expectations = fixture_name(folder, &expectations);
-            return Err(format!("{expectations}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
+            let expectations_name = fixture_name(folder, &expectations_file);
+            return Err(format!("{expectations_name}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
         }
     };
-    let dialect = name.split('/').next().unwrap_or_default().to_owned();
-    build_fixture(name.clone(), path, None, input, Some(dialect), fields)
+    // The first folder names the dialect, if no key does.
+    let folder_dialect = name.split('/').next().unwrap_or_default().to_owned();
+    build_fixture(name.clone(), path, None, input, Some(folder_dialect), fields)
         .map_err(|error| format!("{name}: {error}"))
 }
 
@@ -203,7 +205,7 @@ fn load_lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result
     Ok(())
 }
 
-/// Parses a line of a `.jsonl` file; `None` for a line of a raw corpus.
+/// Parses a line of a `.jsonl` file, whose `number` counts from 0; `None` for a line of a raw corpus.
 ///
 /// # Errors
 /// The line is malformed.
@@ -229,21 +231,23 @@ pub fn is_updating() -> bool {
     std::env::var_os("UPDATE_FIXTURES").is_some_and(|value| value == "1")
 }
 
+/// Path of a file below `folder`, with `/` on every system.
 fn fixture_name(folder: &Path, path: &Path) -> String {
     let path = path.strip_prefix(folder).unwrap_or(path);
-    path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+    path.components().map(|component| component.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
 fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
+/// Builds a fixture from its keys. `line` counts from 0; `default_dialect` is used without the key `dialect`.
 fn build_fixture(
     name: String,
     path: &Path,
     line: Option<usize>,
     input: Vec<u8>,
-    folder: Option<String>,
+    default_dialect: Option<String>,
     fields: Map<String, Value>,
 ) -> Result<Fixture, String> {
     if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -287,7 +291,7 @@ fn build_fixture(
         path: path.to_path_buf(),
         line,
         spec: keys.string_set("spec")?.unwrap_or_default().into_iter().collect(),
-        dialect: keys.string("dialect")?.or(folder).ok_or("no `dialect`")?,
+        dialect: keys.string("dialect")?.or(default_dialect).ok_or("no `dialect`")?,
         options,
         reasoning: keys.string("reasoning")?,
         input,
@@ -300,12 +304,13 @@ fn build_fixture(
     })
 }
 
+/// Converts each alternative to a list of events.
 fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
-    let list = |value| match value {
+    let to_list = |value| match value {
         Value::Array(list) => Ok(list),
         _ => Err("`events_any_of` is not a list of lists".to_owned()),
     };
-    alternatives.into_iter().map(list).collect()
+    alternatives.into_iter().map(to_list).collect()
 }
 
 /// Parses `finish`: a finish reason, `unknown` (a clean end without a reason), `incomplete` (a part was lost

@@ -12,10 +12,11 @@ use tambour::{Event, Options, Severity};
 /// The fault, in words.
 pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), String> {
     check_order(events, options.allow_missing_thinking)?;
-    let mut strict = StreamCheckOptions::default();
-    strict.options.allow_missing_thinking = options.allow_missing_thinking;
-    strict.terminal = Some(true);
-    let mut checker = StreamChecker::new(strict);
+    let mut check_options = StreamCheckOptions::default();
+    check_options.options.allow_missing_thinking = options.allow_missing_thinking;
+    // The stream must be complete.
+    check_options.terminal = Some(true);
+    let mut checker = StreamChecker::new(check_options);
     for event in events {
         checker.push_event(event);
     }
@@ -29,14 +30,14 @@ pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), Strin
 /// # Errors
 /// The fault, with the stream as letters.
 pub fn check_order(events: &[Event<'_>], allow_missing_thinking: bool) -> Result<(), String> {
-    let (last, before) = events.split_last().ok_or("the stream is empty")?;
-    let failed = matches!(last, Event::Error(_));
-    if !failed && !matches!(last, Event::Completed(_)) {
+    let (last, earlier_events) = events.split_last().ok_or("the stream is empty")?;
+    let has_failed = matches!(last, Event::Error(_));
+    if !has_failed && !matches!(last, Event::Completed(_)) {
         return Err(format!("the stream ends with `{}`", last.name()));
     }
     let mut letters = String::new();
     let mut last_phase_id = 0;
-    for event in before {
+    for event in earlier_events {
         if matches!(event, Event::Error(_) | Event::Completed(_)) {
             return Err(format!("`{}` stands inside the stream", event.name()));
         }
@@ -45,7 +46,8 @@ pub fn check_order(events: &[Event<'_>], allow_missing_thinking: bool) -> Result
             letters.push(event_letter(event));
         }
     }
-    let is_empty_failure = failed && letters.is_empty();
+    // A stream may fail before its first contract event.
+    let is_empty_failure = has_failed && letters.is_empty();
     if is_empty_failure || matches_grammar(&letters, allow_missing_thinking) {
         Ok(())
     } else {
@@ -53,6 +55,7 @@ pub fn check_order(events: &[Event<'_>], allow_missing_thinking: bool) -> Result
     }
 }
 
+/// Letter of a contract event in the grammar.
 fn event_letter(event: &Event<'_>) -> char {
     match event.name() {
         "serp_summary" => 's',
@@ -70,37 +73,39 @@ fn event_letter(event: &Event<'_>) -> char {
 /// Checks the content of one event. `last_phase_id` is the id of the phase before it, and is advanced at each
 /// `phase_start`.
 fn check_content(event: &Event<'_>, last_phase_id: &mut u32) -> Result<(), String> {
-    let fault = match event {
+    let is_faulty = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),
         Event::PhaseStart { id, title } => {
             *last_phase_id += 1;
             *id != *last_phase_id || title.trim().is_empty()
         }
         Event::PhaseDelta { id, text } => *id != *last_phase_id || text.is_empty(),
+        // At most five different queries, each of at most 80 characters.
         Event::SerpQueries { queries } => {
             queries.len() > 5
                 || queries.iter().any(|query| query.trim().is_empty() || query.chars().count() > 80)
-                || queries.iter().enumerate().any(|(n, query)| queries[..n].contains(query))
+                || queries.iter().enumerate().any(|(index, query)| queries[..index].contains(query))
         }
         _ => false,
     };
-    if fault { Err(format!("not allowed: {event:?}")) } else { Ok(()) }
+    if is_faulty { Err(format!("not allowed: {event:?}")) } else { Ok(()) }
 }
 
-/// Matches `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
+/// Returns whether `letters` match `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
 pub fn matches_grammar(letters: &str, allow_missing_thinking: bool) -> bool {
-    let rest = letters.strip_prefix('s').unwrap_or(letters);
-    let rest = match rest.strip_prefix('t') {
+    let after_summary = letters.strip_prefix('s').unwrap_or(letters);
+    let answer = match after_summary.strip_prefix('t') {
         Some(thinking) => {
-            let Some((phases, rest)) = thinking.split_once('e') else { return false };
+            let Some((phases, answer)) = thinking.split_once('e') else { return false };
             if !phases.starts_with('p') || !phases.chars().all(|c| c == 'p' || c == 'd') {
                 return false;
             }
-            rest
+            answer
         }
-        None if allow_missing_thinking => rest,
+        None if allow_missing_thinking => after_summary,
         None => return false,
     };
-    let after_answer = rest.trim_start_matches('f');
-    after_answer.len() < rest.len() && matches!(after_answer, "E" | "qE")
+    let after_deltas = answer.trim_start_matches('f');
+    let has_delta = after_deltas.len() < answer.len();
+    has_delta && matches!(after_deltas, "E" | "qE")
 }

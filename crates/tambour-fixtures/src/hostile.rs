@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-/// Kind of input, of any size.
+/// Shape of an input of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostileShape {
     /// Beginning of the input.
     pub beginning: &'static str,
-    /// Piece repeated over the first half, with the text that ends that half.
+    /// Piece repeated up to half of the size, and the text that ends the repetition.
     pub prefix: Option<(&'static str, &'static str)>,
     /// Piece repeated up to the end.
     pub pattern: &'static str,
@@ -29,7 +29,8 @@ impl HostileShape {
     }
 }
 
-/// Replies that warm up lazily built parts, such as the schema of a tool, so that they do not count as work.
+/// Replies that are read before a measurement, so that building lazy parts, such as the schema of a tool,
+/// does not count as work.
 pub const WARM_UP: &[&str] = &[
     "{\"thought\": <",
     "{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{\"name\":\"lintSRSDocument\",\"args\":\"[\"}]}",
@@ -37,8 +38,8 @@ pub const WARM_UP: &[&str] = &[
 
 /// Appends `piece` until the input has about `size` bytes.
 fn append_repeated(input: &mut String, piece: &str, size: usize) {
-    let times = size.saturating_sub(input.len()) / piece.len();
-    (0..times).for_each(|_| input.push_str(piece));
+    let repetitions = size.saturating_sub(input.len()) / piece.len();
+    (0..repetitions).for_each(|_| input.push_str(piece));
 }
 
 impl fmt::Display for HostileShape {
@@ -51,7 +52,7 @@ impl fmt::Display for HostileShape {
     }
 }
 
-/// Lists every kind of input.
+/// Lists all shapes.
 #[must_use]
 pub fn all_shapes() -> Vec<HostileShape> {
     let mut shapes = plain_shapes(PATTERNS, BEGINNINGS);
@@ -77,10 +78,12 @@ pub fn fewest_shapes() -> Vec<HostileShape> {
     shapes
 }
 
+/// Lists the shapes of [`PAIRS`].
 fn prefixed_shapes() -> Vec<HostileShape> {
     PAIRS.iter().flat_map(|&(prefix, patterns)| paired_shapes(&PREFIXES[prefix..=prefix], patterns)).collect()
 }
 
+/// Lists the shapes of every pattern after every beginning.
 fn plain_shapes(patterns: &[&'static str], beginnings: &[&'static str]) -> Vec<HostileShape> {
     let shapes_at = |&beginning: &&'static str| {
         patterns.iter().map(move |pattern| HostileShape { beginning, prefix: None, pattern })
@@ -88,6 +91,7 @@ fn plain_shapes(patterns: &[&'static str], beginnings: &[&'static str]) -> Vec<H
     beginnings.iter().flat_map(shapes_at).collect()
 }
 
+/// Lists the shapes of every pattern after every long prefix.
 fn paired_shapes(prefixes: &[HostilePrefix], patterns: &[&'static str]) -> Vec<HostileShape> {
     let shapes_of = |&(beginning, piece, end): &HostilePrefix| {
         patterns.iter().map(move |pattern| HostileShape { beginning, prefix: Some((piece, end)), pattern })
@@ -317,22 +321,23 @@ const FEW_PATTERNS: &[&str] = &[
     ",",
 ];
 
-/// Indexes of [`BEGINNINGS`] that [`few_shapes`] uses.
+/// Indices in [`BEGINNINGS`] that [`few_shapes`] uses.
 const FEW_BEGINNINGS: &[usize] = &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21];
 
-/// Reads an input in chunks and discards the events. `limits.hold` is raised to 1 GiB so that it never caps
-/// the cost of held text.
+/// Reads an input in chunks of `chunk_size` bytes and discards the events. `limits.hold` is raised to 1 GiB
+/// so that it never caps the cost of held text.
 ///
 /// # Panics
 /// The dialect does not exist.
-pub fn read_hostile(dialect: &str, input: &[u8], chunk: usize) {
+pub fn read_hostile(dialect: &str, input: &[u8], chunk_size: usize) {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
     let mut pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
-    input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut DiscardSink));
+    input.chunks(chunk_size).for_each(|chunk| pipeline.push(chunk, &mut DiscardSink));
     pipeline.finish(&InputEnd::stop(), &mut DiscardSink);
 }
 
+/// Sink that discards all events.
 struct DiscardSink;
 
 impl Sink for DiscardSink {

@@ -44,7 +44,8 @@ pub(crate) const KEYS: &[&str] = &[
     "strict_none_of",
 ];
 
-/// Reader of keys; `null` counts as absent.
+/// Reader of the keys of a fixture. `null` counts as absent, and absent keys are `None`; an error names a key
+/// with a value of another type.
 pub(crate) struct FixtureKeys<'a>(pub(crate) &'a Map<String, Value>);
 
 impl FixtureKeys<'_> {
@@ -53,15 +54,16 @@ impl FixtureKeys<'_> {
     }
 
     pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<Value>>, String> {
-        let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is not a list"));
-        self.value(key).map(list).transpose()
+        let to_list =
+            |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is not a list"));
+        self.value(key).map(to_list).transpose()
     }
 
     pub(crate) fn string_list(&self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some(list) = self.list(key)? else { return Ok(None) };
-        let line = |value: Value| value.as_str().map(str::to_owned);
-        let lines: Option<Vec<String>> = list.into_iter().map(line).collect();
-        lines.map(Some).ok_or_else(|| format!("`{key}` is not a list of strings"))
+        let to_string = |value: Value| value.as_str().map(str::to_owned);
+        let strings: Option<Vec<String>> = list.into_iter().map(to_string).collect();
+        strings.map(Some).ok_or_else(|| format!("`{key}` is not a list of strings"))
     }
 
     pub(crate) fn string_set(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
@@ -69,10 +71,10 @@ impl FixtureKeys<'_> {
     }
 
     pub(crate) fn string(&self, key: &str) -> Result<Option<String>, String> {
-        let word = |value: &Value| {
+        let to_string = |value: &Value| {
             value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is not a string"))
         };
-        self.value(key).map(word).transpose()
+        self.value(key).map(to_string).transpose()
     }
 
     /// Round of the reply; 5 rounds and the default criteria when only the number is given.
@@ -89,8 +91,8 @@ impl FixtureKeys<'_> {
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, String> {
-        let flag =
+        let to_flag =
             |value: &Value| value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"));
-        self.value(key).map(flag).transpose()
+        self.value(key).map(to_flag).transpose()
     }
 }

@@ -18,33 +18,35 @@ pub const IMPURE: &[&str] = &[
     "static mut",
 ];
 
-/// Layer rules of a crate.
+/// Rules that the modules of a crate must keep.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerRules {
-    /// Words that no source file may have.
+    /// Words that no source file may have outside comments and tests.
     pub forbidden_words: &'static [&'static str],
     /// Returns whether the first module below `src` may use the second.
     pub is_allowed: fn(&str, &str) -> bool,
 }
 
 impl LayerRules {
-    /// Checks all source files below `source` and returns complaints.
+    /// Checks all source files below the folder `source` and returns complaints.
     #[must_use]
     pub fn check_all(&self, source: &Path) -> Vec<String> {
         let files = crate::list_files(source, "rs").expect("the sources are readable");
         let sources = files.iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"));
         let complaints = sources.flat_map(|path| {
-            let relative = path.strip_prefix(source).expect("it was found there");
-            let relative: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+            let relative_path = path.strip_prefix(source).expect("it was found there");
+            let segments: Vec<_> = relative_path.iter().map(|segment| segment.to_string_lossy()).collect();
             self.check_source(
-                &relative.join("/"),
+                &segments.join("/"),
                 &std::fs::read_to_string(path).expect("a source file is text"),
             )
         });
         complaints.collect()
     }
 
-    /// Checks one source file, `path` below `src`, and returns complaints.
+    /// Checks the text of one source file, `path` below `src`, and returns complaints. A name at the root of
+    /// the crate that is no module, such as a re-export, hides its module and is refused; `lib.rs` may use
+    /// all.
     #[must_use]
     pub fn check_source(&self, path: &str, source: &str) -> Vec<String> {
         let modules: Vec<&str> =
@@ -61,15 +63,18 @@ impl LayerRules {
             }
         }
         for name in used_names(code, modules.len()) {
-            // Exported macros stand at the root of the crate, wherever they are written.
+            // An exported macro is at the root of the crate, wherever it is defined.
             if code.contains(&format!("macro_rules! {name} ")) {
                 continue;
             }
-            let module = name.chars().next().is_some_and(char::is_lowercase);
-            if module && module_name != name && module_name != "lib" && !(self.is_allowed)(module_name, &name)
+            let is_module = name.chars().next().is_some_and(char::is_lowercase);
+            if is_module
+                && module_name != name
+                && module_name != "lib"
+                && !(self.is_allowed)(module_name, &name)
             {
                 complaints.push(format!("{path}: `{module_name}` uses `{name}`"));
-            } else if !module && module_name != "lib" {
+            } else if !is_module && module_name != "lib" {
                 complaints.push(format!("{path}: `crate::{name}` hides the module it is from"));
             }
         }
@@ -80,10 +85,11 @@ impl LayerRules {
 /// Lists the modules that the text of a `lib.rs` declares.
 pub fn declared_modules(library: &str) -> impl Iterator<Item = &str> {
     let lines = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
-    lines.filter_map(|rest| rest.strip_suffix(';'))
+    lines.filter_map(|declaration| declaration.strip_suffix(';'))
 }
 
-/// Lists the names at the root of the crate that `code`, in a module of that depth, uses.
+/// Lists the names at the root of the crate that `code` uses, by `crate::` or by as many `super::` as lead
+/// from a module `depth` levels below it to the root.
 fn used_names(code: &str, depth: usize) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();
@@ -94,10 +100,10 @@ fn used_names(code: &str, depth: usize) -> Vec<String> {
             if code[..at].ends_with([':', '$']) || code[..at].ends_with(char::is_alphanumeric) {
                 continue;
             }
-            let rest = &code[at + root.len()..];
-            match rest.strip_prefix('{') {
+            let path = &code[at + root.len()..];
+            match path.strip_prefix('{') {
                 Some(group) => names.extend(first_names(group)),
-                None => names.push(leading_name(rest)),
+                None => names.push(leading_name(path)),
             }
         }
     }
@@ -107,6 +113,7 @@ fn used_names(code: &str, depth: usize) -> Vec<String> {
     names
 }
 
+/// Name at the beginning of a text; empty without one.
 fn leading_name(text: &str) -> String {
     text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
@@ -115,16 +122,16 @@ fn leading_name(text: &str) -> String {
 fn first_names(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut names = Vec::new();
-    let mut start = true;
+    let mut is_path_start = true;
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
             '}' if depth == 0 => break,
             '}' => depth -= 1,
-            ',' if depth == 0 => start = true,
-            c if start && !c.is_whitespace() => {
+            ',' if depth == 0 => is_path_start = true,
+            c if is_path_start && !c.is_whitespace() => {
                 names.push(leading_name(&group[at..]));
-                start = false;
+                is_path_start = false;
             }
             _ => {}
         }

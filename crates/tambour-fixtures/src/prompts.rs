@@ -7,7 +7,7 @@ use tambour_prompt::template::{Layer, LayeredTemplate, Map};
 
 use crate::random::RandomSource;
 
-/// Value that would act if it were parsed again.
+/// Value that would expand if a template engine read it.
 const ACTIVE_VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 
 /// Migrates a text twice: the second time changes nothing, the result compiles, and values in it stay text.
@@ -19,6 +19,7 @@ pub fn check_macros(data: &[u8]) {
     let migrated = migrate(&text);
     assert_eq!(migrate(&migrated.text).text, migrated.text, "{text:?}");
     assert!(may_contain_macros(&text) || migrated.text == text, "{text:?}");
+    // The growth of a text is bounded.
     assert!(migrated.text.len() <= 64 + 32 * text.len(), "{text:?}");
     let context = json!({"user": ACTIVE_VALUE, "char": {"name": "C", "description": text}, "state": {"x": ACTIVE_VALUE}});
     let context = PromptContext::from_json(&context).expect("it is a context");
@@ -42,11 +43,12 @@ pub fn check_macros(data: &[u8]) {
 pub fn check_template(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let template = LayeredTemplate::parse(text.clone());
-    let all = |layer| -> Map {
+    let active_values = |layer| -> Map {
         let names = template.variables(layer).into_iter();
         names.map(|name| (name.to_owned(), Value::from(ACTIVE_VALUE))).collect()
     };
-    let (script, system) = (all(Layer::Script), all(Layer::System));
+    let (script, system) = (active_values(Layer::Script), active_values(Layer::System));
+    // Without values each variable stays as it is, with a warning.
     let unfilled = template.render(&Map::new(), &Map::new());
     assert_eq!(unfilled.warnings.len(), script.len() + system.len(), "{text:?}");
     if !text.contains('\\') {
@@ -80,6 +82,7 @@ pub fn template_input(random: &mut RandomSource) -> Vec<u8> {
     random_soup(random, TEMPLATE_PIECES)
 }
 
+/// Makes a text of random pieces, mutated now and then.
 fn random_soup(random: &mut RandomSource, pieces: &[&str]) -> Vec<u8> {
     let mut soup = String::new();
     for _ in 0..1 + random.below(24) {

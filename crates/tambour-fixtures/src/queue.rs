@@ -17,24 +17,25 @@ pub fn run_each<T: Sync, R: Send>(
     work: impl Fn(&T) -> R + Sync,
     mut on_result: impl FnMut(usize, R),
 ) {
-    let (next, work) = (AtomicUsize::new(0), &work);
+    let (next_index, work) = (AtomicUsize::new(0), &work);
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..worker_count.clamp(1, items.len().max(1)) {
-            let (next, sender) = (&next, sender.clone());
+            let (next_index, sender) = (&next_index, sender.clone());
             scope.spawn(move || {
                 loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(place) else { return };
-                    if sender.send((place, work(item))).is_err() {
+                    let index = next_index.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    if sender.send((index, work(item))).is_err() {
                         return;
                     }
                 }
             });
         }
+        // The loop ends when the last worker has dropped its sender.
         drop(sender);
-        for (place, result) in results {
-            on_result(place, result);
+        for (index, result) in results {
+            on_result(index, result);
         }
     });
 }
@@ -50,10 +51,10 @@ pub fn run_in_order<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
-    run_each(worker_count, items, work, |place, result| all.push((place, result)));
-    all.sort_by_key(|(place, _)| *place);
-    all.into_iter().map(|(_, result)| result).collect()
+    let mut indexed_results: Vec<(usize, R)> = Vec::with_capacity(items.len());
+    run_each(worker_count, items, work, |index, result| indexed_results.push((index, result)));
+    indexed_results.sort_by_key(|(index, _)| *index);
+    indexed_results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Runs `check` on each item on all cores.

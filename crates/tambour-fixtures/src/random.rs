@@ -30,13 +30,14 @@ impl RandomSource {
         &items[self.below(items.len())]
     }
 
-    /// Draws cuts of an input of `len` bytes: sorted offsets, most pieces short.
+    /// Draws offsets at which to cut an input of `len` bytes, in order. The length of a piece has a limit,
+    /// drawn first.
     pub fn random_cuts(&mut self, len: usize) -> Vec<usize> {
-        let longest = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
+        let max_piece_len = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
         let mut cuts = Vec::new();
         let mut at = 0;
         loop {
-            at += 1 + self.below(longest);
+            at += 1 + self.below(max_piece_len);
             if at >= len {
                 return cuts;
             }
@@ -44,8 +45,8 @@ impl RandomSource {
         }
     }
 
-    /// Makes text of what readers of model output look for: tags, half tags, fences, JSON, entities, white
-    /// space.
+    /// Makes text of `pieces` pieces that readers of replies look for: tags, half tags, fences, JSON,
+    /// entities, white space.
     pub fn tag_soup(&mut self, pieces: usize) -> String {
         let mut soup = String::new();
         for _ in 0..pieces {
@@ -58,13 +59,13 @@ impl RandomSource {
         soup
     }
 
-    /// Makes a ThinkingML reply in which removed markup could join its neighbours to a tag, beside code and
-    /// entities.
+    /// Makes a ThinkingML reply in which the texts around removed markup could join to a new tag, among code
+    /// and entities.
     pub fn torn_reply(&mut self) -> String {
         let mut reply = (*self.pick(TORN_BEGINNINGS)).to_owned();
         for _ in 0..4 + self.below(18) {
-            let list = if self.below(3) == 0 { REMOVED_MARKUP } else { JOINING_TEXTS };
-            reply.push_str(self.pick::<&str>(list));
+            let pieces = if self.below(3) == 0 { REMOVED_MARKUP } else { JOINING_TEXTS };
+            reply.push_str(self.pick::<&str>(pieces));
         }
         reply
     }
@@ -137,7 +138,7 @@ const REMOVED_MARKUP: &[&str] = &[
     "</thinking>",
 ];
 
-/// Texts around the removed markup.
+/// Texts around the removed markup, parts of tags among them.
 const JOINING_TEXTS: &[&str] = &[
     "<",
     "</",

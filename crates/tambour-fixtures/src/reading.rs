@@ -1,4 +1,4 @@
-//! Reading of an input in any chunks.
+//! Reading of an input in one chunk or many, and comparison of the readings.
 
 use tambour::contract::{StreamCheckOptions, StreamChecker};
 use tambour::event::{Sink, push_joined};
@@ -23,18 +23,16 @@ pub const THINK: &str = "ai_think";
 /// Variables that `ai_think` answers fill in fixtures and examples.
 const THINK_VARIABLES: [&str; 2] = ["mood", "reason"];
 
-/// Returns whether a pseudo-dialect has findings but no events.
+/// Returns whether `dialect` is a pseudo-dialect, which has findings but no events.
 #[must_use]
 pub fn is_judged_only(dialect: &str) -> bool {
     [TRANSCRIPT, SCRIPT, DIALOGUE, ASK, THINK].contains(&dialect)
 }
 
-/// Returns the findings of a script, or of an answer that is read whole.
-///
-/// # Errors
-/// A script that does not load cannot be checked with its templates.
+/// Returns the findings of a script, or of an answer that is read whole. `dialect` is [`SCRIPT`],
+/// [`DIALOGUE`], [`ASK`] or [`THINK`].
 pub fn judge(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
-    let findings = |problems: &[ScriptProblem]| problems.iter().map(ScriptProblem::finding).collect();
+    let to_findings = |problems: &[ScriptProblem]| problems.iter().map(ScriptProblem::finding).collect();
     match dialect {
         ASK => return Ok(read_ask(text, options).1),
         THINK => return Ok(read_think(text, &THINK_VARIABLES.map(str::to_owned), options).1),
@@ -42,9 +40,9 @@ pub fn judge(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding
     }
     let loaded_script = load(text, &options.limits);
     if dialect == SCRIPT {
-        return Ok(findings(&loaded_script.problems));
+        return Ok(to_findings(&loaded_script.problems));
     }
-    Ok(findings(&check_all(loaded_script, &TemplateFiles::default(), options.texts.language)))
+    Ok(to_findings(&check_all(loaded_script, &TemplateFiles::default(), options.texts.language)))
 }
 
 /// Input with the settings of its reading.
@@ -101,15 +99,15 @@ impl ReadingCase<'_> {
         self.read_with(cuts, &mut |_, _| ())
     }
 
-    /// Same as [`ReadingCase::read`]; calls `after` with the pipeline and the number of bytes pushed after each
-    /// chunk.
+    /// Like [`ReadingCase::read`]; after each chunk calls `after_chunk` with the pipeline and the number of
+    /// bytes pushed so far. Pseudo-dialects have no pipeline and make no calls.
     ///
     /// # Errors
     /// An unknown dialect.
     pub fn read_with(
         &self,
         cuts: ChunkCuts<'_>,
-        after: &mut dyn FnMut(&Pipeline, usize),
+        after_chunk: &mut dyn FnMut(&Pipeline, usize),
     ) -> Result<FixtureReading, String> {
         if self.dialect == TRANSCRIPT {
             return Ok(self.check_transcript(cuts));
@@ -123,9 +121,9 @@ impl ReadingCase<'_> {
         if let Some(text) = self.reasoning {
             pipeline.push_reasoning(text, &mut reading);
         }
-        self.for_each_chunk(cuts, &mut |chunk, pushed| {
+        self.for_each_chunk(cuts, &mut |chunk, pushed_len| {
             pipeline.push(chunk, &mut reading);
-            after(&pipeline, pushed);
+            after_chunk(&pipeline, pushed_len);
         });
         pipeline.finish(self.end, &mut reading);
         Ok(reading)
@@ -133,9 +131,9 @@ impl ReadingCase<'_> {
 
     /// Checks a transcript.
     fn check_transcript(&self, cuts: ChunkCuts<'_>) -> FixtureReading {
-        let mut options = StreamCheckOptions::default();
-        options.options = self.options.clone();
-        let mut checker = StreamChecker::new(options);
+        let mut check_options = StreamCheckOptions::default();
+        check_options.options = self.options.clone();
+        let mut checker = StreamChecker::new(check_options);
         self.for_each_chunk(cuts, &mut |chunk, _| checker.push(chunk));
         FixtureReading { events: Vec::new(), findings: checker.finish() }
     }
@@ -149,38 +147,38 @@ impl ReadingCase<'_> {
     /// Calls `push` with each chunk and the number of bytes up to its end.
     fn for_each_chunk(&self, cuts: ChunkCuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
         let mut from = 0;
-        let mut push = |end: usize| {
+        let mut push_to = |end: usize| {
             push(&self.input[from..end], end);
             from = end;
         };
         match cuts {
             ChunkCuts::Single => {}
             ChunkCuts::Every(size) => {
-                (1..=self.input.len() / size.max(1)).for_each(|n| push(n * size.max(1)))
+                (1..=self.input.len() / size.max(1)).for_each(|count| push_to(count * size.max(1)))
             }
-            ChunkCuts::Offsets(cuts) => cuts.iter().for_each(|&end| push(end)),
+            ChunkCuts::Offsets(cuts) => cuts.iter().for_each(|&end| push_to(end)),
         }
-        push(self.input.len());
+        push_to(self.input.len());
     }
 
     /// Reads byte by byte and checks the number of held-back bytes after each.
     ///
     /// # Errors
-    /// More bytes are held than the documented constant plus the share of `limits.hold` allows.
+    /// More bytes are held than `limits` allow.
     pub fn check_held(&self) -> Result<(), String> {
         let limits = &self.options.limits;
-        // White space and one other case may be held at a time, each up to the limit.
+        // White space and one other text may be held at the same time, each up to `limits.hold`.
         let limit = limits.max_held_bytes() + 2 * limits.hold;
-        let (mut max_held, mut at) = (0, 0);
-        self.read_with(ChunkCuts::Every(1), &mut |pipeline, pushed| {
+        let (mut max_held, mut max_at) = (0, 0);
+        self.read_with(ChunkCuts::Every(1), &mut |pipeline, pushed_len| {
             if pipeline.held_bytes() > max_held {
-                (max_held, at) = (pipeline.held_bytes(), pushed);
+                (max_held, max_at) = (pipeline.held_bytes(), pushed_len);
             }
         })?;
         if max_held <= limit {
             return Ok(());
         }
-        Err(format!("{}: {max_held} bytes held back after byte {at}, {limit} allowed", self.dialect))
+        Err(format!("{}: {max_held} bytes held back after byte {max_at}, {limit} allowed", self.dialect))
     }
 
     /// Checks that other chunks give the same reading; names the first difference from `expected`.
@@ -204,7 +202,7 @@ impl ReadingCase<'_> {
     }
 }
 
-/// Describes the first difference between two lists.
+/// Describes the first difference between two lists; `None` if they are equal.
 pub fn first_difference<T: PartialEq + std::fmt::Debug>(expected: &[T], found: &[T]) -> Option<String> {
     let at = expected.iter().zip(found).position(|(a, b)| a != b);
     let at = at.or((expected.len() != found.len()).then(|| expected.len().min(found.len())))?;

@@ -38,8 +38,8 @@ impl ProfileReadings {
     /// # Errors
     /// An unknown dialect.
     pub fn read(fixture: &Fixture) -> Result<ProfileReadings, String> {
-        let read = |judged| {
-            let options = options_for(fixture, judged);
+        let read = |profile| {
+            let options = options_for(fixture, profile);
             reading_case(fixture, &options)
                 .read(ChunkCuts::Single)
                 .map_err(|error| format!("{}: {error}", fixture.name))
@@ -47,7 +47,8 @@ impl ProfileReadings {
         Ok(ProfileReadings { lenient: read(Profile::Lenient)?, strict: read(Profile::Strict)? })
     }
 
-    /// Drops the findings of this code and row. A fixture that proves the rule behind them must then fail.
+    /// Returns the readings without the findings of this code and row. A fixture that proves the rule must
+    /// then fail.
     #[must_use]
     pub fn without_finding(&self, code: &str, row: &str) -> ProfileReadings {
         let mut copy = self.clone();
@@ -66,7 +67,7 @@ pub fn options_for(fixture: &Fixture, profile: Profile) -> Options {
     options
 }
 
-/// Case of a fixture under `options`.
+/// Reading case of a fixture under `options`, which replace its own.
 #[must_use]
 pub fn reading_case<'a>(fixture: &'a Fixture, options: &'a Options) -> ReadingCase<'a> {
     ReadingCase {
@@ -84,16 +85,17 @@ pub fn reading_case<'a>(fixture: &'a Fixture, options: &'a Options) -> ReadingCa
 /// The differences.
 pub fn compare(fixture: &Fixture, readings: &ProfileReadings) -> Result<(), String> {
     let ProfileReadings { lenient, strict } = readings;
-    let all = || {
+    let compare_all = || {
         compare_events(fixture, lenient)?;
         compare_findings(fixture, lenient, strict)?;
         compare_codes(&fixture.expectation, lenient, strict)?;
         compare_plan(&fixture.expectation, lenient)?;
         compare_metadata(fixture, lenient)
     };
-    all().map_err(|error| format!("{}: {error}", fixture.name))
+    compare_all().map_err(|error| format!("{}: {error}", fixture.name))
 }
 
+/// Compares the contract events.
 fn compare_events(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
     let expectation = &fixture.expectation;
     let found = contract_events(lenient, fixture.extensions);
@@ -139,48 +141,47 @@ fn compare_findings(
     Ok(())
 }
 
-/// Compares sets of codes.
+/// Compares the sets of codes that a fixture expects in each profile.
 fn compare_codes(
     expectation: &FixtureExpectation,
     lenient: &FixtureReading,
     strict: &FixtureReading,
 ) -> Result<(), String> {
-    let codes = finding_codes(strict, false);
+    let strict_codes = finding_codes(strict, false);
     if let Some(expected) = &expectation.strict
-        && *expected != codes
+        && *expected != strict_codes
     {
-        return Err(format!("strict findings: expected {expected:?}, found {codes:?}"));
+        return Err(format!("strict findings: expected {expected:?}, found {strict_codes:?}"));
     }
     if let Some(expected) = &expectation.strict_at_least
-        && !expected.is_subset(&codes)
+        && !expected.is_subset(&strict_codes)
     {
-        return Err(format!("strict findings: expected at least {expected:?}, found {codes:?}"));
+        return Err(format!("strict findings: expected at least {expected:?}, found {strict_codes:?}"));
     }
     if let Some(expected) = &expectation.strict_any_of
-        && expected.is_disjoint(&codes)
+        && expected.is_disjoint(&strict_codes)
     {
-        return Err(format!("strict findings: expected one of {expected:?}, found {codes:?}"));
+        return Err(format!("strict findings: expected one of {expected:?}, found {strict_codes:?}"));
     }
-    if expectation.strict_nonempty && codes.is_empty() {
+    if expectation.strict_nonempty && strict_codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
-    let info = self::finding_codes(strict, true);
+    let info_codes = finding_codes(strict, true);
     if let Some(expected) = &expectation.info
-        && *expected != info
+        && *expected != info_codes
     {
-        return Err(format!("information: expected {expected:?}, found {info:?}"));
+        return Err(format!("information: expected {expected:?}, found {info_codes:?}"));
     }
-    let codes = self::finding_codes(lenient, false);
+    let lenient_codes = finding_codes(lenient, false);
     if let Some(expected) = &expectation.lenient
-        && *expected != codes
+        && *expected != lenient_codes
     {
-        return Err(format!("lenient findings: expected {expected:?}, found {codes:?}"));
+        return Err(format!("lenient findings: expected {expected:?}, found {lenient_codes:?}"));
     }
     if let Some(forbidden) = &expectation.strict_none_of
-        && !forbidden.is_disjoint(&self::finding_codes(strict, false))
+        && !forbidden.is_disjoint(&strict_codes)
     {
-        let codes = self::finding_codes(strict, false);
-        return Err(format!("strict findings: expected none of {forbidden:?}, found {codes:?}"));
+        return Err(format!("strict findings: expected none of {forbidden:?}, found {strict_codes:?}"));
     }
     Ok(())
 }
@@ -202,11 +203,11 @@ fn compare_plan(expectation: &FixtureExpectation, lenient: &FixtureReading) -> R
     {
         return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
     }
-    let call = |event: &Event<'_>| match event.extension()? {
+    let to_call = |event: &Event<'_>| match event.extension()? {
         Extension::ToolCall(call) => Some(json!({"name": call.name, "args": call.args})),
         _ => None,
     };
-    let calls: Vec<Value> = lenient.events.iter().filter_map(call).collect();
+    let calls: Vec<Value> = lenient.events.iter().filter_map(to_call).collect();
     match &expectation.calls {
         Some(expected) if *expected != calls => {
             Err(format!("calls: expected {}, found {}", Value::from(expected.clone()), Value::from(calls)))
@@ -224,6 +225,7 @@ fn is_plan_match(expected: &Value, found: &Value) -> bool {
     })
 }
 
+/// Compares the metadata of `completed`.
 fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
     let expectation = &fixture.expectation;
     let metadata = completed_event(lenient).map(|completed| &completed.metadata);
@@ -264,8 +266,8 @@ fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), S
     Ok(())
 }
 
-/// Returns whether `found` matches `expected`; an object may have further fields. `unmet_empty` is about the
-/// list `unmet`.
+/// Returns whether `found` matches `expected`; an object may have further fields. The expected field
+/// `unmet_empty` says whether the list `unmet` is empty.
 fn is_match(found: &Value, expected: &Value) -> bool {
     let field = |name: &str, value: &Value| match name {
         "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
@@ -286,7 +288,8 @@ pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
     })
 }
 
-/// Converts the contract events of a reading to JSON, with a final `error`; with extension events on request.
+/// Converts the contract events of a reading to JSON, with the final `error` if the stream failed; with
+/// `has_extensions` the extension events too.
 #[must_use]
 pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Value> {
     let is_contract = |event: &&Event<'_>| match event.kind() {
@@ -300,36 +303,37 @@ pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Va
     events.iter().map(|event| json!({ "event": event.name(), "data": event.data() })).collect()
 }
 
-/// Returns the codes of severity warning or error, or those of severity info.
+/// Returns the codes of findings of severity info with `is_info`, else those of severity warning or error.
 #[must_use]
 pub fn finding_codes(reading: &FixtureReading, is_info: bool) -> BTreeSet<String> {
     let selected = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == is_info);
     selected.map(|finding| finding.code.to_string()).collect()
 }
 
-/// Joins adjacent deltas of one text.
+/// Joins adjacent deltas of the same text in events as a fixture lists them.
 #[must_use]
 pub fn join_deltas(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
-    // Last event, while further deltas may join it.
-    let mut open: Vec<Event<'static>> = Vec::new();
+    // Run of adjacent deltas, whose last one is the last event of `out`.
+    let mut delta_run: Vec<Event<'static>> = Vec::new();
     for event in events {
-        let Some(piece) = parse_delta(event) else {
-            open.clear();
+        let Some(delta) = parse_delta(event) else {
+            delta_run.clear();
             out.push(event.clone());
             continue;
         };
-        let before = open.len();
-        push_joined(&mut open, &piece);
+        let count_before = delta_run.len();
+        push_joined(&mut delta_run, &delta);
+        let has_joined = delta_run.len() == count_before;
         match out.last_mut() {
-            Some(last) if before == open.len() => last["data"] = open[before - 1].data(),
+            Some(last) if has_joined => last["data"] = delta_run[count_before - 1].data(),
             _ => out.push(event.clone()),
         }
     }
     out
 }
 
-/// Parses an event of a fixture that is a delta.
+/// Parses an event of a fixture; `None` unless it is a delta.
 fn parse_delta(event: &Value) -> Option<Event<'static>> {
     let (name, data) = (event["event"].as_str()?, &event["data"]);
     let text = || Some(Cow::Owned(data["text"].as_str()?.to_owned()));
@@ -344,6 +348,7 @@ fn parse_delta(event: &Value) -> Option<Event<'static>> {
     }
 }
 
+/// Removes white space from all texts of an event.
 fn strip_space(mut event: Value) -> Value {
     if let Some(data) = event["data"].as_object_mut() {
         for value in data.values_mut() {

@@ -1,9 +1,9 @@
-//! Rewrites recorded expectations of fixtures: `UPDATE_FIXTURES=1`.
+//! Rewrites the recorded expectations of fixtures, with `UPDATE_FIXTURES=1`.
 //!
-//! Recorded keys are `events` (where compared, or where no other content is), the lists of findings, and
-//! metadata of `completed`. All other keys are written by people and stay. A fixture that was never recorded,
-//! or one of an independent author, is first compared with its expectations; a person must look at
-//! differences.
+//! Recorded keys are `events` (if compared, or if no other content is), the lists of findings, and metadata
+//! of `completed`. All other keys are written by people and stay. A fixture that does not list its findings
+//! yet, or one of an independent author, is first compared with its expectations; a difference is a
+//! complaint.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,11 @@ use crate::fixture::{Fixture, expectations_path};
 use crate::reading::is_judged_only;
 use crate::run::{ProfileReadings, compare, completed_event, contract_events, join_deltas};
 
-/// Most bytes and lines of a reply within a `.jsonl` file; a longer one gets files of its own.
+/// Most bytes of a reply within a `.jsonl` file, and number of line breaks that it must stay below; a longer
+/// reply gets files of its own.
 const SHORT_REPLY: (usize, usize) = (400, 12);
 
-/// Changed lines of a file; `None` removes one.
+/// Changed lines of a file, by number from 0; `None` removes a line.
 type LineChanges = BTreeMap<usize, Option<Map<String, Value>>>;
 
 /// Rewrites recorded expectations and moves long replies to files of their own. Returns complaints, a line
@@ -50,9 +51,8 @@ pub fn update_fixtures(fixtures: &[Fixture]) -> Vec<String> {
 /// Returns the keys of a fixture with new recordings.
 fn renew_fixture(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     let readings = ProfileReadings::read(fixture)?;
-    let is_new = !fixture.expectation.has_any();
-    let is_authored = fixture.is_independent();
-    if !is_new && (is_authored || !fixture.accounts_for_findings()) {
+    let has_expectations = fixture.expectation.has_any();
+    if has_expectations && (fixture.is_independent() || !fixture.accounts_for_findings()) {
         let mut without_findings = fixture.clone();
         without_findings.expectation.findings = None;
         without_findings.unlisted = None;
@@ -74,21 +74,19 @@ fn renew_fixture(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     }
     record_findings(fixture, &readings, &mut fields);
     record_metadata(&readings, &mut fields);
-    let mut without_expectations = fixture.clone();
-    without_expectations.expectation.events = None;
-    without_expectations.expectation.findings = None;
+    // Expectations that were not recorded must still fit.
+    let mut handwritten = fixture.clone();
+    handwritten.expectation.events = None;
+    handwritten.expectation.findings = None;
+    (handwritten.expectation.strict, handwritten.expectation.lenient, handwritten.expectation.info) =
+        (None, None, None);
     (
-        without_expectations.expectation.strict,
-        without_expectations.expectation.lenient,
-        without_expectations.expectation.info,
+        handwritten.expectation.truncated,
+        handwritten.expectation.fallback_reason,
+        handwritten.expectation.unused_reason,
     ) = (None, None, None);
-    (
-        without_expectations.expectation.truncated,
-        without_expectations.expectation.fallback_reason,
-        without_expectations.expectation.unused_reason,
-    ) = (None, None, None);
-    without_expectations.unlisted = None;
-    compare(&without_expectations, &readings)?;
+    handwritten.unlisted = None;
+    compare(&handwritten, &readings)?;
     Ok(fields)
 }
 
@@ -124,8 +122,9 @@ fn record_metadata(readings: &ProfileReadings, fields: &mut Map<String, Value>) 
     }
 }
 
-/// Sets a key in place, or after the first of `after` that exists; `None` removes it.
-fn set_key(fields: &mut Map<String, Value>, key: &str, value: Option<Value>, after: &[&str]) {
+/// Sets a key in its place, or behind the first of `predecessors` that exists, else at the end; `None`
+/// removes it.
+fn set_key(fields: &mut Map<String, Value>, key: &str, value: Option<Value>, predecessors: &[&str]) {
     let Some(value) = value else {
         fields.shift_remove(key);
         return;
@@ -134,19 +133,20 @@ fn set_key(fields: &mut Map<String, Value>, key: &str, value: Option<Value>, aft
         fields.insert(key.to_owned(), value);
         return;
     }
-    let place = after.iter().find_map(|key| fields.keys().position(|other| other == key));
-    fields.shift_insert(place.map_or(fields.len(), |place| place + 1), key.to_owned(), value);
+    let position = predecessors.iter().find_map(|key| fields.keys().position(|existing| existing == key));
+    fields.shift_insert(position.map_or(fields.len(), |position| position + 1), key.to_owned(), value);
 }
 
-/// Path that the reply of a line moves to, if it is long.
+/// Path that the reply of a line moves to; `None` if it is short, or if its id is no file name.
 fn reply_path(fixture: &Fixture) -> Option<PathBuf> {
-    let (bytes, lines) = SHORT_REPLY;
+    let (max_bytes, max_line_breaks) = SHORT_REPLY;
     let input = &fixture.input;
     let id = fixture.keys.get("id")?.as_str()?;
-    let has_file_name =
+    let is_file_name =
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    let is_long = input.len() > bytes || input.iter().filter(|byte| **byte == b'\n').count() >= lines;
-    (has_file_name && is_long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
+    let line_breaks = input.iter().filter(|byte| **byte == b'\n').count();
+    let is_long = input.len() > max_bytes || line_breaks >= max_line_breaks;
+    (is_file_name && is_long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
 }
 
 /// Writes the reply and the keys of a line to files of their own, named after its id.
@@ -156,12 +156,12 @@ fn write_files(path: &Path, input: &[u8], fields: &Map<String, Value>) -> Result
     }
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut side_fields = fields.clone();
+    let mut expectation_fields = fields.clone();
     for key in ["id", "input", "chunks"] {
-        side_fields.shift_remove(key);
+        expectation_fields.shift_remove(key);
     }
     // Expectations are written first: a reply without them counts as new.
-    replace_file(&expectations_path(path), print_fixture(&side_fields).as_bytes())?;
+    replace_file(&expectations_path(path), print_fixture(&expectation_fields).as_bytes())?;
     replace_file(path, input)
 }
 
@@ -174,9 +174,10 @@ fn rewrite_lines(path: &Path, changes: &LineChanges) -> Result<(), String> {
             None => out += &format!("{line}\n"),
             Some(None) => {}
             Some(Some(fields)) => {
-                let spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
+                // The style of the line before is kept.
+                let is_spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
                 let mut line_text = String::new();
-                print_compact(&Value::Object(fields.clone()), spaced, &mut line_text);
+                print_compact(&Value::Object(fields.clone()), is_spaced, &mut line_text);
                 out += &format!("{line_text}\n");
             }
         }
@@ -189,11 +190,12 @@ fn rewrite_lines(path: &Path, changes: &LineChanges) -> Result<(), String> {
 
 /// Replaces a changed file atomically, since other tests may be reading it.
 fn replace_file(path: &Path, content: &[u8]) -> Result<(), String> {
-    if std::fs::read(path).is_ok_and(|before| before == content) {
+    if std::fs::read(path).is_ok_and(|old_content| old_content == content) {
         return Ok(());
     }
-    let new = path.with_extension("new");
-    let result = std::fs::write(&new, content).and_then(|()| std::fs::rename(&new, path));
+    let temporary_path = path.with_extension("new");
+    let result =
+        std::fs::write(&temporary_path, content).and_then(|()| std::fs::rename(&temporary_path, path));
     result.map_err(|error| format!("{}: {error}", path.display()))
 }
 

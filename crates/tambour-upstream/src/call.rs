@@ -1,5 +1,5 @@
-//! Observation of one upstream call: failures are logged and counted, times are measured, the circuit breaker
-//! is told the result.
+//! Observation of one upstream call: failures are logged and counted, times are measured, and the circuit
+//! breaker gets the result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,7 @@ pub(super) struct UpstreamCall {
     breaker: Arc<CircuitBreaker>,
     /// Name of the upstream.
     upstream: Arc<str>,
-    /// Id of the message.
-    message: Arc<str>,
+    message_id: Arc<str>,
     /// Number of the current attempt, from 1.
     attempt: u32,
     start_time: Instant,
@@ -33,10 +32,10 @@ pub(super) struct UpstreamCall {
 }
 
 impl UpstreamCall {
-    /// Begins the observation of a call to the upstream, for the message of this id.
+    /// Begins the observation of a call to an upstream for a message.
     pub(super) fn begin(
         upstream: &Arc<str>,
-        message: &Arc<str>,
+        message_id: &Arc<str>,
         metrics: &UpstreamMetrics,
         breaker: &Arc<CircuitBreaker>,
         span: Option<Box<ChatSpan>>,
@@ -45,7 +44,7 @@ impl UpstreamCall {
             metrics: metrics.clone(),
             breaker: breaker.clone(),
             upstream: upstream.clone(),
-            message: message.clone(),
+            message_id: message_id.clone(),
             attempt: 1,
             start_time: Instant::now(),
             first_text: None,
@@ -65,7 +64,7 @@ impl UpstreamCall {
 
     /// Records a failed attempt. Another one follows after `pause`; with `None`, the call has failed.
     pub(super) fn record_failure(&mut self, failure: &Failure, pause: Option<Duration>) {
-        let (upstream, message_id) = (&*self.upstream, &*self.message);
+        let (upstream, message_id) = (&*self.upstream, &*self.message_id);
         let (code, attempt) = (&failure.code, self.attempt);
         self.metrics.count_failure(&self.upstream, code);
         if let Some(span) = &mut self.span {

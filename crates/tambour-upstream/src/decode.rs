@@ -61,7 +61,7 @@ pub(super) trait FrameDecoder: Send {
 #[derive(Default)]
 pub(super) struct DecodeProgress {
     /// Id of the message, for log lines.
-    message: Arc<str>,
+    message_id: Arc<str>,
     /// End of the reply according to the finish reason that the service reported.
     pub(super) reported_end: Option<InputEnd>,
     /// Set when the service has announced the end of the stream.
@@ -74,14 +74,14 @@ pub(super) struct DecodeProgress {
     is_damaged: bool,
     /// Bytes of the calls so far.
     call_bytes: usize,
-    /// Number of calls and blocks so far.
+    /// Number of calls so far, and of blocks that are collected for them.
     call_count: usize,
 }
 
 impl DecodeProgress {
-    /// Creates the progress of a reply to the message of this id.
-    pub(super) fn new(message: &Arc<str>) -> DecodeProgress {
-        DecodeProgress { message: message.clone(), ..DecodeProgress::default() }
+    /// Creates the progress of the reply to a message.
+    pub(super) fn new(message_id: &Arc<str>) -> DecodeProgress {
+        DecodeProgress { message_id: message_id.clone(), ..DecodeProgress::default() }
     }
 
     /// Parses the data of a frame. Unreadable data is skipped: the rest of the reply is still good.
@@ -94,7 +94,7 @@ impl DecodeProgress {
             Err(error) => {
                 // Valid JSON that is no frame (`is_data`) is not damaged, only unknown.
                 self.is_damaged |= data.starts_with(b"{") && !error.is_data();
-                let (message_id, bytes) = (&*self.message, data.len());
+                let (message_id, bytes) = (&*self.message_id, data.len());
                 tracing::warn!(message_id, %error, bytes, "skipped a malformed frame of the upstream");
                 None
             }
@@ -104,23 +104,24 @@ impl DecodeProgress {
     /// Counts bytes of calls; adds a failure and returns `false` beyond the limit.
     pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
         self.call_bytes += bytes;
-        let is_within = self.call_bytes <= MAX_BODY_BYTES;
-        if !is_within {
+        let is_within_limit = self.call_bytes <= MAX_BODY_BYTES;
+        if !is_within_limit {
             let message = format!("the tool calls of the answer are longer than {MAX_BODY_BYTES} bytes");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
-        is_within
+        is_within_limit
     }
 
-    /// Counts a call or block; adds a failure and returns `false` beyond the limit.
+    /// Counts a call, or a block that is collected for one; adds a failure and returns `false` beyond the
+    /// limit.
     pub(super) fn count_call(&mut self, items: &mut Vec<ReplyItem>) -> bool {
         self.call_count += 1;
-        let is_within = self.call_count <= MAX_CALLS;
-        if !is_within {
+        let is_within_limit = self.call_count <= MAX_CALLS;
+        if !is_within_limit {
             let message = format!("the answer has more than {MAX_CALLS} tool calls");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
-        is_within
+        is_within_limit
     }
 
     /// Returns the end of a reply whose response was closed cleanly.
@@ -143,10 +144,10 @@ impl DecodeProgress {
 }
 
 impl ResponseDecoder {
-    /// Creates a decoder for the response to the message of this id, which appears in log lines.
+    /// Creates a decoder for the response to a message, whose id is for log lines.
     #[must_use]
-    pub fn new(kind: ServiceKind, message: &Arc<str>) -> ResponseDecoder {
-        let reader = FrameReader { decoder: kind.api().frame_decoder(message), has_ended: false };
+    pub fn new(kind: ServiceKind, message_id: &Arc<str>) -> ResponseDecoder {
+        let reader = FrameReader { decoder: kind.api().frame_decoder(message_id), has_ended: false };
         ResponseDecoder { kind, format: ResponseFormat::Unknown(0), reader }
     }
 

@@ -51,10 +51,10 @@ pub(super) trait ServiceApi: Sync {
     /// Returns an example of a base URL.
     fn example_url(&self) -> &'static str;
 
-    /// Returns the path that is appended to a base URL.
+    /// Returns the path that is appended to a base URL, for messages about a wrong one.
     fn path(&self) -> &'static str;
 
-    /// Returns its provider in traces, in the OpenTelemetry convention.
+    /// Returns the name of the provider in traces, in the OpenTelemetry convention.
     fn provider(&self) -> &'static str {
         self.name()
     }
@@ -62,7 +62,8 @@ pub(super) trait ServiceApi: Sync {
     /// Builds a request to a service at `base`, which has no trailing slash.
     ///
     /// # Errors
-    /// The service cannot be asked this: no model is named, or a part of a message has no form there.
+    /// The request cannot be sent to this kind of service: no model is named, or a part of a message cannot
+    /// be converted.
     fn build_request(
         &self,
         base: &str,
@@ -78,8 +79,8 @@ pub(super) trait ServiceApi: Sync {
         false
     }
 
-    /// Creates the decoder of the frames of a message's reply.
-    fn frame_decoder(&self, message: &Arc<str>) -> Box<dyn FrameDecoder>;
+    /// Creates a decoder of frames for the reply to a message.
+    fn frame_decoder(&self, message_id: &Arc<str>) -> Box<dyn FrameDecoder>;
 }
 
 impl ServiceKind {
@@ -87,7 +88,7 @@ impl ServiceKind {
     pub const ALL: [ServiceKind; 4] =
         [ServiceKind::OpenAi, ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
-    /// Returns the interface of its services.
+    /// Returns the interface of services of this kind.
     pub(super) fn api(self) -> &'static dyn ServiceApi {
         match self {
             ServiceKind::OpenAi => &openai::OpenAiApi,
@@ -97,7 +98,7 @@ impl ServiceKind {
         }
     }
 
-    /// Returns its name in a configuration.
+    /// Returns the name of the kind in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.api().name()

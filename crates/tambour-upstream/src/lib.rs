@@ -214,7 +214,7 @@ impl Timeouts {
 }
 
 /// Target of a model call, for its span.
-#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans read it"))]
 pub(crate) struct CallTarget<'a> {
     /// Provider of the model, such as `openai`.
     pub(crate) provider: &'a str,
@@ -289,7 +289,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model that a request asks, if it has one.
+    /// Returns the price of the model that a request asks, else that of `*`; `None` if neither has one.
     pub fn price(&self, request: &ModelRequest) -> Option<&Price> {
         self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }

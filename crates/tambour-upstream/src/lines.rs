@@ -1,4 +1,4 @@
-//! Splitter of a response, which comes in chunks of any size, into lines.
+//! Splitter of a response, which arrives in chunks of any size, into lines.
 
 /// Line reader. A line has at most `limit` bytes; of a longer one, the rest is dropped.
 pub(super) struct LineReader {
@@ -10,6 +10,7 @@ pub(super) struct LineReader {
 }
 
 impl LineReader {
+    /// Creates a reader of lines of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> LineReader {
         LineReader { line: Vec::new(), limit, is_truncated: false }
     }

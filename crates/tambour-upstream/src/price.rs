@@ -7,7 +7,7 @@ use super::UpstreamSection;
 use crate::origins::ConfigError;
 use crate::token_counts::TokenCounts;
 
-/// Prices of a model, each of a million tokens, in any currency.
+/// Prices of a model, each for a million tokens, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -20,7 +20,7 @@ pub struct Price {
     pub cached_input: Option<f64>,
 }
 
-/// Highest price; keeps sums of costs far from overflow.
+/// Highest price that is accepted; keeps sums of costs far from overflow.
 const MAX_PRICE: f64 = 1e6;
 
 impl Price {
@@ -30,7 +30,7 @@ impl Price {
         let TokenCounts { input, output } = TokenCounts::from_usage(usage);
         let cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
         #[expect(clippy::cast_precision_loss)]
-        // A price of a million tokens is that of one token in millionths.
+        // A price for a million tokens, in units, is the price of one token in millionths of a unit.
         let cost_of = |tokens: u64, price: f64| tokens as f64 * price;
         let cost = cost_of(input - cached_tokens, self.input)
             + cost_of(cached_tokens, self.cached_input.unwrap_or(self.input))

@@ -15,7 +15,7 @@ pub fn redact(text: &str) -> String {
     static STRICT_DETECTORS: LazyLock<DetectorSet> =
         LazyLock::new(|| DetectorSet::empty().with_detector(SecretDetector));
     static LIBRARY_DETECTORS: LazyLock<DetectorSet> = LazyLock::new(DetectorSet::default);
-    // Redacted before it is cut to its final length, since half a key would not be recognized.
+    // The text is redacted before it is cut to its final length, since half a key would not be recognised.
     let text: String = text.chars().take(MAX_EXAMINED_CHARS).collect();
     let text = STRICT_DETECTORS.generalise(&text);
     let mut out = String::with_capacity(text.len());

@@ -29,8 +29,8 @@ pub(super) fn retry_pause(
     if attempt > timeouts.attempts {
         return None;
     }
-    // Up to a quarter is added at random (256 is none), so that requests refused together are not repeated
-    // together.
+    // Factor in 256ths: up to a quarter is added at random, so that requests refused together are not
+    // repeated together.
     let jitter = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
     let computed_pause = || (timeouts.retry_ms << (attempt - 2).min(10)).saturating_mul(jitter) / 256;
     let pause = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(computed_pause()));

@@ -1,4 +1,4 @@
-//! A wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
+//! Wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
 //! stream, a future for a rare event would otherwise be polled at every chunk, and some of these futures take
 //! locks that all streams share.
 
@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// A future that polls its inner future only at first and after the inner one was woken. Polled again after
-/// it was ready, it is pending.
+/// Future that polls its inner future only at first and after the inner one was woken. After it was ready, it
+/// is pending for ever.
 pub struct SelfWoken<F>(FuturesUnordered<F>);
 
 impl<F: Future> SelfWoken<F> {
+    /// Wraps a future.
     pub fn new(future: F) -> SelfWoken<F> {
         let inner = FuturesUnordered::new();
         inner.push(future);

@@ -122,8 +122,8 @@ impl HttpReply {
         }
     }
 
-    /// Counts the bytes of a chunk, which has these items; adds a failure if a limit is exceeded. Removes
-    /// empty texts from the items.
+    /// Counts the bytes of a chunk, from which `items` were decoded; adds a failure if a limit is exceeded.
+    /// Removes empty texts from the items.
     fn check_limits(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
         // An empty delta is no content.
         items.retain(

@@ -1,4 +1,4 @@
-//! List of breakages and their positions in the sources.
+//! Lists of breakages, and their application to the sources.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) struct Breakage {
     pub(super) file: String,
     /// Text that occurs once in the file. White space in it matches any white space.
     find: String,
-    /// Replacement.
+    /// Text that replaces it.
     put: String,
     /// Parts of the names of tests that must fail; if empty, any test of the package.
     #[serde(default)]
@@ -24,33 +24,36 @@ pub(super) struct Breakage {
     /// True if these are unit tests of the package rather than integration tests.
     #[serde(default)]
     pub(super) unit: bool,
-    /// Name of the list.
+    /// Path of the file that lists the breakage.
     #[serde(skip)]
     list: String,
 }
 
-/// File of the list.
+/// File with a list of breakages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BreakageFile {
     breakage: Vec<Breakage>,
 }
 
-/// Reads all breakages.
+/// Reads all lists below `xtask/mutants`.
 pub(super) fn read_breakages(root: &Path) -> anyhow::Result<Vec<Breakage>> {
-    let mut all = Vec::new();
+    let mut breakages = Vec::new();
     for path in
         tambour_fixtures::list_files(&root.join("xtask/mutants"), "toml").map_err(anyhow::Error::msg)?
     {
         let shown_path = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let text = std::fs::read_to_string(&path).with_context(shown_path)?;
         let BreakageFile { breakage } = toml::from_str(&text).with_context(shown_path)?;
-        all.extend(breakage.into_iter().map(|breakage| Breakage { list: shown_path(), ..breakage }));
+        breakages.extend(breakage.into_iter().map(|breakage| Breakage { list: shown_path(), ..breakage }));
     }
-    Ok(all)
+    Ok(breakages)
 }
 
-/// Fails if a text is not where the list says, and names all stale ones.
+/// Checks that the text of each breakage occurs once in its file.
+///
+/// # Errors
+/// The message names all breakages that are stale.
 pub(super) fn check_breakages(root: &Path, breakages: &[Breakage]) -> anyhow::Result<()> {
     let stale: Vec<String> = breakages
         .iter()
@@ -61,16 +64,17 @@ pub(super) fn check_breakages(root: &Path, breakages: &[Breakage]) -> anyhow::Re
 }
 
 impl Breakage {
+    /// Returns whether description, file or list contain a word of the command line.
     pub(super) fn is_about(&self, word: &str) -> bool {
         [&self.name, &self.file, &self.list].iter().any(|text| text.contains(word))
     }
 
-    /// Package whose tests must fail.
+    /// Package of the file, whose tests must fail.
     pub(super) fn package(&self) -> &str {
         self.file.split('/').nth(1).unwrap_or_default()
     }
 
-    /// Returns the file below `root` with the breakage applied.
+    /// Returns the text of the file below `root` with the breakage applied; the file is not changed.
     pub(super) fn apply(&self, root: &Path) -> anyhow::Result<String> {
         let Breakage { list, name, file, find, .. } = self;
         let text =
@@ -87,23 +91,24 @@ impl Breakage {
     }
 }
 
-/// Finds `find` in `text`, regardless of white space.
+/// Finds the words of `find` in `text`, with any white space between them.
 fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = find.split_whitespace().collect();
-    let Some(first) = words.first() else { return Vec::new() };
+    let Some(first_word) = words.first() else { return Vec::new() };
     let matches_at = |start: usize| {
-        let mut rest = &text[start..];
-        for (place, word) in words.iter().enumerate() {
-            let before = rest.len();
-            rest = if place > 0 { rest.trim_start() } else { rest };
-            if place > 0 && rest.len() == before {
+        let mut remaining = &text[start..];
+        for (index, word) in words.iter().enumerate() {
+            let len_before = remaining.len();
+            remaining = if index > 0 { remaining.trim_start() } else { remaining };
+            // Words in a row must be apart in the text too.
+            if index > 0 && remaining.len() == len_before {
                 return None;
             }
-            rest = rest.strip_prefix(word)?;
+            remaining = remaining.strip_prefix(word)?;
         }
-        Some(start..text.len() - rest.len())
+        Some(start..text.len() - remaining.len())
     };
-    text.match_indices(first).filter_map(|(start, _)| matches_at(start)).collect()
+    text.match_indices(first_word).filter_map(|(start, _)| matches_at(start)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! `cargo xtask mutants`: deliberate breakages, each of which a test must notice.
 //!
-//! They are data (`xtask/mutants/*.toml`): a text of a source file, its replacement, and the tests that must
-//! then fail.
-//! Each is applied in a copy of the workspace below `target/`.
+//! Breakages are data (`xtask/mutants/*.toml`): a text of a source file, its replacement, and the tests that
+//! must then fail. Each is applied in a copy of the workspace below `target/`.
 
 mod list;
 mod tree;
@@ -19,14 +18,14 @@ const USAGE: &str = "usage: cargo xtask mutants [--list] [--sample N] [--jobs N]
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = crate::repository_root();
-    let (mut sample, mut jobs, mut only_lists, mut words) = (None, None, false, Vec::new());
+    let (mut sample_size, mut jobs, mut only_lists, mut words) = (None, None, false, Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        let mut number = || arguments.next().and_then(|number| number.parse::<usize>().ok());
+        let mut next_number = || arguments.next().and_then(|number| number.parse::<usize>().ok());
         match argument.as_str() {
             "--list" => only_lists = true,
-            "--sample" => sample = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
-            "--jobs" => jobs = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
+            "--sample" => sample_size = Some(next_number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
+            "--jobs" => jobs = Some(next_number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
             word if word.starts_with('-') => anyhow::bail!(USAGE),
             word => words.push(word),
         }
@@ -34,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut breakages = list::read_breakages(&root)?;
     list::check_breakages(&root, &breakages)?;
     breakages.retain(|breakage| words.is_empty() || words.iter().any(|word| breakage.is_about(word)));
-    let breakages = match sample {
+    let breakages = match sample_size {
         Some(sample_size) => select_spread(breakages, sample_size),
         None => breakages,
     };
@@ -43,17 +42,20 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         breakages.iter().for_each(|breakage| println!("{}: {}", breakage.file, breakage.name));
         return Ok(());
     }
-    // The compiler uses all cores; a tree for every two cores keeps them busy.
+    // A build uses several cores; a copy of the workspace for every two cores keeps all busy.
     try_all(&root, &breakages, jobs.unwrap_or(queue::core_count().div_ceil(2)))
 }
 
-/// Selects `sample_size` of them, spread over the list.
+/// Selects about `sample_size` breakages, spread over the list.
 fn select_spread(breakages: Vec<Breakage>, sample_size: usize) -> Vec<Breakage> {
     let step = breakages.len().div_ceil(sample_size.max(1)).max(1);
     breakages.into_iter().step_by(step).collect()
 }
 
-/// Applies each breakage, and fails if one is not noticed.
+/// Applies each breakage in one of `jobs` copies of the workspace.
+///
+/// # Errors
+/// A breakage is not noticed, or does not build.
 fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<()> {
     let jobs = jobs.clamp(1, breakages.len());
     let chunk_size = breakages.len().div_ceil(jobs);
@@ -61,7 +63,7 @@ fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<(
     let outcomes =
         queue::run_in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<BreakageOutcome>> {
             let tree = WorkspaceCopy::update(root, *number)?;
-            // A test that already fails notices nothing.
+            // Tests that fail already cannot notice a breakage.
             tree.check_unchanged(breakages)?;
             breakages
                 .iter()
@@ -79,17 +81,17 @@ fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<(
                 })
                 .collect()
         });
-    let mut all = Vec::new();
-    for outcomes in outcomes {
-        all.extend(outcomes?);
+    let mut all_outcomes = Vec::new();
+    for job_outcomes in outcomes {
+        all_outcomes.extend(job_outcomes?);
     }
     let count =
-        |outcome_kind: BreakageOutcome| all.iter().filter(|outcome| **outcome == outcome_kind).count();
+        |kind: BreakageOutcome| all_outcomes.iter().filter(|outcome| **outcome == kind).count();
     let (survived_count, unbuilt_count) =
         (count(BreakageOutcome::Survived), count(BreakageOutcome::BuildFailed));
     println!(
         "\n{} caught, {survived_count} survived, {unbuilt_count} did not build",
-        all.len() - survived_count - unbuilt_count
+        all_outcomes.len() - survived_count - unbuilt_count
     );
     anyhow::ensure!(survived_count == 0, "{survived_count} breakages were not noticed");
     anyhow::ensure!(unbuilt_count == 0, "{unbuilt_count} breakages do not build, and so show nothing");

@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::list::Breakage;
 use crate::stamp;
 
-/// Paths to copy; the rest is not needed for a build or produced by one.
+/// Paths to copy, from the root of the repository: all that a build of the tests reads.
 const COPIED_PATHS: &[&str] =
     &["Cargo.toml", "Cargo.lock", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
 
-/// Longest run of a test; one that hangs is a fault too.
+/// Longest run of a test program; a breakage that makes it hang is caught too.
 const MAX_TEST_TIME: Duration = Duration::from_secs(180);
 
-/// Profile without optimisation, since nothing here runs for long.
+/// Profile without optimisation and debug information, since building takes longer than running the tests.
 const PROFILE_CONFIG: [&str; 4] = [
     "profile.dev.package.tambour.opt-level=0",
     "profile.dev.package.tambour-prompt.opt-level=0",
@@ -28,7 +28,9 @@ const PROFILE_CONFIG: [&str; 4] = [
 /// Outcome of a breakage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakageOutcome {
+    /// A test failed.
     Caught,
+    /// All tests passed.
     Survived,
     BuildFailed,
 }
@@ -46,16 +48,17 @@ impl BreakageOutcome {
 /// Copy of the workspace.
 pub(super) struct WorkspaceCopy {
     root: PathBuf,
+    /// Target folder of its builds.
     target: PathBuf,
 }
 
 impl WorkspaceCopy {
-    /// Updates copy `number`.
+    /// Updates copy `number` from the workspace at `from`, so that only changes are built.
     pub(super) fn update(from: &Path, number: usize) -> anyhow::Result<WorkspaceCopy> {
         let folder = stamp::target_folder()?.join("mutants").join(number.to_string());
         let tree = WorkspaceCopy { root: folder.join("tree"), target: folder.join("target") };
-        for part in COPIED_PATHS {
-            copy_changed(&from.join(part), &tree.root.join(part))?;
+        for path in COPIED_PATHS {
+            copy_changed(&from.join(path), &tree.root.join(path))?;
         }
         Ok(tree)
     }
@@ -67,12 +70,14 @@ impl WorkspaceCopy {
         packages.sort_unstable();
         packages.dedup();
         for (package, unit) in packages {
-            let package_units =
+            let matching_breakages =
                 || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, unit));
-            let all = package_units().any(|breakage| breakage.fails.is_empty());
-            let filters: Vec<String> = package_units().flat_map(|breakage| breakage.fails.clone()).collect();
+            let needs_all_tests = matching_breakages().any(|breakage| breakage.fails.is_empty());
+            let filters: Vec<String> =
+                matching_breakages().flat_map(|breakage| breakage.fails.clone()).collect();
             let program = self.build(package, unit)?.with_context(|| format!("{package} does not build"))?;
-            let has_passed = self.passes(package, &program, if all { &[] } else { &filters })?;
+            let filters: &[String] = if needs_all_tests { &[] } else { &filters };
+            let has_passed = self.run_program(package, &program, filters)?;
             anyhow::ensure!(has_passed, "the tests of {package} fail without any breakage");
         }
         Ok(())
@@ -88,16 +93,18 @@ impl WorkspaceCopy {
         outcome
     }
 
+    /// Builds and runs the tests that a breakage must fail.
     fn run_tests(&self, breakage: &Breakage) -> anyhow::Result<BreakageOutcome> {
         let package = breakage.package();
         let Some(program) = self.build(package, breakage.unit)? else {
             return Ok(BreakageOutcome::BuildFailed);
         };
-        let has_passed = self.passes(package, &program, &breakage.fails)?;
+        let has_passed = self.run_program(package, &program, &breakage.fails)?;
         Ok(if has_passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
     }
 
-    /// Builds the tests of a package, or its unit tests; `None` if the build fails.
+    /// Builds the integration tests of a package, or with `unit` its unit tests, and returns the path of the
+    /// test program; `None` if the build fails.
     fn build(&self, package: &str, unit: bool) -> anyhow::Result<Option<PathBuf>> {
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);
@@ -115,8 +122,9 @@ impl WorkspaceCopy {
         Ok(Some(path.context("cargo says where the test program is")?))
     }
 
-    /// Returns whether the tests that match `filters` pass; without filters, all of them.
-    fn passes(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
+    /// Runs the tests that match `filters`, or all without filters. Returns whether they pass; a test program
+    /// that hangs does not.
+    fn run_program(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
         let mut child = Command::new(program)
             .args(filters)
             .current_dir(self.root.join("crates").join(package))
@@ -124,21 +132,21 @@ impl WorkspaceCopy {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let mut out = child.stdout.take().context("stdout is piped")?;
+        let mut stdout = child.stdout.take().context("stdout is piped")?;
         let output_reader = std::thread::spawn(move || {
             let mut output = String::new();
-            let _ = std::io::Read::read_to_string(&mut out, &mut output);
+            let _ = std::io::Read::read_to_string(&mut stdout, &mut output);
             output
         });
         let Some(success) = wait_for_exit(&mut child)? else { return Ok(false) };
         let output = output_reader.join().unwrap_or_default();
-        let ran_nothing = output.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
-        anyhow::ensure!(!ran_nothing, "no test of {package} is called {}", filters.join(" or "));
+        let has_run_nothing = output.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
+        anyhow::ensure!(!has_run_nothing, "no test of {package} is called {}", filters.join(" or "));
         Ok(success)
     }
 }
 
-/// Waits for a process, and kills it after the longest run.
+/// Waits for a process and returns its success; kills it after [`MAX_TEST_TIME`] and returns `None`.
 fn wait_for_exit(child: &mut Child) -> anyhow::Result<Option<bool>> {
     let start = Instant::now();
     loop {
@@ -154,7 +162,7 @@ fn wait_for_exit(child: &mut Child) -> anyhow::Result<Option<bool>> {
     }
 }
 
-/// Copies changed files, so that the rest need not be built again, and removes deleted ones.
+/// Copies changed files, so that others need not be built again, and removes those deleted in `from`.
 fn copy_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         let bytes = std::fs::read(from).with_context(|| from.display().to_string())?;
@@ -168,11 +176,9 @@ fn copy_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(to)? {
-        let (path, target) =
-            (entry.as_ref().map(|entry| entry.path()), entry.as_ref().map(|e| from.join(e.file_name())));
-        if let (Ok(path), Ok(target)) = (path, target)
-            && !target.exists()
-        {
+        let Ok(entry) = entry else { continue };
+        let path = entry.path();
+        if !from.join(entry.file_name()).exists() {
             if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
         }
     }

@@ -28,15 +28,18 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Prints the rows without a test; with `all` also those out of scope.
-fn print_report(root: &Path, all: bool) -> anyhow::Result<()> {
+/// Prints the rows without a test; with `with_all` also those out of scope.
+///
+/// # Errors
+/// A must row in scope has no test, or a test names a row that does not exist.
+fn print_report(root: &Path, with_all: bool) -> anyhow::Result<()> {
     let (rows, scope) = (table::read_rows(root)?, SpecScope::read(root)?);
     let row_places = scan::read_places(root, &rows)?;
-    let unknown: Vec<&String> =
+    let unknown_ids: Vec<&String> =
         row_places.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
-    anyhow::ensure!(unknown.is_empty(), "tests name rows that do not exist: {unknown:?}");
+    anyhow::ensure!(unknown_ids.is_empty(), "tests name rows that do not exist: {unknown_ids:?}");
     let shown_rows: Vec<SpecRow> =
-        rows.iter().filter(|row| all || scope.contains(&row.id)).cloned().collect();
+        rows.iter().filter(|row| with_all || scope.contains(&row.id)).cloned().collect();
     for level in [RequirementLevel::Must, RequirementLevel::Should, RequirementLevel::Later] {
         let level_rows: Vec<SpecRow> = shown_rows.iter().filter(|row| row.level == level).cloned().collect();
         let untested_rows: Vec<&SpecRow> =
@@ -50,8 +53,8 @@ fn print_report(root: &Path, all: bool) -> anyhow::Result<()> {
         }
     }
     println!("out of scope: {} rows", rows.iter().filter(|row| !scope.contains(&row.id)).count());
-    let required: Vec<SpecRow> = rows.into_iter().filter(|row| scope.contains(&row.id)).collect();
-    let gap_count = find_gaps(&required, &row_places).len();
+    let rows_in_scope: Vec<SpecRow> = rows.into_iter().filter(|row| scope.contains(&row.id)).collect();
+    let gap_count = find_gaps(&rows_in_scope, &row_places).len();
     anyhow::ensure!(gap_count == 0, "{gap_count} must rows in scope have no test");
     Ok(())
 }
@@ -63,6 +66,7 @@ fn find_gaps<'a>(rows: &'a [SpecRow], row_places: &RowPlaces) -> Vec<&'a SpecRow
         .collect()
 }
 
+/// Beginning of a rule, for one line.
 fn shorten_rule(rule: &str) -> String {
     let short: String = rule.chars().take(90).collect();
     if short.len() < rule.len() { short + "..." } else { short }
@@ -70,19 +74,21 @@ fn shorten_rule(rule: &str) -> String {
 
 /// Rows that must have a test at present.
 struct SpecScope {
+    /// Ids, or their beginnings followed by `*`; true if these rows are in scope.
     patterns: BTreeMap<String, bool>,
 }
 
 impl SpecScope {
+    /// Reads `docs/spec/scope.txt`: a pattern a line, `!` before one that is out of scope.
     fn read(root: &Path) -> anyhow::Result<SpecScope> {
         let path = root.join("docs/spec/scope.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let pattern = |line: &str| match line.strip_prefix('!') {
-            Some(line) => (line.to_owned(), false),
+        let parse_line = |line: &str| match line.strip_prefix('!') {
+            Some(pattern) => (pattern.to_owned(), false),
             None => (line.to_owned(), true),
         };
-        Ok(SpecScope { patterns: lines.map(pattern).collect() })
+        Ok(SpecScope { patterns: lines.map(parse_line).collect() })
     }
 
     /// Returns whether a row is in scope; the longest matching pattern decides.
@@ -91,7 +97,9 @@ impl SpecScope {
             Some(prefix) => id.starts_with(prefix),
             None => id == pattern,
         };
-        let matching = self.patterns.iter().filter(|(pattern, _)| is_match(pattern));
-        matching.max_by_key(|(pattern, _)| pattern.len()).is_some_and(|(_, &is_in_scope)| is_in_scope)
+        let matching_patterns = self.patterns.iter().filter(|(pattern, _)| is_match(pattern));
+        matching_patterns
+            .max_by_key(|(pattern, _)| pattern.len())
+            .is_some_and(|(_, &is_in_scope)| is_in_scope)
     }
 }

@@ -1,18 +1,20 @@
-//! Planted false tests: each names a row without proving it, and none may count.
+//! Tests of `cargo xtask spec` itself: planted tests and fixtures that name a row without proving it must not
+//! count.
 
 use std::path::{Path, PathBuf};
 
 use tambour_fixtures::Fixture;
 use tambour_fixtures::fixture::parse_line;
 
-use super::prove::{FixtureProofs, accusation, proof_pairs, silent_rows};
+use super::prove::{FixtureProofs, innocence_doubt, proof_pairs, silence_doubts};
 use super::table::{self, SpecRow};
 use super::{SpecScope, find_gaps, scan};
 
-/// Repository of a few files, deleted on drop.
+/// Repository of a few files in a temporary folder, deleted on drop.
 struct PlantedRepository(PathBuf);
 
 impl PlantedRepository {
+    /// Writes the files, given by path and text, and those that every repository has.
     fn new(name: &str, files: &[(&str, &str)]) -> PlantedRepository {
         let root = std::env::temp_dir().join(format!("tambour-spec-{name}-{}", std::process::id()));
         let repository = PlantedRepository(root);
@@ -42,7 +44,7 @@ impl Drop for PlantedRepository {
     }
 }
 
-/// Rows of the specification.
+/// Reads the rows with these ids from the real specification.
 fn spec_rows(ids: &[&str]) -> Vec<SpecRow> {
     let mut rows = table::read_rows(&crate::repository_root()).expect("the tables are readable");
     rows.retain(|row| ids.contains(&row.id.as_str()));
@@ -66,6 +68,7 @@ fn proof_doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<Str
     proofs.doubt(matching_pairs.next().expect("the rule names the row"))
 }
 
+/// Source of a test that names a row.
 const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
 
 #[test]
@@ -147,8 +150,8 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     .enumerate()
     {
         let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{assertion}}}"#);
-        let silent_found = silent_rows(&parse_fixture(&line), &spec_rows(&[row]));
-        assert!(silent_found.len() == 1 && silent_found[0].contains(row_about), "{line}: {silent_found:?}");
+        let doubts = silence_doubts(&parse_fixture(&line), &spec_rows(&[row]));
+        assert!(doubts.len() == 1 && doubts[0].contains(row_about), "{line}: {doubts:?}");
         let repository =
             PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
         assert!(!repository.is_counted(row), "{line}");
@@ -156,25 +159,25 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let empty_line = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
     assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &empty_line)]).is_counted("T-014"));
     let asserting_line = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(silent_rows(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
+    assert_eq!(silence_doubts(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
 }
 
 #[test]
 fn a_code_that_shows_another_rows_finding_proves_nothing() {
-    let tag = |text: &str| {
+    let fixture_line = |text: &str| {
         let input =
             format!("<thinking><phase id=\\\"1\\\"><title>t</title></phase></thinking><final>{text}</final>");
         format!(
             r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"],"unlisted":"planted"}}"#
         )
     };
-    // The fixture names a tag in code, and shows a tag in text.
-    let (text, code) = (tag("a<b>c"), tag("`a<b>c`"));
-    let found = proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
-    assert_eq!(found.as_deref(), Some("findings of this code are on T-020, none on this row"));
-    assert_eq!(proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&text, &code]), None);
+    // The row is about a tag in code; a tag in text is a finding of another row.
+    let (tag_in_text, tag_in_code) = (fixture_line("a<b>c"), fixture_line("`a<b>c`"));
+    let doubt = proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text]);
+    assert_eq!(doubt.as_deref(), Some("findings of this code are on T-020, none on this row"));
+    assert_eq!(proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text, &tag_in_code]), None);
     // A finding of the same code in another rule table.
-    let found = proof_doubt(
+    let doubt = proof_doubt(
         "jsonseq",
         "parsing_error_marker",
         "J-055",
@@ -182,7 +185,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
             r#"{"spec":["J-055"],"dialect":"plain","input":"<<ParsingError>>","findings":["1:1 parsing_error_marker J-055 repaired"],"fallback_reason":"parsing_error"}"#,
         ],
     );
-    assert_eq!(found.as_deref(), Some("no fixture reads with a finding of this code"));
+    assert_eq!(doubt.as_deref(), Some("no fixture reads with a finding of this code"));
 }
 
 #[test]
@@ -193,9 +196,9 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
         )
     };
     for assertion in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
-        let found = proof_doubt("plain", "think_in_answer", "X-012", &[&line(assertion)]);
+        let doubt = proof_doubt("plain", "think_in_answer", "X-012", &[&line(assertion)]);
         assert_eq!(
-            found.as_deref(),
+            doubt.as_deref(),
             Some("1 fixtures read with the finding, none fails without it"),
             "{assertion}"
         );
@@ -206,15 +209,15 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
 }
 
 #[test]
-fn a_row_that_expects_no_finding_wants_a_complete_list() {
+fn a_row_that_expects_no_finding_needs_a_complete_list() {
     let row = &spec_rows(&["T-052"])[0];
     let line = |assertion: &str| {
         parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{assertion}}}"#))
     };
-    assert!(accusation(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
-    assert!(accusation(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
-    assert!(accusation(row, &[]).is_some());
-    assert!(accusation(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
+    assert!(innocence_doubt(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
+    assert!(innocence_doubt(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
+    assert!(innocence_doubt(row, &[]).is_some());
+    assert!(innocence_doubt(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `cargo xtask spec --prove`: requires that a fixture fails when its finding is removed.
 //!
-//! Each rule of the catalogue needs a proof on each row it names, and so does each code that the tables
-//! require of a row. A proof is a fixture that reads with a finding of that code on that row and fails
-//! without it.
+//! Each rule of the catalogue needs a proof on each row it names, and so does each code that the tables of
+//! the specification require of a row. A proof is a fixture that is read with a finding of that code on that
+//! row, and fails without the finding.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tambour_fixtures::finding_lines::{catalogue_entry, read_dialect};
@@ -31,10 +31,10 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
             println!("should: {pair}: {doubt}");
         }
     }
-    let unproven = doubts.len();
-    let innocent_rows: Vec<&SpecRow> = rows.iter().filter(|row| row.forbids_finding).collect();
-    doubts.extend(innocent_rows.iter().filter_map(|row| accusation(row, &fixtures)));
-    doubts.extend(fixtures.iter().flat_map(|fixture| silent_rows(fixture, &rows)));
+    let unproven_count = doubts.len();
+    let innocent_rows = rows.iter().filter(|row| row.forbids_finding);
+    doubts.extend(innocent_rows.filter_map(|row| innocence_doubt(row, &fixtures)));
+    doubts.extend(fixtures.iter().flat_map(|fixture| silence_doubts(fixture, &rows)));
     let row_places = scan::read_places(root, &rows)?;
     doubts.extend(
         super::find_gaps(&rows, &row_places).into_iter().map(|row| format!("{}: no test names it", row.id)),
@@ -42,10 +42,10 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     for doubt in proofs.broken.iter().chain(&doubts) {
         println!("{doubt}");
     }
-    let required = pairs.iter().filter(|pair| pair.is_required).count();
+    let required_count = pairs.iter().filter(|pair| pair.is_required).count();
     println!(
-        "{} of {required} pairs of code and row are proven with {} fixtures",
-        required - unproven,
+        "{} of {required_count} pairs of code and row are proven with {} fixtures",
+        required_count - unproven_count,
         fixtures.len()
     );
     anyhow::ensure!(proofs.broken.is_empty(), "{} fixtures fail", proofs.broken.len());
@@ -64,8 +64,10 @@ pub(super) struct ProofPair {
     pub(super) code: String,
     /// Rule table of the code; `None` if the specification's tables require it.
     pub(super) owner: Option<&'static str>,
-    /// True if findings on any row of the rule prove it, in a fixture that names this row.
+    /// True if the row only repeats others: then a finding on any row proves it, in a fixture that names this
+    /// row.
     is_repeated: bool,
+    /// True if a missing proof is an error; otherwise it is only printed.
     is_required: bool,
 }
 
@@ -76,7 +78,8 @@ impl std::fmt::Display for ProofPair {
     }
 }
 
-/// Lists all pairs: rules with their rows among `rows`, and the codes of the rows themselves.
+/// Lists all pairs: the codes of rules with those of their rows that are among `rows`, and the codes that the
+/// rows themselves require.
 pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
     let mut pairs = BTreeSet::new();
     for row in rows {
@@ -100,7 +103,7 @@ pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
     pairs
 }
 
-/// Finding of a fixture.
+/// Finding that a fixture is read with.
 #[derive(Debug)]
 struct FixtureFinding {
     pub(super) owner: Option<&'static str>,
@@ -108,15 +111,15 @@ struct FixtureFinding {
     row: String,
     /// Rows that the fixture names.
     named_rows: Vec<String>,
-    /// True if the fixture fails without it.
+    /// True if the fixture fails without the finding.
     is_needed: bool,
 }
 
 /// Findings of all fixtures.
 #[derive(Debug, Default)]
 pub(super) struct FixtureProofs {
-    shown: Vec<FixtureFinding>,
-    /// Fixtures that already fail.
+    findings: Vec<FixtureFinding>,
+    /// Messages about fixtures that fail as they are.
     pub(super) broken: Vec<String>,
 }
 
@@ -144,7 +147,7 @@ impl FixtureProofs {
                 .collect()
         };
         for (code, row) in &codes_of(&readings.lenient) | &codes_of(&readings.strict) {
-            self.shown.push(FixtureFinding {
+            self.findings.push(FixtureFinding {
                 owner: catalogue_entry(dialect, &code, &row).map(|entry| entry.owner),
                 is_needed: compare(fixture, &readings.without_finding(&code, &row)).is_err(),
                 named_rows: fixture.spec.clone(),
@@ -161,7 +164,7 @@ impl FixtureProofs {
             return Some("no rule table has the code".to_owned());
         }
         let code_findings: Vec<&FixtureFinding> = self
-            .shown
+            .findings
             .iter()
             .filter(|finding| {
                 finding.code == pair.code && (pair.owner.is_none() || finding.owner == pair.owner)
@@ -170,33 +173,30 @@ impl FixtureProofs {
         let is_on_row = |finding: &&&FixtureFinding| {
             finding.row == pair.row || (pair.is_repeated && finding.named_rows.contains(&pair.row))
         };
-        let is_on_row: Vec<&&FixtureFinding> = code_findings.iter().filter(is_on_row).collect();
-        if is_on_row.iter().any(|finding| finding.is_needed) {
+        let row_findings: Vec<&&FixtureFinding> = code_findings.iter().filter(is_on_row).collect();
+        if row_findings.iter().any(|finding| finding.is_needed) {
             return None;
         }
-        if !is_on_row.is_empty() {
+        if !row_findings.is_empty() {
             return Some(format!(
                 "{} fixtures read with the finding, none fails without it",
-                is_on_row.len()
+                row_findings.len()
             ));
         }
-        let mut other_codes: BTreeMap<&str, usize> = BTreeMap::new();
-        for finding in &code_findings {
-            *other_codes.entry(&finding.row).or_default() += 1;
-        }
-        let other_codes: Vec<&str> = other_codes.into_keys().collect();
-        Some(match other_codes.as_slice() {
+        let other_rows: BTreeSet<&str> = code_findings.iter().map(|finding| finding.row.as_str()).collect();
+        let other_rows: Vec<&str> = other_rows.into_iter().collect();
+        Some(match other_rows.as_slice() {
             [] => "no fixture reads with a finding of this code".to_owned(),
             _ if pair.is_repeated => {
-                format!("no fixture with a finding of this code names the row ({})", other_codes.join(", "))
+                format!("no fixture with a finding of this code names the row ({})", other_rows.join(", "))
             }
-            _ => format!("findings of this code are on {}, none on this row", other_codes.join(", ")),
+            _ => format!("findings of this code are on {}, none on this row", other_rows.join(", ")),
         })
     }
 }
 
-/// Lists rows that a fixture names without asserting anything of them.
-pub(super) fn silent_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
+/// Complains about rows that a fixture names without asserting anything about them.
+pub(super) fn silence_doubts(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
     let doubts = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
         let subject = if row.describes_output { "what comes out" } else { "findings" };
@@ -205,19 +205,20 @@ pub(super) fn silent_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     doubts.collect()
 }
 
-/// Returns the reason why a row that allows something is not proven: a proof is a complete list of findings
-/// without one on this row.
-pub(super) fn accusation(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
+/// Returns the reason why a row that expects no finding is not proven; `None` when it is. Its proof is a
+/// fixture that names the row and lists all findings, none of them on this row.
+pub(super) fn innocence_doubt(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
     let mut naming_fixtures = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
-    let complete = |fixture: &Fixture| {
-        let expect = &fixture.expectation;
-        let is_empty_list = |list: &Option<Vec<String>>| {
+    let is_proof = |fixture: &Fixture| {
+        let expectation = &fixture.expectation;
+        // The third word of a line is the row.
+        let lists_others_only = |list: &Option<Vec<String>>| {
             list.as_ref().is_some_and(|list| list.iter().all(|line| line.split(' ').nth(2) != Some(&row.id)))
         };
-        is_empty_list(&expect.findings)
-            && (expect.findings_strict.is_none() || is_empty_list(&expect.findings_strict))
+        lists_others_only(&expectation.findings)
+            && (expectation.findings_strict.is_none() || lists_others_only(&expectation.findings_strict))
     };
-    let is_proven = naming_fixtures.any(complete);
+    let is_proven = naming_fixtures.any(is_proof);
     let reason = "no finding is expected, and none of the fixtures that name it lists all findings";
     (!is_proven).then(|| format!("{}: {reason}", row.id))
 }

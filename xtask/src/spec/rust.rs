@@ -1,46 +1,52 @@
 //! Scanner of Rust sources for the comments of tests that run.
 //!
-//! Covers comments, texts, attributes and the braces of items; nothing else of the language.
+//! Understands comments, string literals, attributes and the brackets of items, and nothing else of the
+//! language.
 
-/// Relevant content of a source file.
+/// Comments and modules of a source file that count.
 #[derive(Debug, Default)]
 pub(super) struct SourceScan {
     /// Comments in tests or directly above them: line (from 1) and text.
     pub(super) comments: Vec<(usize, String)>,
-    /// Modules in files of their own that are compiled for tests: name, and the file of a `#[path]`.
+    /// Modules in other files that are compiled for tests: name, and the file of a `#[path]`.
     pub(super) modules: Vec<(String, Option<String>)>,
 }
 
 /// Scans a source file.
 pub(super) fn scan_source(text: &str) -> SourceScan {
-    let mut source = SourceScan::default();
-    ItemReader { tokens: &tokenize(text), position: 0 }.read_items(&mut source);
-    source
+    let mut scan = SourceScan::default();
+    ItemReader { tokens: &tokenize(text), position: 0 }.read_items(&mut scan);
+    scan
 }
 
+/// Token of a source file.
 #[derive(Clone, Debug, PartialEq)]
 enum SourceToken {
+    /// Comment, without the slashes that begin it.
     Comment(String),
+    /// Name, keyword or number.
     Word(String),
-    /// Text or character, without its quotes.
+    /// Content of a string literal; a raw one keeps its delimiters, and a character literal is empty.
     Text(String),
+    /// Any other character.
     Mark(char),
 }
 
-/// Splits a source into tokens, each with its line.
+/// Splits a source into tokens, each with its line, from 1.
 fn tokenize(text: &str) -> Vec<(usize, SourceToken)> {
-    let mut found = Vec::new();
+    let mut tokens = Vec::new();
     let (mut rest, mut line) = (text, 1);
     while let Some(c) = rest.chars().next() {
         let (token, len) = read_token(rest, c);
-        found.extend(token.map(|token| (line, token)));
+        tokens.extend(token.map(|token| (line, token)));
         line += rest[..len].matches('\n').count();
         rest = &rest[len..];
     }
-    found
+    tokens
 }
 
-/// Reads the token at the start of `rest`, `None` for white space, and its length.
+/// Reads the token at the start of `rest`, whose first character is `c`. Returns the token, `None` for white
+/// space, and its length in bytes. The functions below count in bytes too.
 fn read_token(rest: &str, c: char) -> (Option<SourceToken>, usize) {
     if rest.starts_with("//") {
         let len = rest.find('\n').unwrap_or(rest.len());
@@ -67,7 +73,7 @@ fn read_token(rest: &str, c: char) -> (Option<SourceToken>, usize) {
     ((!c.is_whitespace()).then_some(SourceToken::Mark(c)), c.len_utf8())
 }
 
-/// Length of a block comment, with nested ones.
+/// Length of a block comment, with the comments nested in it.
 fn block_comment_len(rest: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -87,19 +93,18 @@ fn block_comment_len(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length of a raw text (`r"…"`, `br#"…"#`), if one starts here.
+/// Length of a raw text (`r"…"`, `br#"…"#`), if one starts here. A raw name (`r#name`) has no quote.
 fn raw_text_len(rest: &str) -> Option<usize> {
-    let start = ["r", "br", "cr"].into_iter().find(|prefix| {
+    let prefix = ["r", "br", "cr"].into_iter().find(|prefix| {
         rest.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
     })?;
-    let hashes = rest[start.len()..].bytes().take_while(|byte| *byte == b'#').count();
-    // `r#"` may also begin a raw name; a name has no quote.
-    let from = start.len() + hashes + 1;
-    let end = format!("\"{}", "#".repeat(hashes));
-    Some(rest[from..].find(&end).map_or(rest.len(), |at| from + at + end.len()))
+    let hash_count = rest[prefix.len()..].bytes().take_while(|byte| *byte == b'#').count();
+    let text_start = prefix.len() + hash_count + 1;
+    let end = format!("\"{}", "#".repeat(hash_count));
+    Some(rest[text_start..].find(&end).map_or(rest.len(), |at| text_start + at + end.len()))
 }
 
-/// Length of a text that ends with `mark`.
+/// Length of a text that ends with the quote `mark`.
 fn quoted_text_len(rest: &str, mark: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -113,7 +118,7 @@ fn quoted_text_len(rest: &str, mark: char) -> usize {
     rest.len()
 }
 
-/// Reads a character, or the mark of a lifetime.
+/// Reads a character literal, or the quote of a lifetime.
 fn read_quote(rest: &str) -> (Option<SourceToken>, usize) {
     let mut chars = rest[1..].chars();
     let is_lifetime = match (chars.next(), chars.next()) {
@@ -134,10 +139,10 @@ struct ItemReader<'a> {
 }
 
 impl ItemReader<'_> {
-    /// Reads items up to the end of their block.
-    fn read_items(&mut self, source: &mut SourceScan) {
+    /// Reads items up to the end of their block, and adds to `scan`.
+    fn read_items(&mut self, scan: &mut SourceScan) {
         let mut attributes: Vec<String> = Vec::new();
-        let mut attributes_above: Vec<(usize, String)> = Vec::new();
+        let mut comments_above: Vec<(usize, String)> = Vec::new();
         while let Some((line, token)) = self.tokens.get(self.position).cloned() {
             self.position += 1;
             match token {
@@ -146,10 +151,10 @@ impl ItemReader<'_> {
                 SourceToken::Comment(text) => {
                     // A comment belongs to the item on the next line.
                     let end = line + text.matches('\n').count();
-                    attributes_above.push((line, text));
-                    let next = self.tokens.get(self.position).map_or(end, |(line, _)| *line);
-                    if next > end + 1 {
-                        attributes_above.clear();
+                    comments_above.push((line, text));
+                    let next_line = self.tokens.get(self.position).map_or(end, |(line, _)| *line);
+                    if next_line > end + 1 {
+                        comments_above.clear();
                     }
                     continue;
                 }
@@ -158,19 +163,19 @@ impl ItemReader<'_> {
                     continue;
                 }
                 SourceToken::Mark('}') => return,
-                SourceToken::Word(word) if word == "mod" => self.read_module(&attributes, source),
+                SourceToken::Word(word) if word == "mod" => self.read_module(&attributes, scan),
                 SourceToken::Word(word) if word == "fn" => {
                     let body = self.skip_item();
                     if is_test(&attributes) {
-                        source.comments.append(&mut attributes_above);
-                        source.comments.extend(body.iter().filter_map(|(line, token)| match token {
+                        scan.comments.append(&mut comments_above);
+                        scan.comments.extend(body.iter().filter_map(|(line, token)| match token {
                             SourceToken::Comment(text) => Some((*line, text.clone())),
                             _ => None,
                         }));
                     }
                 }
                 SourceToken::Word(word) if word == "proptest" && self.skip_macro_open() => {
-                    self.read_items(source)
+                    self.read_items(scan)
                 }
                 // Words before the item keyword: `pub(crate) async unsafe fn`.
                 SourceToken::Word(word) if ITEM_MODIFIERS.contains(&word.as_str()) => continue,
@@ -184,20 +189,20 @@ impl ItemReader<'_> {
                 }
             }
             attributes.clear();
-            attributes_above.clear();
+            comments_above.clear();
         }
     }
 
     /// Skips `! {`, if it comes next, and returns whether it did.
     fn skip_macro_open(&mut self) -> bool {
-        let next = |at| self.tokens.get(at).map(|(_, token)| token);
-        let is_macro = next(self.position) == Some(&SourceToken::Mark('!'))
-            && next(self.position + 1) == Some(&SourceToken::Mark('{'));
+        let token_at = |at| self.tokens.get(at).map(|(_, token)| token);
+        let is_macro = token_at(self.position) == Some(&SourceToken::Mark('!'))
+            && token_at(self.position + 1) == Some(&SourceToken::Mark('{'));
         self.position += 2 * usize::from(is_macro);
         is_macro
     }
 
-    /// Joins the words of an attribute, from after its `#`.
+    /// Reads an attribute after its `#` and joins its tokens.
     fn read_attribute(&mut self) -> String {
         let start = self.position;
         while let Some((_, token)) = self.tokens.get(self.position) {
@@ -218,27 +223,28 @@ impl ItemReader<'_> {
     }
 
     /// Reads a module: its block, or its name if it has its own file.
-    fn read_module(&mut self, attributes: &[String], source: &mut SourceScan) {
+    fn read_module(&mut self, attributes: &[String], scan: &mut SourceScan) {
         let Some((_, SourceToken::Word(name))) = self.tokens.get(self.position).cloned() else { return };
         self.position += 1;
-        let own_file =
+        let has_own_file =
             self.tokens.get(self.position).is_some_and(|(_, token)| *token == SourceToken::Mark(';'));
         self.position += 1;
-        let compiled = is_compiled(attributes);
-        if own_file {
+        let is_counted = is_compiled(attributes);
+        if has_own_file {
             let path = attributes.iter().find_map(|attribute| attribute.strip_prefix("path=\""));
-            if compiled {
-                source.modules.push((name, path.map(|path| path.trim_end_matches('"').to_owned())));
+            if is_counted {
+                scan.modules.push((name, path.map(|path| path.trim_end_matches('"').to_owned())));
             }
-        } else if compiled {
-            self.read_items(source);
+        } else if is_counted {
+            self.read_items(scan);
         } else {
+            // Back to the `{`, so that the block is skipped.
             self.position -= 1;
             self.skip_item();
         }
     }
 
-    /// Skips the rest of an item: to its `;`, or to the end of its block.
+    /// Skips the rest of an item, to its `;` or to the end of its block, and returns the skipped tokens.
     fn skip_item(&mut self) -> &[(usize, SourceToken)] {
         let start = self.position;
         while let Some((_, token)) = self.tokens.get(self.position) {
@@ -277,17 +283,18 @@ const ITEM_MODIFIERS: &[&str] = &["pub", "async", "unsafe", "const", "extern", "
 
 /// Returns whether a function with these attributes is a test that runs.
 fn is_test(attributes: &[String]) -> bool {
-    let test = |attribute: &String| {
+    let is_test_attribute = |attribute: &String| {
         let name = attribute.split('(').next().unwrap_or_default();
         name == "test" || name.ends_with("::test")
     };
     let is_ignored = |attribute: &String| attribute == "ignore" || attribute.starts_with("ignore=");
-    attributes.iter().any(test) && !attributes.iter().any(is_ignored) && is_compiled(attributes)
+    attributes.iter().any(is_test_attribute) && !attributes.iter().any(is_ignored) && is_compiled(attributes)
 }
 
 /// Conditions that hold where the tests run.
 const TRUE_CONDITIONS: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
 
+/// Returns whether an item with these attributes is compiled where the tests run.
 fn is_compiled(attributes: &[String]) -> bool {
     attributes
         .iter()

@@ -1,4 +1,4 @@
-//! Rows named in tests that run and in fixtures that are read.
+//! Places that name a row: tests that run, and fixtures that are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +9,11 @@ use tambour_fixtures::reading::is_judged_only;
 use super::table::{SpecRow, is_id};
 use super::{studio, targets};
 
-/// Rows with the places that name them.
+/// Places that name a row, by its id.
 pub(super) type RowPlaces = BTreeMap<String, Vec<String>>;
 
 /// Reads the test sources and the fixtures below `root`. A fixture counts for those of `rows` that it asserts
-/// something of.
+/// something about.
 pub(super) fn read_places(root: &Path, rows: &[SpecRow]) -> anyhow::Result<RowPlaces> {
     let mut row_places = RowPlaces::new();
     for (file, source) in targets::read_sources(root)? {
@@ -47,29 +47,29 @@ pub(super) fn load_fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     Ok(fixtures)
 }
 
-/// Returns whether a fixture asserts something of a row: for output it must compare events or their content,
-/// or metadata where the row is about that; for findings, findings.
+/// Returns whether a fixture asserts something about a row. For a row about output it must compare events or
+/// their content, or metadata if the row is about that; for a row about findings it must compare findings.
 pub(super) fn asserts_row(fixture: &Fixture, row: &SpecRow) -> bool {
-    let expect = &fixture.expectation;
-    // A transcript has findings only.
+    let expectation = &fixture.expectation;
+    // Transcripts and scripts have findings only.
     if row.describes_output && !is_judged_only(&fixture.dialect) {
-        return expect.has_events() || (row.is_metadata && expect.has_metadata());
+        return expectation.has_events() || (row.is_metadata && expectation.has_metadata());
     }
-    row.codes.is_empty() || expect.has_findings()
+    row.codes.is_empty() || expectation.has_findings()
 }
 
 fn is_readable(dialect: &str) -> bool {
     is_judged_only(dialect) || tambour::dialect::find_dialect(dialect).is_ok()
 }
 
-/// Adds a place of a row. Resolutions (R) are reasons for rows, not rows.
+/// Adds a place of a row. Resolutions (ids `R-…`) give reasons for rows, and are no rows.
 fn add_place(row_places: &mut RowPlaces, row: &str, place: String) {
     if !row.starts_with("R-") {
         row_places.entry(row.to_owned()).or_default().push(place);
     }
 }
 
-/// Finds the ids in a text.
+/// Finds the ids of rows in a text.
 fn find_ids(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.filter(|word| is_id(word))

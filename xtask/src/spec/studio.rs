@@ -6,13 +6,14 @@ use anyhow::Context;
 
 /// Test of the studio.
 pub(super) struct TitledTest {
-    /// Its title as it is written.
+    /// Title as written in the source.
     pub(super) title: String,
-    /// File and line.
+    /// File and line, as `FILE:LINE`.
     pub(super) place: String,
 }
 
-/// Finds the studio's tests below `root`: of its logic beside the sources, of its pages in `tests`.
+/// Finds the studio's tests below `root`: those of its logic are beside the sources, those of its pages in
+/// `tests`.
 pub(super) fn find_tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
     let mut found = Vec::new();
     for folder in ["studio/src", "studio/tests"] {
@@ -21,6 +22,7 @@ pub(super) fn find_tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
     Ok(found)
 }
 
+/// Adds the tests below a folder to `found`.
 fn walk_folder(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -50,9 +52,9 @@ fn walk_folder(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyho
 /// Returns the title of the test that a line begins; skipped tests do not count.
 fn test_title(line: &str) -> Option<&str> {
     let line = line.trim_start();
-    let rest = line.strip_prefix("test(").or_else(|| line.strip_prefix("it("))?;
-    let quote = rest.chars().next().filter(|quote| "\"'`".contains(*quote))?;
-    rest[1..].split(quote).next()
+    let arguments = line.strip_prefix("test(").or_else(|| line.strip_prefix("it("))?;
+    let quote = arguments.chars().next().filter(|quote| "\"'`".contains(*quote))?;
+    arguments[1..].split(quote).next()
 }
 
 #[cfg(test)]

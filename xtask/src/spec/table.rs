@@ -1,4 +1,4 @@
-//! Tables of `docs/spec/*.md`.
+//! Reader of the rows in the tables of `docs/spec/*.md`.
 
 use std::path::Path;
 
@@ -29,15 +29,15 @@ pub(super) struct SpecRow {
     pub(super) id: String,
     pub(super) level: RequirementLevel,
     pub(super) rule: String,
-    /// Finding codes that its *Expected* column requires of the validator.
+    /// Codes of findings that the *Expected* column requires of the validator.
     pub(super) codes: Vec<String>,
-    /// True if it describes output: see [`describes_output`].
+    /// True if the row describes output: see [`describes_output`].
     pub(super) describes_output: bool,
-    /// True if the output is `completed.metadata`.
+    /// True if the row mentions metadata.
     pub(super) is_metadata: bool,
-    /// True if it allows something without a finding.
+    /// True if the row expects that there is no finding.
     pub(super) forbids_finding: bool,
-    /// True if it repeats other rows: a minimal check of a validator, which findings on those rows prove.
+    /// True if the row repeats others, as a minimal check of a validator; findings on those rows prove it.
     pub(super) is_repetition: bool,
 }
 
@@ -47,11 +47,11 @@ pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
     for path in tambour_fixtures::list_files(&root.join("docs/spec"), "md").map_err(anyhow::Error::msg)? {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         for row in parse_rows(&text) {
-            let is_repeated = rows.iter().any(|before| before.id == row.id);
-            anyhow::ensure!(!is_repeated, "{}: {} is there twice", path.display(), row.id);
+            let is_duplicate = rows.iter().any(|other| other.id == row.id);
+            anyhow::ensure!(!is_duplicate, "{}: {} is there twice", path.display(), row.id);
             rows.push(row);
         }
-        // M-010 is prose, since its text spans lines.
+        // M-010 is prose rather than a row, since its text spans lines.
         if text.contains("\nM-010. ") {
             let rule = "One definition spans lines and is inserted later.".to_owned();
             rows.push(SpecRow {
@@ -70,6 +70,7 @@ pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
     Ok(rows)
 }
 
+/// Parses the rows of all tables in a file.
 fn parse_rows(text: &str) -> Vec<SpecRow> {
     let mut header: Vec<String> = Vec::new();
     let mut rows = Vec::new();
@@ -105,26 +106,28 @@ fn parse_rows(text: &str) -> Vec<SpecRow> {
             forbids_finding: expected.contains("no finding") || expected.contains("V: no "),
             is_repetition: rule
                 .strip_prefix("Check ")
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+                .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit())),
             rule,
         });
     }
     rows
 }
 
-/// Returns whether a row describes output, so that a fixture that names it must compare that: its *Expected*
-/// column has a mapper part (`M:`) or more than the reports of the validator; or it is an X row, which has no
-/// such column, and mentions events, sent or streamed text, or metadata.
+/// Returns whether a row describes output, so that a fixture that names it must compare output. Its
+/// *Expected* column then has a part about the mapper (`M:`), or more than the findings of the validator
+/// (`V:`). An X row has no such column; it describes output if it mentions events, sent or streamed text, or
+/// metadata.
 fn describes_output(id: &str, rule: &str, expected: &str) -> bool {
     if id.starts_with("X-") {
         return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));
     }
-    let is_reported = expected.contains("V:") || expected.contains("finding") || expected.starts_with("fail");
+    let is_about_findings =
+        expected.contains("V:") || expected.contains("finding") || expected.starts_with("fail");
     let is_empty = matches!(expected, "" | "–" | "own test" | "fixtures");
-    expected.contains("M:") || expected.contains("M (") || !(is_reported || is_empty)
+    expected.contains("M:") || expected.contains("M (") || !(is_about_findings || is_empty)
 }
 
-/// Splits a table line into cells; `\|` does not end one.
+/// Splits a table line into cells; `\|` does not end a cell. Empty for another line.
 fn split_cells(line: &str) -> Vec<String> {
     let Some(line) = line.trim().strip_prefix('|').and_then(|line| line.strip_suffix('|')) else {
         return Vec::new();
@@ -142,26 +145,26 @@ pub(super) fn is_id(word: &str) -> bool {
         && bytes[2..].iter().all(u8::is_ascii_digit)
 }
 
-/// Finds the finding codes after `V:`, up to `M:`. A code after `no` must not be reported; `…_duplicate`
-/// stands for the previous code with another last word.
+/// Finds the codes of findings after `V:`, up to `M:`. A code after `no` must not be reported and is left
+/// out. `…_duplicate` is the previous code with another last word.
 fn find_codes(expected: &str) -> Vec<String> {
     let Some((_, validator)) = expected.split_once("V:") else { return Vec::new() };
-    let end = validator.find("M:").or_else(|| validator.find("M (")).unwrap_or(validator.len());
-    let validator = &validator[..end];
+    let mapper_start = validator.find("M:").or_else(|| validator.find("M (")).unwrap_or(validator.len());
+    let validator = &validator[..mapper_start];
     let mut codes: Vec<String> = Vec::new();
     let mut parts = validator.split('`');
     while let (Some(before), Some(code_text)) = (parts.next(), parts.next()) {
         let word = code_text.split([':', '[', ' ']).next().unwrap_or_default();
         let code = match (word.strip_prefix('…'), codes.last()) {
-            (Some(end), Some(last)) => {
+            (Some(ending), Some(last)) => {
                 let stem = last.rsplit_once('_').map_or("", |(stem, _)| stem);
-                format!("{stem}{end}")
+                format!("{stem}{ending}")
             }
             _ => word.to_owned(),
         };
-        let plain = code.starts_with(|c: char| c.is_ascii_lowercase())
+        let is_code = code.starts_with(|c: char| c.is_ascii_lowercase())
             && code.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        if plain && !before.trim_end().ends_with(" no") {
+        if is_code && !before.trim_end().ends_with(" no") {
             codes.push(code);
         }
     }
@@ -173,7 +176,7 @@ mod tests {
     use super::{RequirementLevel, describes_output, find_codes, parse_rows};
 
     #[test]
-    fn reads_codes_of_the_validator() {
+    fn codes_are_those_of_the_part_about_the_validator() {
         assert_eq!(find_codes("V: `a_b` / `c_d`. M: `e_f` warning."), ["a_b", "c_d"]);
         assert_eq!(
             find_codes("V: `thinking_end_missing` / `…_duplicate`."),
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_levels() {
+    fn levels_come_from_their_column_and_from_the_rule() {
         let rows = parse_rows(
             "| Id | Rule | Sev | Expected |\n| --- | --- | --- | --- |\n\
              | T-001 | a \\| b | must (`x` makes it a warning) | V: `c_d` |\n| T-002 | b | should | |\n\
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_rows_that_say_what_comes_out() {
+    fn rows_that_describe_output_are_recognised() {
         assert!(describes_output("T-014", "", "M: phase text contains the literal"));
         assert!(describes_output("J-040", "", "text trimmed"));
         assert!(describes_output("X-005", "the message becomes `final_delta`s, sent at once", ""));

@@ -8,16 +8,16 @@ use super::rust::{self, SourceScan};
 
 /// Reads each source file that is part of a test target.
 pub(super) fn read_sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, SourceScan)>> {
-    let mut found = Vec::new();
+    let mut sources = Vec::new();
     for member in member_folders(root)? {
         for target in target_roots(&root.join(member))? {
-            add_modules(&target, true, &mut found)?;
+            add_modules(&target, true, &mut sources)?;
         }
     }
-    Ok(found)
+    Ok(sources)
 }
 
-/// Lists the folders of the packages.
+/// Lists the folders of the packages in the workspace.
 fn member_folders(root: &Path) -> anyhow::Result<Vec<String>> {
     let manifest = read_file(&root.join("Cargo.toml"))?;
     let (_, list) = manifest.split_once("\nmembers = [").context("Cargo.toml names no members")?;
@@ -55,25 +55,25 @@ fn is_switched_off(manifest: &str, section: &str) -> bool {
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
 }
 
-/// Adds a file and its modules. `root`: modules are beside the file.
-fn add_modules(file: &Path, root: bool, found: &mut Vec<(PathBuf, SourceScan)>) -> anyhow::Result<()> {
+/// Adds a file and its modules to `sources`. The modules of a target's root (`is_root`) are beside it.
+fn add_modules(file: &Path, is_root: bool, sources: &mut Vec<(PathBuf, SourceScan)>) -> anyhow::Result<()> {
     let source = rust::scan_source(&read_file(file)?);
     let folder = file.parent().unwrap_or(file);
-    let below = if root || file.file_name().is_some_and(|name| name == "mod.rs") {
+    let module_folder = if is_root || file.file_name().is_some_and(|name| name == "mod.rs") {
         folder.to_path_buf()
     } else {
         file.with_extension("")
     };
     let modules = source.modules.clone();
-    found.push((file.to_path_buf(), source));
+    sources.push((file.to_path_buf(), source));
     for (name, path) in modules {
-        let places = match path {
+        let candidates = match path {
             Some(path) => vec![folder.join(path)],
-            None => vec![below.join(format!("{name}.rs")), below.join(&name).join("mod.rs")],
+            None => vec![module_folder.join(format!("{name}.rs")), module_folder.join(&name).join("mod.rs")],
         };
-        // A module inside a block of another one is elsewhere; such modules have no tests.
-        if let Some(place) = places.into_iter().find(|place| place.is_file()) {
-            add_modules(&place, false, found)?;
+        // The file of a module declared within a block is in another folder; such modules have no tests.
+        if let Some(candidate) = candidates.into_iter().find(|candidate| candidate.is_file()) {
+            add_modules(&candidate, false, sources)?;
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-/// Function of a command; the error text is its outcome.
+/// Function that runs a command with its arguments; `main` prints the error.
 type StartCommand = fn(&[String]) -> anyhow::Result<()>;
 
 /// Commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
@@ -50,7 +50,7 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((name, rest)) = arguments.split_first() else {
+    let Some((name, command_arguments)) = arguments.split_first() else {
         return print_usage();
     };
     let Some((.., run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         return print_usage();
     };
     let result = match run {
-        Some(run) => run(rest).map(|()| ExitCode::SUCCESS),
+        Some(run) => run(command_arguments).map(|()| ExitCode::SUCCESS),
         None => run_tool(&arguments),
     };
     result.unwrap_or_else(|error| {
@@ -75,7 +75,7 @@ fn print_usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Builds `xtask-tools` and runs a command of it.
+/// Builds `xtask-tools` and runs it with the arguments; its exit code becomes that of this program.
 fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
     // Selecting the whole workspace gives dependencies the features of the tests, so that they are built
     // once.
@@ -85,16 +85,17 @@ fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(u8::try_from(code).unwrap_or(1))))
 }
 
+/// Program with the commands that need the library.
 const TOOLS: &str = "xtask-tools";
 
 /// Command of `xtask-tools`, built beside this program.
 fn tools_command() -> anyhow::Result<Command> {
-    let folder = std::env::current_exe()?;
-    let folder = folder.parent().context("a program is in a folder")?;
+    let program = std::env::current_exe()?;
+    let folder = program.parent().context("a program is in a folder")?;
     Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 
-/// Cargo, run in the workspace.
+/// Cargo command in the repository.
 fn cargo_command() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(repository_root());

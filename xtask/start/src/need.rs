@@ -1,4 +1,5 @@
-//! Programs that the tests need: installed if possible without questions, otherwise named exactly.
+//! Programs that the tests need. Missing ones are installed if no password is needed, else an error says how
+//! to install them.
 
 use std::process::{Command, Stdio};
 
@@ -6,13 +7,15 @@ use std::process::{Command, Stdio};
 struct RequiredProgram {
     /// Command that succeeds if the program is there.
     check_command: &'static [&'static str],
+    /// Part of the tests that needs the program, for messages.
     purpose: &'static str,
-    /// Component of the toolchain.
+    /// Component of the toolchain for `rustup`, if the program is one.
     component: Option<&'static str>,
-    /// Package for each package manager.
+    /// Package manager and name of the package in it.
     packages: &'static [(&'static str, &'static str)],
 }
 
+/// Programs that `cargo xtask test` needs.
 const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
     RequiredProgram {
         check_command: &["cargo", "fmt", "--version"],
@@ -100,26 +103,29 @@ const PACKAGE_MANAGERS: &[(&str, &[&str])] = &[
     ("brew", &["install"]),
 ];
 
-/// Installs missing programs, or names them, before anything else runs.
+/// Installs missing programs.
+///
+/// # Errors
+/// Programs are still missing; the message says for each how to install it.
 pub(crate) fn require_programs() -> anyhow::Result<()> {
     let mut missing = Vec::new();
-    for need in REQUIRED_PROGRAMS.iter().filter(|need| !need.is_present()) {
-        let words = need.check_command.iter().copied().take_while(|word| !word.starts_with('-'));
+    for program in REQUIRED_PROGRAMS.iter().filter(|program| !program.is_present()) {
+        let words = program.check_command.iter().copied().take_while(|word| !word.starts_with('-'));
         let name = words.collect::<Vec<_>>().join(" ");
-        let install_way = need.install_way();
-        if let Some(install_way) = install_way.as_ref().filter(|install_way| install_way.needs_no_password())
-        {
-            println!("`{name}` is missing ({}): {}", need.purpose, install_way.format_command());
-            install_way.install();
-            if need.is_present() {
+        let install_method = program.install_method();
+        let unattended_method = install_method.as_ref().filter(|method| method.needs_no_password());
+        if let Some(method) = unattended_method {
+            println!("`{name}` is missing ({}): {}", program.purpose, method.format_command());
+            method.install();
+            if program.is_present() {
                 continue;
             }
         }
-        let hint = install_way.map_or_else(
+        let hint = install_method.map_or_else(
             || "install it".to_owned(),
-            |install_way| format!("install it with `{}`", install_way.format_command()),
+            |method| format!("install it with `{}`", method.format_command()),
         );
-        missing.push(format!("`{name}` is missing ({}): {hint}", need.purpose));
+        missing.push(format!("`{name}` is missing ({}): {hint}", program.purpose));
     }
     anyhow::ensure!(missing.is_empty(), "{}", missing.join("\n"));
     Ok(())
@@ -130,6 +136,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
     succeeds(&[program, "--version"])
 }
 
+/// Runs a command without its output and returns whether it succeeded.
 fn succeeds(command: &[&str]) -> bool {
     let mut process = Command::new(command[0]);
     process
@@ -140,8 +147,8 @@ fn succeeds(command: &[&str]) -> bool {
     process.status().is_ok_and(|status| status.success())
 }
 
-/// Way to install a program.
-struct InstallWay {
+/// Command that installs a program.
+struct InstallMethod {
     command: Vec<&'static str>,
     /// True if it needs administrator rights.
     is_privileged: bool,
@@ -152,9 +159,10 @@ impl RequiredProgram {
         succeeds(self.check_command)
     }
 
-    fn install_way(&self) -> Option<InstallWay> {
+    /// Finds the first method whose installer is present.
+    fn install_method(&self) -> Option<InstallMethod> {
         if let Some(component) = self.component.filter(|_| is_installed("rustup")) {
-            return Some(InstallWay {
+            return Some(InstallMethod {
                 command: vec!["rustup", "component", "add", component],
                 is_privileged: false,
             });
@@ -164,20 +172,21 @@ impl RequiredProgram {
                 self.packages.iter().find(|(package_manager, _)| package_manager == manager)?;
             let command = || [&[*manager], *install, &[*package]].concat();
             is_installed(manager)
-                .then(|| InstallWay { command: command(), is_privileged: *manager != "brew" })
+                .then(|| InstallMethod { command: command(), is_privileged: *manager != "brew" })
         })
     }
 }
 
-impl InstallWay {
-    /// Returns whether it works without a password prompt.
+impl InstallMethod {
+    /// Returns whether the command works without a password prompt.
     fn needs_no_password(&self) -> bool {
         !self.is_privileged || is_root() || succeeds(&["sudo", "-n", "true"])
     }
 
+    /// Command with `sudo` before it, if needed.
     fn full_command(&self) -> Vec<&'static str> {
-        let before: &[&str] = if self.is_privileged && !is_root() { &["sudo"] } else { &[] };
-        [before, &self.command].concat()
+        let prefix: &[&str] = if self.is_privileged && !is_root() { &["sudo"] } else { &[] };
+        [prefix, &self.command].concat()
     }
 
     fn format_command(&self) -> String {
@@ -186,17 +195,18 @@ impl InstallWay {
 
     /// Installs the program; the result is checked afterwards.
     fn install(&self) {
-        let full = self.full_command();
+        let command = self.full_command();
         if self.command[0] == "apt-get" {
-            // Package lists may be outdated.
-            let update = full.iter().take_while(|word| **word != "install").copied().chain(["update"]);
+            // Package lists may be outdated. The command for them is what precedes `install`, with `update`.
+            let update = command.iter().take_while(|word| **word != "install").copied().chain(["update"]);
             let update: Vec<&str> = update.collect();
             let _ = Command::new(update[0]).args(&update[1..]).status();
         }
-        let _ = Command::new(full[0]).args(&full[1..]).status();
+        let _ = Command::new(command[0]).args(&command[1..]).status();
     }
 }
 
+/// Returns whether this user is the administrator.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
@@ -210,12 +220,12 @@ pub(crate) fn has_target(target: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{InstallWay, PACKAGE_MANAGERS, REQUIRED_PROGRAMS};
+    use super::{InstallMethod, PACKAGE_MANAGERS, REQUIRED_PROGRAMS};
 
     #[test]
-    fn each_package_has_a_manager_that_is_known() {
-        for need in REQUIRED_PROGRAMS {
-            for (manager, package) in need.packages {
+    fn each_package_manager_has_an_installation_command() {
+        for program in REQUIRED_PROGRAMS {
+            for (manager, package) in program.packages {
                 assert!(
                     PACKAGE_MANAGERS.iter().any(|(known_manager, _)| known_manager == manager),
                     "{manager} installs {package}"
@@ -225,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_a_whole_command() {
-        let way = InstallWay { command: vec!["brew", "install", "node"], is_privileged: false };
-        assert_eq!(way.format_command(), "brew install node");
+    fn a_method_is_shown_as_a_whole_command() {
+        let method = InstallMethod { command: vec!["brew", "install", "node"], is_privileged: false };
+        assert_eq!(method.format_command(), "brew install node");
     }
 }

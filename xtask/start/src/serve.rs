@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-/// Builds the studio and the command, and runs `tambour serve` with `arguments`. Its profile builds faster
-/// than the release profile, which optimises again at link time.
+/// Builds the studio and the server, and runs `tambour serve` with `arguments`. The profile `serve` builds
+/// faster than the release profile, which optimises again at link time.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     crate::studio::build_studio();
     eprintln!("building the server, which takes minutes the first time");
-    // A keyboard interrupt reaches the server too: it drains, and its exit ends this command.
+    // A keyboard interrupt reaches the server too. It drains, and this command ends when it exits.
     let status = serve_command(arguments).status()?;
     anyhow::ensure!(status.success(), "the server ended with {status}");
     Ok(())
@@ -25,7 +25,7 @@ mod tests {
     use super::serve_command;
 
     #[test]
-    fn building_is_told() {
+    fn compilation_shows_its_progress() {
         let serve = serve_command(&["--listen".to_owned()]);
         let arguments: Vec<&str> = serve.get_args().filter_map(|argument| argument.to_str()).collect();
         assert_eq!(arguments.last(), Some(&"--listen"));

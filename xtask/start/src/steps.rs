@@ -1,4 +1,4 @@
-//! Steps of `cargo xtask test`: run, watched, counted and timed.
+//! Steps of `cargo xtask test`: run with their output shown, their tests counted and their time measured.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -9,21 +9,27 @@ use anyhow::Context;
 
 /// Results of all steps so far.
 pub(crate) struct TestSteps {
+    /// Start of the first step.
     started: Instant,
+    /// Number of passed tests, and of passed steps without tests.
     passed: u64,
+    /// Number of failed tests and steps.
     failed: u64,
+    /// Name and time of each step, and whether it passed.
     times: Vec<(String, Duration, bool)>,
-    /// Output so far of a branch, which is shown when the branch is joined; `None` if steps show it at once.
+    /// Output of a branch so far, which is shown when the branch is joined; `None` if output is shown at
+    /// once.
     held_output: Option<Vec<u8>>,
 }
 
 /// Step that runs in parallel with others.
 pub(crate) struct ParallelStep {
     name: String,
+    /// Thread that returns the output and the time of the step.
     thread: JoinHandle<(anyhow::Result<CapturedOutput>, Duration)>,
 }
 
-/// Success and output of a command.
+/// Success of a command, and its output.
 type CapturedOutput = (bool, Vec<u8>);
 
 impl Default for TestSteps {
@@ -45,13 +51,13 @@ impl TestSteps {
         self.count(name, start.elapsed(), result)
     }
 
-    /// Creates steps for another thread. What they show is held until [`TestSteps::join_thread`].
+    /// Creates a branch: steps for another thread, whose output is held until [`TestSteps::join_thread`].
     pub(crate) fn branch(&self) -> TestSteps {
         TestSteps { started: self.started, held_output: Some(Vec::new()), ..TestSteps::default() }
     }
 
-    /// Waits for a thread, shows the output of its branch and adds its results. Returns what else the thread
-    /// returned.
+    /// Waits for a thread, shows the output of its branch and adds its results. Returns the other result of
+    /// the thread.
     pub(crate) fn join_thread<T>(&mut self, thread: JoinHandle<(TestSteps, T)>) -> T {
         let (branch, result) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let TestSteps { passed, failed, times, held_output, .. } = branch;
@@ -76,11 +82,11 @@ impl TestSteps {
     pub(crate) fn wait_step(&mut self, ParallelStep { name, thread }: ParallelStep) -> bool {
         self.print(&format!("\n== {name}"));
         let (captured, time) = match thread.join() {
-            Ok(ended) => ended,
+            Ok(result) => result,
             Err(_) => (Err(anyhow::anyhow!("its thread has panicked")), Duration::ZERO),
         };
-        let watched = captured.map(|captured| self.show_captured(&captured));
-        self.count(&name, time, watched)
+        let result = captured.map(|captured| self.show_captured(&captured));
+        self.count(&name, time, result)
     }
 
     /// Shows a line, or holds it in a branch.
@@ -94,7 +100,7 @@ impl TestSteps {
         }
     }
 
-    /// Shows captured output, and returns the success of its command with the counts of its tests.
+    /// Shows captured output. Returns the success of its command, and the numbers of passed and failed tests.
     fn show_captured(&mut self, (success, output): &CapturedOutput) -> (bool, u64, u64) {
         let (mut passed, mut failed) = (0, 0);
         for line in output.split(|byte| *byte == b'\n') {
@@ -105,6 +111,8 @@ impl TestSteps {
         (*success, passed, failed)
     }
 
+    /// Adds the result of a step, its success and its numbers of passed and failed tests, and prints its
+    /// verdict. Returns whether the step passed.
     fn count(&mut self, name: &str, time: Duration, result: anyhow::Result<(bool, u64, u64)>) -> bool {
         let (pass_count, fail_count) = match result {
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
@@ -129,23 +137,24 @@ impl TestSteps {
         self.started.elapsed()
     }
 
-    /// Prints the times, and the counts as the last line.
+    /// Prints the times, and the counts as the last line; exits with code 1 if something failed.
     pub(crate) fn print_summary(self) -> anyhow::Result<()> {
         println!();
-        for (name, time, ok) in &self.times {
-            println!("{:>7.1} s  {name}{}", time.as_secs_f64(), if *ok { "" } else { "  FAILED" });
+        for (name, time, has_passed) in &self.times {
+            println!("{:>7.1} s  {name}{}", time.as_secs_f64(), if *has_passed { "" } else { "  FAILED" });
         }
         println!("{:>7.1} s  together", self.elapsed().as_secs_f64());
         println!("\n{} passed, {} failed", self.passed, self.failed);
         if self.failed > 0 {
-            // The summary is the last line.
+            // An error would print another line after the counts.
             std::process::exit(1);
         }
         Ok(())
     }
 }
 
-/// Runs a command, shows its output as it arrives, and adds up its `test result:` lines.
+/// Runs a command and shows its output as it arrives. Returns its success, and the numbers of passed and
+/// failed tests from its `test result:` lines.
 fn watch_command(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
@@ -163,9 +172,9 @@ fn watch_command(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
 fn capture_command(command: &mut Command) -> anyhow::Result<CapturedOutput> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("{command:?}"))?;
-    let mut output_text = output.stdout;
-    output_text.extend_from_slice(&output.stderr);
-    Ok((output.status.success(), output_text))
+    let mut joined_output = output.stdout;
+    joined_output.extend_from_slice(&output.stderr);
+    Ok((output.status.success(), joined_output))
 }
 
 /// Adds the counts of a `test result:` line.
@@ -176,12 +185,12 @@ fn add_counts(line: &str, pass_count: &mut u64, fail_count: &mut u64) {
     }
 }
 
-/// Parses the counts of a `test result:` line.
+/// Parses the numbers of passed and failed tests from a `test result:` line; `None` for another line.
 fn parse_counts(line: &str) -> Option<(u64, u64)> {
     let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
     let count = |word: &str| {
-        let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
-        part.trim().strip_suffix(word)?.trim().parse().ok()
+        let field = counts.split(';').find(|field| field.trim().ends_with(word))?;
+        field.trim().strip_suffix(word)?.trim().parse().ok()
     };
     Some((count("passed")?, count("failed")?))
 }
@@ -191,7 +200,7 @@ mod tests {
     use super::parse_counts;
 
     #[test]
-    fn adds_up_test_results() {
+    fn counts_come_from_test_result_lines() {
         let line =
             "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1s";
         assert_eq!(parse_counts(line), Some((13, 2)));

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 
-/// Oldest version of Node that the tools support.
+/// Oldest version of Node, major and minor, that the build tools support.
 const MIN_NODE_VERSION: (u32, u32) = (20, 19);
 
-/// Inputs of a build.
+/// Inputs of a build, relative to the folder of the studio.
 const BUILD_INPUTS: &[&str] = &[
     "src",
     "public",
@@ -22,7 +22,7 @@ const BUILD_INPUTS: &[&str] = &[
     "../examples/abc-model/script.yaml",
 ];
 
-/// Copy of the lock file of the installed packages.
+/// Copy of the lock file from which the packages were installed.
 const INSTALLED_LOCK: &str = "node_modules/.installed-lock.json";
 
 pub(crate) fn studio_folder() -> PathBuf {
@@ -36,7 +36,8 @@ pub(crate) fn npm_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the studio if a source is newer. Without Node or npm the server runs with the last build.
+/// Builds the studio if an input is newer than the last build. A failure is only printed: the server then
+/// runs with the last build, or without the studio.
 pub(crate) fn build_studio() {
     if is_current(&studio_folder()) {
         return;
@@ -91,6 +92,10 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
+/// Runs a command.
+///
+/// # Errors
+/// The command cannot be started, or fails.
 fn run_command(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     anyhow::ensure!(status.success(), "{command:?} ended with {status}");
@@ -99,14 +104,16 @@ fn run_command(command: &mut Command) -> anyhow::Result<()> {
 
 /// Returns whether the build is newer than all its inputs.
 fn is_current(folder: &Path) -> bool {
-    let modified_at = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let modified_at = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let Some(built_at) = modified_at(&folder.join("dist/index.html")) else { return false };
-    BUILD_INPUTS.iter().filter_map(|name| latest_change(&folder.join(name))).all(|source| source <= built_at)
+    let mut changes = BUILD_INPUTS.iter().filter_map(|name| latest_change(&folder.join(name)));
+    changes.all(|changed_at| changed_at <= built_at)
 }
 
-/// Latest change of a file or in a folder; a folder changes when a file is added or removed.
+/// Time of the latest change of a file, or of a folder and all below it; `None` if it does not exist. A
+/// folder changes when a file is added or removed.
 fn latest_change(path: &Path) -> Option<SystemTime> {
-    let own_time = path.metadata().and_then(|data| data.modified()).ok()?;
+    let own_time = path.metadata().and_then(|metadata| metadata.modified()).ok()?;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| latest_change(&entry.path())).chain([own_time]).max()
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: every check before a merge, cheapest first.
 //!
-//! The last line is `N passed, N failed`: tests, and one for each other step.
+//! The last line is `N passed, N failed`: the number of tests, with one for each step that has no tests.
 //!
-//! Nothing is built twice, since minutes matter. Cargo chooses the features of dependencies by the selected
-//! packages, and builds them again for another selection; every step but one selects the whole workspace with
-//! all targets.
+//! Nothing should be built twice, since builds take minutes. Cargo chooses the features of dependencies by
+//! the selected packages, and builds them again for another selection. So every step but one (`libraries
+//! alone`) selects the whole workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,45 +20,47 @@ use crate::{cargo_command, need, repository_root, studio, tools_command};
 /// cores.
 const FUZZ_ITERATIONS: &str = "5000";
 
-/// Time that earlier steps may take, so that everything stays under 25 minutes on two cores.
+/// Longest time of the earlier steps after which coverage is still measured, so that everything stays under
+/// 25 minutes on two cores.
 const MAX_TIME_BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
 
-/// Target for which the libraries are checked if the toolchain has it.
-const WASM: &str = "wasm32-unknown-unknown";
+/// WebAssembly target, for which the libraries are checked if the toolchain has it.
+const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
+/// Seconds for each fuzz target, if cargo-fuzz and a nightly toolchain are installed.
 const FUZZ_SECONDS: u64 = 6;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let coverage = match arguments {
+    let with_coverage = match arguments {
         [] => false,
         [argument] if argument == "--coverage" => true,
         _ => anyhow::bail!("usage: cargo xtask test [--coverage]"),
     };
     need::require_programs()?;
     let mut steps = TestSteps::default();
-    // Downloads wait for the network, so that they cost the compiler little.
-    let packages = std::thread::spawn(studio::install_packages);
+    // Downloads mostly wait for the network, so they hardly slow the compiler down.
+    let package_install = std::thread::spawn(studio::install_packages);
     let clients = ClientSetup::start(&steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
-    // Without benchmarks, which only `clippy` compiles: nothing here runs them.
+    // Benchmarks are left out: no step runs them, and `clippy` has compiled them.
     let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
     if steps.run_step("build", cargo_command().args(build)) {
-        let packages = packages.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
+        let packages =
+            package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
         run_proofs(&mut steps, clients, packages)?;
     }
     run_fuzz_targets(&mut steps)?;
-    if coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
+    if with_coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
         steps.run_step("coverage", tools_command()?.args(["coverage", "--if-there"]));
-    } else if coverage {
+    } else if with_coverage {
         println!("\n== coverage: left out, the other steps took too long for it");
     }
     steps.print_summary()
 }
 
-/// Runs the steps that need the built programs.
+/// Runs the steps that need the built programs. `packages` is the result of installing the studio's packages.
 fn run_proofs(
     steps: &mut TestSteps,
     clients: ClientSetup,
@@ -73,7 +75,7 @@ fn run_proofs(
         // Runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
     }
-    // Pages wait as long as they compute, which leaves room for what computes only.
+    // Tests of pages spend half of their time waiting, so steps that only compute run beside them.
     let background = start_background(steps)?;
     if has_studio {
         steps.run_step("studio, in a browser", &mut pages_command("browser:pages"));
@@ -101,17 +103,17 @@ fn check_clients_and_studio(
     is_built
 }
 
-/// Starts the steps that run at low priority beside others.
+/// Starts the steps that run at low priority while other steps run.
 fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
     let mut docs = cargo_command();
     docs.args(["doc", "--quiet", "--workspace", "--lib", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    // Alone, the libraries have their own features, without those that other packages add.
-    let mut alone = cargo_command();
-    alone.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
-    if need::has_target(WASM) {
-        alone.args(["--target", WASM]);
+    // Selected alone, the libraries get none of the features that other packages turn on in dependencies.
+    let mut libraries = cargo_command();
+    libraries.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
+    if need::has_target(WASM_TARGET) {
+        libraries.args(["--target", WASM_TARGET]);
     }
-    let mut background = vec![("docs", docs), ("libraries alone", alone)];
+    let mut background = vec![("docs", docs), ("libraries alone", libraries)];
     if need::is_installed("valgrind") {
         // Instruction counts are not affected by parallel steps.
         let mut work = tools_command()?;
@@ -126,7 +128,7 @@ fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
         .collect())
 }
 
-/// Runs a command at the lowest priority where the system has `nice`.
+/// Returns the command at the lowest priority, if the system has `nice`, else unchanged.
 fn lower_priority(command: Command) -> Command {
     if !need::is_installed("nice") {
         return command;
@@ -145,12 +147,13 @@ fn lower_priority(command: Command) -> Command {
     nice
 }
 
-/// Program of the built server.
+/// Path of the built server.
 fn server_program() -> String {
     repository_root().join("target/debug/tambour").display().to_string()
 }
 
-/// Tests of the studio's pages in a browser with the built server.
+/// Command that tests the studio's pages in a browser with the built server; `script` is one of the studio's
+/// scripts.
 fn pages_command(script: &str) -> Command {
     let mut pages = studio::npm_command(&["run", "--silent", script]);
     pages.env("TAMBOUR", server_program());
@@ -182,8 +185,9 @@ fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
     is_built
 }
 
-/// Published clients of other protocols, in the versions of their lock files, while they are installed.
+/// Installation, under way, of published clients of other protocols in the versions of their lock files.
 struct ClientSetup {
+    /// Folder with the tests of the clients.
     folder: PathBuf,
     install: JoinHandle<(TestSteps, InstalledClients)>,
 }
@@ -196,20 +200,22 @@ struct InstalledClients {
 }
 
 impl ClientSetup {
+    /// Starts the installation in another thread.
     fn start(steps: &TestSteps) -> ClientSetup {
         let folder = repository_root().join("tests/clients");
-        let (mut branch, place) = (steps.branch(), folder.clone());
+        let (mut branch, clients_folder) = (steps.branch(), folder.clone());
         let install = std::thread::spawn(move || {
-            let clients = install_clients(&mut branch, &place);
+            let clients = install_clients(&mut branch, &clients_folder);
             (branch, clients)
         });
         ClientSetup { folder, install }
     }
 
-    /// Tests the clients with the server.
+    /// Waits for the installation and tests the clients with the server.
     fn check(self, steps: &mut TestSteps) {
         let ClientSetup { folder, install } = self;
-        let run = |program: &Path, arguments: &[&str]| {
+        // The first argument is a file in the folder of the clients.
+        let client_command = |program: &Path, arguments: &[&str]| {
             let mut command = Command::new(program);
             command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(repository_root());
             command
@@ -219,19 +225,22 @@ impl ClientSetup {
         if !has_npm_packages {
             return;
         }
-        steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
+        steps.run_step("clients", &mut client_command(node, &["clients.mjs", server, "fixtures"]));
         let Some(python) = python else { return };
-        steps.run_step("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
-        steps.run_step("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
+        steps.run_step("clients, Python", &mut client_command(&python, &["clients.py", server, "fixtures"]));
+        steps.run_step(
+            "clients, agents in Python",
+            &mut client_command(&python, &["openai_agents.py", server]),
+        );
         let python_path = python.display().to_string();
         steps.run_step(
             "clients, examples of the page",
-            &mut run(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
+            &mut client_command(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
         );
     }
 }
 
-/// Installs the packages of `folder`, those of Python in an environment of their own.
+/// Installs the packages that `folder` lists: those of npm there, those of Python in a virtual environment.
 fn install_clients(steps: &mut TestSteps, folder: &Path) -> InstalledClients {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]).current_dir(folder);
@@ -245,13 +254,14 @@ fn install_clients(steps: &mut TestSteps, folder: &Path) -> InstalledClients {
     InstalledClients { has_npm_packages, python }
 }
 
-/// Creates a Python environment in a folder of its own, unless there is one.
+/// Creates the virtual environment for Python packages, unless it exists. Returns its interpreter; `None`
+/// after a failure.
 fn create_python(steps: &mut TestSteps) -> Option<PathBuf> {
-    let place = repository_root().join("target/clients-python");
-    let python = place.join("bin/python");
+    let environment = repository_root().join("target/clients-python");
+    let python = environment.join("bin/python");
     if !python.is_file() {
         let mut venv = Command::new("python3");
-        venv.args(["-m", "venv"]).arg(&place);
+        venv.args(["-m", "venv"]).arg(&environment);
         if !steps.run_step("clients, a Python of their own", &mut venv) {
             return None;
         }
@@ -261,9 +271,9 @@ fn create_python(steps: &mut TestSteps) -> Option<PathBuf> {
 
 /// Runs each fuzz target briefly, if its tools are installed.
 fn run_fuzz_targets(steps: &mut TestSteps) -> anyhow::Result<()> {
-    let mut build_command = Command::new("cargo");
-    build_command.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !build_command.status().is_ok_and(|status| status.success()) {
+    let mut version_command = Command::new("cargo");
+    version_command.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !version_command.status().is_ok_and(|status| status.success()) {
         println!("\n== fuzz targets: left out, they need a nightly toolchain and cargo-fuzz");
         return Ok(());
     }
@@ -274,10 +284,10 @@ fn run_fuzz_targets(steps: &mut TestSteps) -> anyhow::Result<()> {
     for target in targets {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
         // The first corpus receives new inputs, the second is only read.
-        let found = repository_root().join("fuzz/target/corpus").join(&name);
-        std::fs::create_dir_all(&found)?;
+        let new_inputs = repository_root().join("fuzz/target/corpus").join(&name);
+        std::fs::create_dir_all(&new_inputs)?;
         let mut command = Command::new("cargo");
-        command.args(["+nightly", "fuzz", "run", &name]).arg(found).arg(format!("fuzz/corpus/{name}"));
+        command.args(["+nightly", "fuzz", "run", &name]).arg(new_inputs).arg(format!("fuzz/corpus/{name}"));
         command.arg("--").current_dir(repository_root());
         command.args(["-seed=1", "-rss_limit_mb=2048", &format!("-max_total_time={FUZZ_SECONDS}")]);
         steps.run_step(&format!("fuzz {name}"), &mut command);

@@ -17,10 +17,12 @@ use crate::output::{severity_name, visible_char};
 
 /// Findings of an earlier report, and the changes seen so far.
 pub(super) struct Baseline {
-    known_faults: BTreeMap<TextIdentity, HashMap<FaultKey, usize>>,
+    /// Findings of the earlier report, each with the number that this run has not found again.
+    unmatched_findings: BTreeMap<TextIdentity, HashMap<FindingKey, usize>>,
     /// Texts of the earlier report that this run has checked too.
     checked_texts: std::collections::BTreeSet<TextIdentity>,
-    new_changes: Vec<FindingChange>,
+    /// Findings of this run that the earlier report lacks.
+    new_findings: Vec<FindingChange>,
 }
 
 /// Identity of a text: its file and its part of the file.
@@ -32,13 +34,14 @@ struct TextIdentity {
     record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    /// Number of a fenced example, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     example: Option<usize>,
 }
 
 /// Key under which two findings of a text are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-struct FaultKey {
+struct FindingKey {
     rule: String,
     code: String,
     severity: Severity,
@@ -50,7 +53,8 @@ pub(super) struct FindingChange {
     #[serde(flatten)]
     text: TextIdentity,
     #[serde(flatten)]
-    fault: FaultKey,
+    finding: FindingKey,
+    /// Number of equal findings.
     count: usize,
 }
 
@@ -72,14 +76,14 @@ pub(super) struct BaselineComparison {
 struct BaselineLine {
     #[serde(flatten)]
     text: TextIdentity,
-    findings: Vec<FaultKey>,
+    findings: Vec<FindingKey>,
 }
 
 impl Baseline {
     /// Reads a report of `--format json`.
     pub(super) fn read(path: &Path) -> Result<Baseline> {
-        let bytes = input::read_text(Some(path))?;
-        let mut known_faults: BTreeMap<TextIdentity, HashMap<FaultKey, usize>> = BTreeMap::new();
+        let bytes = input::read_without_bom(Some(path))?;
+        let mut unmatched_findings: BTreeMap<TextIdentity, HashMap<FindingKey, usize>> = BTreeMap::new();
         for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
             if line.trim_ascii().is_empty() || is_end_line(line) {
                 continue;
@@ -88,65 +92,70 @@ impl Baseline {
                 anyhow!("{}:{number}: not a line of a `check --format json` report: {error}", path.display())
             })?;
             text.normalize();
-            let faults = known_faults.entry(text).or_default();
-            for fault in findings {
-                *faults.entry(fault).or_default() += 1;
+            let counts = unmatched_findings.entry(text).or_default();
+            for finding in findings {
+                *counts.entry(finding).or_default() += 1;
             }
         }
-        if known_faults.is_empty() {
+        if unmatched_findings.is_empty() {
             bail!("{}: the report has no text; `check --format json` writes one", path.display());
         }
         Ok(Baseline {
-            known_faults,
+            unmatched_findings,
             checked_texts: std::collections::BTreeSet::new(),
-            new_changes: Vec::new(),
+            new_findings: Vec::new(),
         })
     }
 
-    /// Returns for each finding of a text whether it is new.
+    /// Compares a text with the earlier report. Returns a flag for each of its findings, true if it is new.
     pub(super) fn compare(&mut self, checked_text: &CheckedText<'_>) -> Vec<bool> {
         let text = TextIdentity::from_checked(checked_text);
-        let mut new: BTreeMap<FaultKey, usize> = BTreeMap::new();
-        let mut faults = self.known_faults.get_mut(&text);
-        let new_faults = checked_text.verdict.findings.iter().map(|finding| {
-            let fault = FaultKey::from_finding(finding);
-            match faults.as_mut().and_then(|faults| faults.get_mut(&fault)) {
+        let mut new_counts: BTreeMap<FindingKey, usize> = BTreeMap::new();
+        let mut unmatched = self.unmatched_findings.get_mut(&text);
+        let new_flags = checked_text.verdict.findings.iter().map(|finding| {
+            let key = FindingKey::from_finding(finding);
+            match unmatched.as_mut().and_then(|counts| counts.get_mut(&key)) {
                 Some(count_left @ 1..) => {
                     *count_left -= 1;
                     false
                 }
                 _ => {
-                    *new.entry(fault).or_default() += 1;
+                    *new_counts.entry(key).or_default() += 1;
                     true
                 }
             }
         });
-        let new_faults = new_faults.collect();
-        let new = new.into_iter().map(|(fault, count)| FindingChange { text: text.clone(), fault, count });
-        self.new_changes.extend(new);
+        let new_flags = new_flags.collect();
+        let new_findings =
+            new_counts.into_iter().map(|(finding, count)| FindingChange {
+                text: text.clone(),
+                finding,
+                count,
+            });
+        self.new_findings.extend(new_findings);
         self.checked_texts.insert(text);
-        new_faults
+        new_flags
     }
 
-    /// Finishes the comparison of all texts.
+    /// Ends the comparison; findings that no text had again are gone.
     pub(super) fn into_comparison(self) -> BaselineComparison {
-        let Baseline { known_faults, checked_texts, new_changes } = self;
-        let not_checked = known_faults.keys().filter(|text| !checked_texts.contains(text)).count();
+        let Baseline { unmatched_findings, checked_texts, new_findings } = self;
+        let not_checked = unmatched_findings.keys().filter(|text| !checked_texts.contains(text)).count();
         let mut gone = Vec::new();
-        for (text, faults) in known_faults {
-            let mut remaining: Vec<(FaultKey, usize)> =
-                faults.into_iter().filter(|(_, count)| *count > 0).collect();
+        for (text, counts) in unmatched_findings {
+            let mut remaining: Vec<(FindingKey, usize)> =
+                counts.into_iter().filter(|(_, count)| *count > 0).collect();
             remaining.sort();
-            gone.extend(remaining.into_iter().map(|(fault, count)| FindingChange {
+            gone.extend(remaining.into_iter().map(|(finding, count)| FindingChange {
                 text: text.clone(),
-                fault,
+                finding,
                 count,
             }));
         }
-        let errors = new_changes.iter().filter(|change| change.fault.severity == Severity::Error);
+        let errors = new_findings.iter().filter(|change| change.finding.severity == Severity::Error);
         BaselineComparison {
             new_errors: errors.map(|change| change.count).sum(),
-            new: new_changes,
+            new: new_findings,
             gone,
             not_checked,
         }
@@ -182,8 +191,8 @@ impl TextIdentity {
 
     /// Drops details that may differ between two runs over the same text.
     fn normalize(&mut self) {
-        while let Some(rest) = self.path.strip_prefix("./") {
-            self.path = rest.to_owned();
+        while let Some(path) = self.path.strip_prefix("./") {
+            self.path = path.to_owned();
         }
         if self.id.is_some() {
             self.record = None;
@@ -191,9 +200,9 @@ impl TextIdentity {
     }
 }
 
-impl FaultKey {
-    fn from_finding(finding: &Finding) -> FaultKey {
-        FaultKey {
+impl FindingKey {
+    fn from_finding(finding: &Finding) -> FindingKey {
+        FindingKey {
             rule: finding.rule.clone().into_owned(),
             code: finding.code.clone().into_owned(),
             severity: finding.severity,
@@ -203,7 +212,7 @@ impl FaultKey {
 
 impl fmt::Display for FindingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FindingChange { text: TextIdentity { path, record, id, example }, fault, count } = self;
+        let FindingChange { text: TextIdentity { path, record, id, example }, finding, count } = self;
         let mut name = path.clone();
         if let Some(line) = record {
             name += &format!(" (record {line})");
@@ -215,7 +224,7 @@ impl fmt::Display for FindingChange {
             name += &format!(" (example {number})");
         }
         let name: String = name.chars().map(visible_char).collect();
-        write!(f, "{name}: {}: {} {}", severity_name(fault.severity), fault.rule, fault.code)?;
+        write!(f, "{name}: {}: {} {}", severity_name(finding.severity), finding.rule, finding.code)?;
         if *count > 1 { write!(f, ", {count} times") } else { Ok(()) }
     }
 }
@@ -236,9 +245,9 @@ impl BaselineComparison {
             }
         }
         let sum = |changes: &[FindingChange]| changes.iter().map(|change| change.count).sum::<usize>();
-        let (new, fixed_count) = (sum(&self.new), sum(&self.gone));
+        let (new_count, gone_count) = (sum(&self.new), sum(&self.gone));
         out += &format!(
-            "compared with the baseline: {new} new (errors: {}), {fixed_count} gone",
+            "compared with the baseline: {new_count} new (errors: {}), {gone_count} gone",
             self.new_errors
         );
         if self.not_checked > 0 {

@@ -7,17 +7,18 @@ use tambour::Finding;
 
 use crate::output::visible_char;
 
-/// Most characters shown before a finding on its line, and from its start on.
+/// Most characters of its line shown before a finding.
 const CHARS_BEFORE: usize = 60;
+/// Most characters of its line shown from the start of a finding.
 const CHARS_AFTER: usize = 80;
 
 /// Lines shown for a finding: the one before, its own and the one after, shortened when long.
 pub(super) struct Excerpt {
     name: String,
     text: String,
-    /// Number of the first line shown, from 0.
+    /// Number of the first line shown, in the checked text, from 0.
     first_line: usize,
-    /// Line and column of the finding, from 0.
+    /// Line and column of the finding in the checked text, from 0.
     place: (usize, usize),
     /// Span of the finding in `text`.
     span: SourceSpan,
@@ -33,42 +34,43 @@ impl Excerpt {
         // A finding over several lines is marked on its first line only.
         let end = end.min(line_end);
 
-        let mut excerpt_line = String::new();
+        let mut excerpt_text = String::new();
         let mut lines_before = 0;
-        if let Some(before) = line_start.checked_sub(1) {
-            let from = memchr::memrchr(b'\n', &text[..before]).map_or(0, |at| at + 1);
-            push_line(&mut excerpt_line, &text[from..before]);
+        if let Some(previous_end) = line_start.checked_sub(1) {
+            let previous_start = memchr::memrchr(b'\n', &text[..previous_end]).map_or(0, |at| at + 1);
+            push_line(&mut excerpt_text, &text[previous_start..previous_end]);
             lines_before = 1;
         }
         let head = decode_end(&text[line_start..start], CHARS_BEFORE + 1);
+        // The characters nearest to the finding come first.
         let head: Vec<char> = head.chars().rev().take(CHARS_BEFORE + 1).collect();
         if head.len() > CHARS_BEFORE {
-            excerpt_line.push('…');
+            excerpt_text.push('…');
         }
-        excerpt_line.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
-        let label = excerpt_line.len();
+        excerpt_text.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
+        let label_start = excerpt_text.len();
         let marked_text = decode_start(&text[start..end], CHARS_AFTER + 1);
-        let rest = decode_start(&text[end..line_end], CHARS_AFTER + 1);
-        excerpt_line.extend(marked_text.chars().take(CHARS_AFTER).map(visible_char));
-        let label_end = excerpt_line.len();
+        let line_tail = decode_start(&text[end..line_end], CHARS_AFTER + 1);
+        excerpt_text.extend(marked_text.chars().take(CHARS_AFTER).map(visible_char));
+        let label_end = excerpt_text.len();
         let room = CHARS_AFTER.saturating_sub(marked_text.chars().count());
-        excerpt_line.extend(rest.chars().take(room).map(visible_char));
-        if marked_text.chars().count() + rest.chars().count() > CHARS_AFTER {
-            excerpt_line.push('…');
+        excerpt_text.extend(line_tail.chars().take(room).map(visible_char));
+        if marked_text.chars().count() + line_tail.chars().count() > CHARS_AFTER {
+            excerpt_text.push('…');
         }
-        excerpt_line.push('\n');
+        excerpt_text.push('\n');
         if let Some(after) = text.get(line_end + 1..)
             && !after.is_empty()
         {
-            push_line(&mut excerpt_line, &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())]);
+            push_line(&mut excerpt_text, &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())]);
         }
         let line = finding.line.saturating_sub(1) as usize;
         Excerpt {
             name: name.to_owned(),
-            text: excerpt_line,
+            text: excerpt_text,
             first_line: line.saturating_sub(lines_before),
             place: (line, finding.column.saturating_sub(1) as usize),
-            span: (label, label_end - label).into(),
+            span: (label_start, label_end - label_start).into(),
         }
     }
 
@@ -78,17 +80,18 @@ impl Excerpt {
     }
 }
 
-fn push_line(excerpt_line: &mut String, line: &[u8]) {
+/// Appends a whole line, shortened when long, with its end.
+fn push_line(excerpt_text: &mut String, line: &[u8]) {
     let line = decode_start(line.strip_suffix(b"\r").unwrap_or(line), CHARS_BEFORE + CHARS_AFTER + 1);
     let mut chars = line.chars();
-    excerpt_line.extend(chars.by_ref().take(CHARS_BEFORE + CHARS_AFTER).map(visible_char));
+    excerpt_text.extend(chars.by_ref().take(CHARS_BEFORE + CHARS_AFTER).map(visible_char));
     if chars.next().is_some() {
-        excerpt_line.push('…');
+        excerpt_text.push('…');
     }
-    excerpt_line.push('\n');
+    excerpt_text.push('\n');
 }
 
-/// Bytes of the longest character.
+/// Bytes of the longest character in UTF-8.
 const MAX_CHAR_BYTES: usize = 4;
 
 /// Decodes the first characters of a text: at least `count`, if it has so many.
@@ -100,9 +103,10 @@ fn decode_start(text: &[u8], count: usize) -> Cow<'_, str> {
 /// Decodes the last characters of a text: at least `count`, if it has so many.
 fn decode_end(text: &[u8], count: usize) -> Cow<'_, str> {
     let cut = text.len().saturating_sub(MAX_CHAR_BYTES * (count + 1));
-    let within =
+    // Bytes 10xxxxxx at the cut continue a character whose start is cut off.
+    let continuation =
         text[cut..].iter().take(MAX_CHAR_BYTES - 1).take_while(|byte| cut > 0 && **byte & 0xC0 == 0x80);
-    String::from_utf8_lossy(&text[cut + within.count()..])
+    String::from_utf8_lossy(&text[cut + continuation.count()..])
 }
 
 impl SourceCode for Excerpt {
@@ -116,9 +120,9 @@ impl SourceCode for Excerpt {
         let bytes = self.text.as_bytes();
         let contents = if before == 0 && after == 0 {
             let range = span.offset()..span.offset() + span.len();
-            let data = bytes.get(range).ok_or(MietteError::OutOfBounds)?;
+            let marked_bytes = bytes.get(range).ok_or(MietteError::OutOfBounds)?;
             let (line, column) = self.place;
-            MietteSpanContents::new_named(self.name.clone(), data, *span, line, column, 1)
+            MietteSpanContents::new_named(self.name.clone(), marked_bytes, *span, line, column, 1)
         } else {
             let lines = self.text.lines().count();
             MietteSpanContents::new_named(

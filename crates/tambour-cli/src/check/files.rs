@@ -8,13 +8,13 @@ use crate::input::STDIN;
 /// File to be checked.
 pub(super) struct InputFile {
     pub(super) path: PathBuf,
-    /// Size in bytes, for the progress bar.
+    /// Size in bytes, for the progress bar; 0 for standard input.
     pub(super) size: u64,
 }
 
 /// Finds the files behind `paths`. Directories are searched, in order of names, for files with one of the
 /// extensions (lower case, without a dot); hidden files and links to directories are skipped. Paths that
-/// cannot be read, or hold no such file, are returned with the reason.
+/// cannot be read, or hold no such file, are returned second, each with the reason.
 pub(super) fn find_files(paths: &[PathBuf], extensions: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
@@ -24,9 +24,9 @@ pub(super) fn find_files(paths: &[PathBuf], extensions: &[&str]) -> (Vec<InputFi
         }
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
-                let before = files.len();
+                let count_before = files.len();
                 walk_directory(path, extensions, &mut files, &mut problems);
-                if files.len() == before {
+                if files.len() == count_before {
                     let message = format!("no files that end in {}", extensions.join(", "));
                     problems.push((path.display().to_string(), message));
                 }
@@ -38,6 +38,7 @@ pub(super) fn find_files(paths: &[PathBuf], extensions: &[&str]) -> (Vec<InputFi
     (files, problems)
 }
 
+/// Searches a directory and those below it; adds to `files` and `problems`.
 fn walk_directory(
     directory: &Path,
     extensions: &[&str],

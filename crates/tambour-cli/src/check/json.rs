@@ -1,4 +1,4 @@
-//! One JSON object a line for each text.
+//! Report of one JSON object a line for each text; also the results of the MCP tool `check`.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter, TextPart};
 /// Report format `json`.
 pub(super) struct JsonReport;
 
-/// Report line of a text.
+/// Report line of a text; the fields before `contract` say where the text is.
 #[derive(Serialize)]
 struct JsonReportLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +49,7 @@ struct JsonReportEnd<'a> {
     baseline: Option<&'a BaselineComparison>,
 }
 
+/// Totals of the run, and counts of broken rules.
 #[derive(Serialize)]
 struct JsonReportCounts<'a> {
     texts: usize,
@@ -61,6 +62,7 @@ struct JsonReportCounts<'a> {
 }
 
 impl<'a> JsonReportLine<'a> {
+    /// Describes a text without its path.
     fn from_checked(checked_text: &'a CheckedText<'_>) -> JsonReportLine<'a> {
         let CheckedText { part, verdict, .. } = checked_text;
         let mut line = JsonReportLine {
@@ -95,21 +97,21 @@ impl<'a> JsonReportLine<'a> {
 
 impl ReportWriter for JsonReport {
     fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
-        let mut text = serde_json::to_string(&JsonReportLine {
+        let mut line = serde_json::to_string(&JsonReportLine {
             path: Some(checked_text.path),
             ..JsonReportLine::from_checked(checked_text)
         })?;
-        text.push('\n');
-        io::stdout().write_all(text.as_bytes())
+        line.push('\n');
+        io::stdout().write_all(line.as_bytes())
     }
 
     fn write_unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn write_end(self: Box<Self>, count: &CheckTotals, end: &ReportEnding) -> io::Result<()> {
+    fn write_end(self: Box<Self>, totals: &CheckTotals, end: &ReportEnding) -> io::Result<()> {
         let mut stdout = io::stdout();
-        let CheckTotals { texts, failed, unreadable, errors, warnings, infos, .. } = *count;
+        let CheckTotals { texts, failed, unreadable, errors, warnings, infos, .. } = *totals;
         let summary = end.summary.as_ref().map(|summary| JsonReportCounts {
             texts,
             failed,
@@ -119,15 +121,15 @@ impl ReportWriter for JsonReport {
             infos,
             rules: summary.rows(),
         });
-        let last = JsonReportEnd { summary, baseline: end.comparison.as_ref() };
-        if last.summary.is_some() || last.baseline.is_some() {
-            writeln!(stdout, "{}", serde_json::to_string(&last)?)?;
+        let end_line = JsonReportEnd { summary, baseline: end.comparison.as_ref() };
+        if end_line.summary.is_some() || end_line.baseline.is_some() {
+            writeln!(stdout, "{}", serde_json::to_string(&end_line)?)?;
         }
         stdout.flush()
     }
 }
 
-/// Collects the report lines as JSON values.
+/// Collects the report lines, without paths, as JSON values in a list shared with the caller.
 #[cfg(feature = "mcp")]
 pub(super) struct JsonReportCollector(pub(super) std::rc::Rc<std::cell::RefCell<Vec<serde_json::Value>>>);
 
@@ -142,7 +144,7 @@ impl ReportWriter for JsonReportCollector {
         Ok(())
     }
 
-    fn write_end(self: Box<Self>, _count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+    fn write_end(self: Box<Self>, _totals: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
         Ok(())
     }
 }

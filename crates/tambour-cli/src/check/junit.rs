@@ -14,16 +14,23 @@ pub(super) struct JunitReport {
     suites: Vec<JunitSuite>,
 }
 
+/// Test suite: the texts of one file.
 #[derive(Default)]
 struct JunitSuite {
+    /// Path of the file.
     name: String,
+    /// Number of texts, with those that could not be read.
     tests: usize,
+    /// Number of texts that failed.
     failures: usize,
+    /// Number of files and records that could not be read.
     errors: usize,
+    /// `testcase` elements, as XML.
     cases: String,
 }
 
 impl JunitReport {
+    /// Returns the suite of a file. Texts of a file arrive together, so only the last suite can be theirs.
     fn suite_for(&mut self, path: &str) -> &mut JunitSuite {
         if self.suites.last().is_none_or(|suite| suite.name != path) {
             self.suites.push(JunitSuite { name: path.to_owned(), ..JunitSuite::default() });
@@ -54,13 +61,13 @@ impl ReportWriter for JunitReport {
             .collect();
         let finding_list = escape_xml(&finding_list);
         match checked_text.deciding_findings().find(|finding| finding.severity == Severity::Error) {
-            Some(first) => {
+            Some(first_error) => {
                 suite.failures += 1;
                 let _ = write!(
                     suite.cases,
                     ">\n      <failure type=\"{}\" message=\"{}\">{finding_list}</failure>\n    </testcase>\n",
-                    escape_xml(&first.code),
-                    escape_xml(&format!("{}: {}", first.rule, first.message)),
+                    escape_xml(&first_error.code),
+                    escape_xml(&format!("{}: {}", first_error.rule, first_error.message)),
                 );
             }
             None if finding_list.is_empty() => suite.cases.push_str("/>\n"),
@@ -88,8 +95,8 @@ impl ReportWriter for JunitReport {
         Ok(())
     }
 
-    fn write_end(self: Box<Self>, _count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
-        let sum = |count: fn(&JunitSuite) -> usize| self.suites.iter().map(count).sum::<usize>();
+    fn write_end(self: Box<Self>, _totals: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let sum = |field: fn(&JunitSuite) -> usize| self.suites.iter().map(field).sum::<usize>();
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let _ = writeln!(
             out,

@@ -116,8 +116,8 @@ struct CheckedText<'a> {
     verdict: Verdict,
     /// True if the contract was detected because none was given.
     is_detected: bool,
-    /// True if each finding is new; empty without a baseline.
-    is_new: Vec<bool>,
+    /// Flag for each finding, true if the baseline lacks it; empty without a baseline.
+    new_flags: Vec<bool>,
 }
 
 /// Part of a file that a text covers.
@@ -126,7 +126,7 @@ enum TextPart {
     Document,
     /// Record on a line, with its `id`.
     Record { line: u64, id: Option<String> },
-    /// Fenced block, with its number and line.
+    /// Fenced block, with its number, from 1, and line.
     Example { number: usize, line: u32 },
 }
 
@@ -139,7 +139,7 @@ trait ReportWriter {
     fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
 
     /// Writes the end of the report.
-    fn write_end(self: Box<Self>, count: &CheckTotals, end: &ReportEnding) -> io::Result<()>;
+    fn write_end(self: Box<Self>, totals: &CheckTotals, end: &ReportEnding) -> io::Result<()>;
 }
 
 /// Optional parts at the end of a report.
@@ -149,14 +149,17 @@ struct ReportEnding {
     comparison: Option<BaselineComparison>,
 }
 
-/// Totals of a run.
+/// Totals of a check.
 #[derive(Default)]
 struct CheckTotals {
+    /// Number of checked texts.
     texts: usize,
+    /// Number of texts with an error.
     failed: usize,
     errors: usize,
     warnings: usize,
     infos: usize,
+    /// Number of files and records that could not be checked.
     unreadable: usize,
     /// Number of texts of each detected kind, when no contract was given.
     kinds: BTreeMap<&'static str, usize>,
@@ -189,25 +192,25 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),
     };
-    let (files, missing) = files::find_files(&args.paths, plan.file_endings());
+    let (files, unreadable_paths) = files::find_files(&args.paths, plan.file_endings());
     let mut run = CheckRun::new(report_writer(args.format), progress_bar(&files, &plan));
     run.summary = args.summary.then(RuleSummary::default);
     run.baseline = baseline;
-    for (path, message) in &missing {
+    for (path, message) in &unreadable_paths {
         run.report_unreadable_file(path, message)?;
     }
     for file in &files {
         plan.check_file(file, &mut run)?;
     }
     run.progress.finish_and_clear();
-    let CheckRun { report, count, summary, baseline, .. } = run;
+    let CheckRun { report, totals, summary, baseline, .. } = run;
     let end = ReportEnding { summary, comparison: baseline.map(Baseline::into_comparison) };
-    report.write_end(&count, &end)?;
+    report.write_end(&totals, &end)?;
     if !matches!(args.format, ReportFormat::Json) {
         end.print();
     }
-    let empty = args.examples && count.texts == 0 && count.unreadable == 0;
-    if empty {
+    let lacks_examples = args.examples && totals.texts == 0 && totals.unreadable == 0;
+    if lacks_examples {
         let of_dialect = dialect_name.map(|name| format!(" of `{name}`")).unwrap_or_default();
         output::print_error(&format!(
             "no example{of_dialect} found in {} {}",
@@ -215,19 +218,19 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
             if files.len() == 1 { "file" } else { "files" }
         ));
     }
-    let mixed_message = count.mixed_kinds_message();
+    let mixed_message = totals.mixed_kinds_message();
     if let Some(message) = &mixed_message {
         output::print_error(message);
-    } else if let Some(kind) = count.kinds.keys().next() {
+    } else if let Some(kind) = totals.kinds.keys().next() {
         // Text of any kind passes as `plain`, so the detected kind is named.
         output::print_error(&format!("checked as `{kind}`, since no --contract says what it should be"));
     }
-    let errors = end.comparison.map_or(count.errors, |comparison| comparison.new_errors);
-    Ok(match count {
+    let errors = end.comparison.map_or(totals.errors, |comparison| comparison.new_errors);
+    Ok(match totals {
         _ if mixed_message.is_some() => CommandOutcome::UsageError,
         CheckTotals { unreadable: 1.., .. } => CommandOutcome::UsageError,
         _ if errors > 0 => CommandOutcome::Refused,
-        _ if empty && !args.allow_empty => CommandOutcome::Refused,
+        _ if lacks_examples && !args.allow_empty => CommandOutcome::Refused,
         _ => CommandOutcome::Success,
     })
 }
@@ -278,10 +281,10 @@ fn progress_bar(files: &[files::InputFile], plan: &texts::CheckPlan<'_>) -> Prog
     bar
 }
 
-/// Check under way; receives each text.
+/// State of a check under way: takes each checked text, counts it and passes it to the report.
 struct CheckRun {
     report: Box<dyn ReportWriter>,
-    count: CheckTotals,
+    totals: CheckTotals,
     summary: Option<RuleSummary>,
     baseline: Option<Baseline>,
     progress: ProgressBar,
@@ -289,35 +292,37 @@ struct CheckRun {
 
 impl CheckRun {
     fn new(report: Box<dyn ReportWriter>, progress: ProgressBar) -> CheckRun {
-        CheckRun { report, count: CheckTotals::default(), summary: None, baseline: None, progress }
+        CheckRun { report, totals: CheckTotals::default(), summary: None, baseline: None, progress }
     }
 
+    /// Compares a text with the baseline, counts it and reports it.
     fn report_text(&mut self, mut checked_text: CheckedText<'_>) -> io::Result<()> {
         if let Some(baseline) = &mut self.baseline {
-            checked_text.is_new = baseline.compare(&checked_text);
+            checked_text.new_flags = baseline.compare(&checked_text);
         }
         if let Some(summary) = &mut self.summary {
             summary.add(&checked_text.verdict);
         }
-        let count = &mut self.count;
-        count.texts += 1;
-        count.failed += usize::from(!checked_text.verdict.passed());
+        let totals = &mut self.totals;
+        totals.texts += 1;
+        totals.failed += usize::from(!checked_text.verdict.passed());
         if checked_text.is_detected {
-            *count.kinds.entry(checked_text.verdict.contract).or_default() += 1;
+            *totals.kinds.entry(checked_text.verdict.contract).or_default() += 1;
         }
         for finding in &checked_text.verdict.findings {
             match finding.severity {
-                Severity::Error => count.errors += 1,
-                Severity::Warning => count.warnings += 1,
-                Severity::Info => count.infos += 1,
+                Severity::Error => totals.errors += 1,
+                Severity::Warning => totals.warnings += 1,
+                Severity::Info => totals.infos += 1,
             }
         }
         let report = &mut self.report;
         self.progress.suspend(|| report.write_text(&checked_text))
     }
 
+    /// Prints and reports a file that cannot be checked.
     fn report_unreadable_file(&mut self, path: &str, message: &str) -> io::Result<()> {
-        self.count.unreadable += 1;
+        self.totals.unreadable += 1;
         let report = &mut self.report;
         self.progress.suspend(|| {
             output::print_error(&format!("{path}: {message}"));
@@ -325,9 +330,9 @@ impl CheckRun {
         })
     }
 
-    /// Reports a record that cannot be checked.
+    /// Reports a record that cannot be checked; the caller prints the message.
     fn report_unreadable_record(&mut self, path: &str, line: u64, message: &str) -> io::Result<()> {
-        self.count.unreadable += 1;
+        self.totals.unreadable += 1;
         self.report.write_unreadable(path, Some(line), message)
     }
 
@@ -338,7 +343,7 @@ impl CheckRun {
 }
 
 impl ReportEnding {
-    /// Prints it for people.
+    /// Prints summary and comparison for people, on standard error.
     fn print(&self) {
         let summary = self.summary.as_ref().map(RuleSummary::format).unwrap_or_default();
         let comparison = self.comparison.as_ref().map(BaselineComparison::format).unwrap_or_default();
@@ -349,14 +354,14 @@ impl ReportEnding {
 impl CheckedText<'_> {
     /// Findings that decide the outcome: the new ones with a baseline, else all.
     fn deciding_findings(&self) -> impl Iterator<Item = &Finding> {
-        let is_new = |index: usize| self.is_new.get(index).copied().unwrap_or(true);
+        let is_new = |index: usize| self.new_flags.get(index).copied().unwrap_or(true);
         let findings = self.verdict.findings.iter().enumerate();
         findings.filter(move |(index, _)| is_new(*index)).map(|(_, finding)| finding)
     }
 
     /// Baseline state of a finding, if there is a baseline.
     fn baseline_state(&self, index: usize) -> Option<&'static str> {
-        self.is_new.get(index).map(|new| if *new { "new" } else { "unchanged" })
+        self.new_flags.get(index).map(|is_new| if *is_new { "new" } else { "unchanged" })
     }
 
     /// Name of the text in messages.

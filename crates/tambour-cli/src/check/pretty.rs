@@ -22,6 +22,7 @@ impl PrettyReport {
         } else {
             GraphicalTheme::unicode_nocolor()
         };
+        // A report that does not go to a terminal is 100 columns wide.
         let width = output::terminal_width().map_or(100, usize::from).clamp(40, 160);
         PrettyReport {
             handler: GraphicalReportHandler::new_themed(theme).with_width(width).with_links(false),
@@ -48,8 +49,8 @@ impl ReportWriter for PrettyReport {
         Ok(())
     }
 
-    fn write_end(self: Box<Self>, count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
-        let CheckTotals { texts, failed, errors, warnings, infos, .. } = count;
+    fn write_end(self: Box<Self>, totals: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let CheckTotals { texts, failed, errors, warnings, infos, .. } = totals;
         let mut stdout = io::stdout();
         writeln!(
             stdout,

@@ -5,18 +5,20 @@ use tambour::texts::format_count;
 
 use crate::output::visible_char;
 
-/// Records of a text whose lines are all JSON objects.
+/// Summary of the records of a text whose lines are all JSON objects.
 pub(super) struct RecordSummary {
+    /// Number of records.
     pub(super) count: usize,
     /// Fields with text in each sampled record, usual names of replies first.
     fields: Vec<String>,
 }
 
-/// Number of records that are searched for fields.
+/// Most records that are searched for fields, from the first.
 const SAMPLED_RECORDS: usize = 100;
 
-/// Most fields listed in a message, and most characters of a field name.
+/// Most fields listed in a message.
 const MAX_LISTED_FIELDS: usize = 10;
+/// Most characters of a field name in a message.
 const MAX_FIELD_CHARS: usize = 60;
 
 /// Usual names of the field with the reply.
@@ -42,10 +44,10 @@ impl RecordSummary {
             }
             records.count += 1;
         }
-        let usual_field = |name: &String| {
-            USUAL_FIELDS.iter().position(|usual_field| usual_field == name).unwrap_or(USUAL_FIELDS.len())
+        let usual_rank = |name: &String| {
+            USUAL_FIELDS.iter().position(|usual_name| usual_name == name).unwrap_or(USUAL_FIELDS.len())
         };
-        records.fields.sort_by_key(usual_field);
+        records.fields.sort_by_key(usual_rank);
         (records.count > 0).then_some(records)
     }
 
@@ -54,13 +56,13 @@ impl RecordSummary {
         let records = format_count(self.count, "record");
         match self.fields.first() {
             Some(first) => {
-                let field_names =
+                let shorten_name =
                     |name: &String| name.chars().take(MAX_FIELD_CHARS).map(visible_char).collect::<String>();
                 let fields: Vec<String> =
-                    self.fields.iter().take(MAX_LISTED_FIELDS).map(field_names).collect();
+                    self.fields.iter().take(MAX_LISTED_FIELDS).map(shorten_name).collect();
                 format!(
                     "{records}, and no --field says which field holds the reply; try `--field {}`; fields with text: {}",
-                    field_names(first),
+                    shorten_name(first),
                     fields.join(", ")
                 )
             }
@@ -71,6 +73,7 @@ impl RecordSummary {
     }
 }
 
+/// Returns whether a field can hold a reply: a string, or an array of strings.
 fn has_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0: one log with one run, rules named `ROW/code`.
+//! SARIF 2.1.0: one log with one run; rules are named by specification row and code, `ROW/code`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,25 +16,26 @@ use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter, TextPart};
 pub(super) struct SarifReport {
     rules: Vec<Value>,
     /// Index of each rule in `rules`.
-    indices: HashMap<String, usize>,
+    rule_indices: HashMap<String, usize>,
     results: Vec<Value>,
+    /// Messages about files and records that could not be checked.
     notifications: Vec<Value>,
 }
 
 impl ReportWriter for SarifReport {
     fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
-        for (place, finding) in checked_text.verdict.findings.iter().enumerate() {
+        for (finding_index, finding) in checked_text.verdict.findings.iter().enumerate() {
             let id = format!("{}/{}", finding.rule, finding.code);
-            let index = match self.indices.get(&id) {
-                Some(index) => *index,
+            let rule_index = match self.rule_indices.get(&id) {
+                Some(rule_index) => *rule_index,
                 None => {
                     self.rules.push(rule_json(&id, finding));
-                    self.indices.insert(id.clone(), self.rules.len() - 1);
+                    self.rule_indices.insert(id.clone(), self.rules.len() - 1);
                     self.rules.len() - 1
                 }
             };
-            let mut result = result_json(&id, index, checked_text, finding);
-            if let Some(state) = checked_text.baseline_state(place) {
+            let mut result = result_json(&id, rule_index, checked_text, finding);
+            if let Some(state) = checked_text.baseline_state(finding_index) {
                 result["baselineState"] = state.into();
             }
             self.results.push(result);
@@ -43,20 +44,20 @@ impl ReportWriter for SarifReport {
     }
 
     fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
-        let mut place = json!({ "artifactLocation": { "uri": to_uri(path) } });
+        let mut location = json!({ "artifactLocation": { "uri": to_uri(path) } });
         if let Some(line) = record {
-            place["region"] = json!({ "startLine": line });
+            location["region"] = json!({ "startLine": line });
         }
         self.notifications.push(json!({
             "level": "error",
             "message": { "text": message },
-            "locations": [{ "physicalLocation": place }],
+            "locations": [{ "physicalLocation": location }],
         }));
         Ok(())
     }
 
-    fn write_end(mut self: Box<Self>, count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
-        let mixed_message = count.mixed_kinds_message();
+    fn write_end(mut self: Box<Self>, totals: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let mixed_message = totals.mixed_kinds_message();
         if let Some(message) = &mixed_message {
             self.notifications.push(json!({ "level": "error", "message": { "text": message } }));
         }
@@ -71,7 +72,7 @@ impl ReportWriter for SarifReport {
                 } },
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{
-                    "executionSuccessful": count.unreadable == 0 && mixed_message.is_none(),
+                    "executionSuccessful": totals.unreadable == 0 && mixed_message.is_none(),
                     "toolExecutionNotifications": self.notifications,
                 }],
                 "results": self.results,
@@ -104,11 +105,12 @@ fn rule_json(id: &str, finding: &Finding) -> Value {
     rule
 }
 
-/// Describes the settings under which the examples of a rule are read; empty for the defaults.
-fn settings_note(settings: &[&str], to_text: fn(&str) -> String) -> String {
+/// Describes the settings under which the examples of a rule are read; empty for the defaults. `format_list`
+/// formats the settings, one a line.
+fn settings_note(settings: &[&str], format_list: fn(&str) -> String) -> String {
     match settings {
         [] => String::new(),
-        _ => format!("Read with:\n\n{}\n\n", to_text(&settings.join("\n"))),
+        _ => format!("Read with:\n\n{}\n\n", format_list(&settings.join("\n"))),
     }
 }
 
@@ -117,7 +119,7 @@ fn format_code_block(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn result_json(id: &str, index: usize, checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
+fn result_json(rule_id: &str, rule_index: usize, checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
     let mut location = json!({
         "physicalLocation": { "artifactLocation": { "uri": to_uri(checked_text.path) }, "region": region_json(checked_text, finding) },
     });
@@ -125,7 +127,7 @@ fn result_json(id: &str, index: usize, checked_text: &CheckedText<'_>, finding: 
     match &checked_text.part {
         TextPart::Document => {}
         TextPart::Record { line, .. } => {
-            // Lines of a record's text are not lines of the file.
+            // Lines of a record's text are not lines of the file, so the message has them.
             message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
             location["logicalLocations"] =
                 json!([{ "name": line.to_string(), "fullyQualifiedName": checked_text.part.to_string() }]);
@@ -136,8 +138,8 @@ fn result_json(id: &str, index: usize, checked_text: &CheckedText<'_>, finding: 
         }
     }
     json!({
-        "ruleId": id,
-        "ruleIndex": index,
+        "ruleId": rule_id,
+        "ruleIndex": rule_index,
         "level": sarif_level(finding),
         "message": { "text": message },
         "locations": [location],
@@ -145,6 +147,7 @@ fn result_json(id: &str, index: usize, checked_text: &CheckedText<'_>, finding: 
     })
 }
 
+/// Region of a finding in the file; for a record its whole line.
 fn region_json(checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
     if let TextPart::Record { line, .. } = checked_text.part {
         return json!({ "startLine": line });
@@ -152,13 +155,13 @@ fn region_json(checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
     let text = checked_text.text;
     let start = finding.span.start.min(text.len());
     let end = finding.span.end.clamp(start, text.len());
-    let mut place = Place { offset: start, line: finding.line, column: finding.column };
-    place.advance(&String::from_utf8_lossy(&text[start..end]));
+    let mut end_place = Place { offset: start, line: finding.line, column: finding.column };
+    end_place.advance(&String::from_utf8_lossy(&text[start..end]));
     json!({
         "startLine": finding.line,
         "startColumn": finding.column,
-        "endLine": place.line,
-        "endColumn": place.column,
+        "endLine": end_place.line,
+        "endColumn": end_place.column,
     })
 }
 

@@ -9,10 +9,11 @@ use tambour::verdict::Verdict;
 
 use crate::output::severity_name;
 
-/// Counts by severity, row and code.
+/// Counts by severity, row of the specification and code.
 #[derive(Default)]
 pub(super) struct RuleSummary(BTreeMap<(Severity, String, String), RuleViolations>);
 
+/// Counts of one broken rule.
 #[derive(Clone, Copy, Default, Serialize)]
 struct RuleViolations {
     /// Number of findings in all texts.
@@ -28,36 +29,39 @@ pub(super) struct RuleSummaryRow<'a> {
     code: &'a str,
     severity: Severity,
     #[serde(flatten)]
-    broken: RuleViolations,
+    violations: RuleViolations,
 }
 
 impl RuleSummary {
     /// Adds the findings of a text.
     pub(super) fn add(&mut self, verdict: &Verdict) {
-        let mut own_counts: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
+        let mut text_counts: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
         for finding in &verdict.findings {
-            *own_counts.entry((finding.severity, &finding.rule, &finding.code)).or_default() += 1;
+            *text_counts.entry((finding.severity, &finding.rule, &finding.code)).or_default() += 1;
         }
-        for ((severity, rule, code), findings) in own_counts {
-            let fault_count = self.0.entry((severity, rule.to_owned(), code.to_owned())).or_default();
-            fault_count.findings += findings;
-            fault_count.texts += 1;
+        for ((severity, rule, code), findings) in text_counts {
+            let violations = self.0.entry((severity, rule.to_owned(), code.to_owned())).or_default();
+            violations.findings += findings;
+            violations.texts += 1;
         }
     }
 
-    /// Rows sorted by severity, errors first, then by frequency.
+    /// Rows sorted by severity, errors first, then by number of findings and of texts, largest first.
     pub(super) fn rows(&self) -> Vec<RuleSummaryRow<'_>> {
         let mut rows: Vec<RuleSummaryRow<'_>> = self
             .0
             .iter()
-            .map(|((severity, rule, code), fault_count)| RuleSummaryRow {
+            .map(|((severity, rule, code), violations)| RuleSummaryRow {
                 rule,
                 code,
                 severity: *severity,
-                broken: *fault_count,
+                violations: *violations,
             })
             .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.severity, row.broken.findings, row.broken.texts)));
+        rows.sort_by_key(|row| {
+            let RuleViolations { findings, texts } = row.violations;
+            std::cmp::Reverse((row.severity, findings, texts))
+        });
         rows
     }
 
@@ -71,7 +75,7 @@ impl RuleSummary {
         let width = rows.iter().map(|row| name(row).len()).max().unwrap_or_default();
         rows.iter()
             .map(|row| {
-                let RuleViolations { findings, texts } = row.broken;
+                let RuleViolations { findings, texts } = row.violations;
                 let (findings, texts) = (format_count(findings, "finding"), format_count(texts, "text"));
                 format!("{:7}  {:width$}  {findings} in {texts}\n", severity_name(row.severity), name(row))
             })

@@ -20,14 +20,18 @@ use super::{CheckRun, CheckedText, TextPart};
 use crate::input::{self, STDIN};
 use crate::output;
 
-/// Settings of a check.
+/// Settings of a check, the same for all files.
 pub(super) struct CheckPlan<'a> {
+    /// Contract of texts that name none themselves; that of `auto` detects the kind of each text.
     pub(super) contract: Contract,
     /// True if the contract was given rather than detected.
     pub(super) is_named: bool,
     pub(super) options: Options,
+    /// True to check the fenced examples in Markdown files rather than whole files.
     pub(super) examples: bool,
+    /// Field of records that holds the reply; `None` if files hold no records.
     pub(super) field: Option<&'a str>,
+    /// Field of records that names their contract.
     pub(super) contract_field: Option<&'a str>,
 }
 
@@ -42,7 +46,7 @@ const REPLY_ENDINGS: &[&str] =
     &["txt", "md", "markdown", "xml", "html", "json", "jsonl", "ndjson", "sse", "reply", "in", "out", "log"];
 
 impl CheckPlan<'_> {
-    /// Endings of the files that a directory is searched for.
+    /// Endings of the files that a directory is searched for, in lower case and without a dot.
     pub(super) fn file_endings(&self) -> &'static [&'static str] {
         match self.contract {
             _ if self.examples => MARKDOWN_ENDINGS,
@@ -76,27 +80,29 @@ impl CheckPlan<'_> {
         Ok(())
     }
 
-    /// Returns a complaint when a file holds records and no field was named. Dialects written in JSON, or with
+    /// Returns a message when a file holds records and no field was named. Dialects written in JSON, or with
     /// calls in JSON, are exempt when named: their replies may look like records.
     fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
         let has_record_ending = has_extension(file, RECORD_ENDINGS);
-        let (is_auto, is_text) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
-        if self.examples || self.field.is_some() || !(is_auto || is_text && has_record_ending) {
+        let (is_auto, is_non_json) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
+        let may_hold_records = is_auto || is_non_json && has_record_ending;
+        if self.examples || self.field.is_some() || !may_hold_records {
             return None;
         }
         let records = RecordSummary::read(bytes)?;
-        let plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
-        ((has_record_ending || records.count > 1) && (is_text || plain()))
+        // One JSON object may also be a reply of a JSON dialect; detection tells.
+        let is_plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
+        ((has_record_ending || records.count > 1) && (is_non_json || is_plain()))
             .then(|| records.missing_field_message())
     }
 
-    /// Checks a whole text, or the examples in it.
+    /// Checks a text as one reply or transcript, or the examples in it.
     pub(super) fn check_text(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
-        if self.examples { self.check_document(path, bytes, run) } else { self.check_whole(path, bytes, run) }
+        if self.examples { self.check_examples(path, bytes, run) } else { self.check_reply(path, bytes, run) }
     }
 
-    fn check_whole(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
+    fn check_reply(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
         let verdict = self.contract.check(bytes, &self.options);
         run.report_text(CheckedText {
             path,
@@ -104,11 +110,11 @@ impl CheckPlan<'_> {
             text: bytes,
             verdict,
             is_detected: !self.is_named,
-            is_new: Vec::new(),
+            new_flags: Vec::new(),
         })
     }
 
-    fn check_document(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
+    fn check_examples(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
         let document = DecodedDocument::new(bytes);
         if !document.replacements.is_empty() {
             output::print_error(&format!("{path}: bytes that are not UTF-8 were read as U+FFFD"));
@@ -130,19 +136,19 @@ impl CheckPlan<'_> {
                 text: bytes,
                 verdict,
                 is_detected: !self.is_named,
-                is_new: Vec::new(),
+                new_flags: Vec::new(),
             })?;
         }
         Ok(())
     }
 
     fn check_records(&self, file: &Path, path: &str, field: &str, run: &mut CheckRun) -> io::Result<()> {
-        let input: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
+        let opened_file: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
             Ok(Box::new(io::stdin().lock()))
         } else {
             fs::File::open(file).map(|file| Box::new(BufReader::new(file)) as Box<dyn BufRead>)
         };
-        let mut reader = match input {
+        let mut reader = match opened_file {
             Ok(reader) => reader,
             Err(error) => return run.report_unreadable_file(path, &error.to_string()),
         };
@@ -175,7 +181,7 @@ impl CheckPlan<'_> {
                         text,
                         verdict,
                         is_detected,
-                        is_new: Vec::new(),
+                        new_flags: Vec::new(),
                     })?;
                 }
                 Err(message) => faults.add(line, &message, path, run)?,
@@ -185,6 +191,7 @@ impl CheckPlan<'_> {
         Ok(())
     }
 
+    /// Reads a record from its line; `contracts` caches contracts by name. The error is a message for people.
     fn read_record(
         &self,
         bytes: &[u8],
@@ -230,41 +237,42 @@ struct CheckedRecord {
 /// Document as text; bytes that are not UTF-8 are U+FFFD.
 struct DecodedDocument {
     text: String,
-    /// Offset of each U+FFFD, and by how many bytes the text up to its end is longer than the document.
+    /// Offset of each U+FFFD in `text`, and the bytes that `text` up to its end has more than the document.
     replacements: Vec<(usize, isize)>,
 }
 
 impl DecodedDocument {
     fn new(bytes: &[u8]) -> DecodedDocument {
-        let mut decoded_text =
+        let mut document =
             DecodedDocument { text: String::with_capacity(bytes.len()), replacements: Vec::new() };
         let mut growth = 0;
         for chunk in bytes.utf8_chunks() {
-            decoded_text.text.push_str(chunk.valid());
+            document.text.push_str(chunk.valid());
             if !chunk.invalid().is_empty() {
                 growth += char::REPLACEMENT_CHARACTER.len_utf8() as isize - chunk.invalid().len() as isize;
-                decoded_text.replacements.push((decoded_text.text.len(), growth));
-                decoded_text.text.push(char::REPLACEMENT_CHARACTER);
+                document.replacements.push((document.text.len(), growth));
+                document.text.push(char::REPLACEMENT_CHARACTER);
             }
         }
-        decoded_text
+        document
     }
 
-    /// Maps an offset in the text to one in the document.
+    /// Maps an offset in `text` to one in the document.
     fn original_offset(&self, at: usize) -> usize {
-        let before = self.replacements.partition_point(|(start, _)| *start < at);
-        let growth = before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
+        let count_before = self.replacements.partition_point(|(start, _)| *start < at);
+        let growth = count_before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
         at.saturating_add_signed(-growth)
     }
 }
 
-/// Unreadable records: reports list all of them, messages only the first few and a count.
+/// Unreadable records of one file: reports list all of them, messages only the first few and a count.
 #[derive(Default)]
 struct RecordFaults {
     count: usize,
 }
 
 impl RecordFaults {
+    /// Most messages for one file.
     const MAX_SHOWN_FAULTS: usize = 5;
 
     fn add(&mut self, line: u64, message: &str, path: &str, run: &mut CheckRun) -> io::Result<()> {
@@ -276,8 +284,9 @@ impl RecordFaults {
     }
 
     fn finish(&self, path: &str, run: &CheckRun) {
-        if let Some(unshown @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
-            run.print_message(path, &format!("{} cannot be checked", format_count(unshown, "more record")));
+        if let Some(unshown_count @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
+            let records = format_count(unshown_count, "more record");
+            run.print_message(path, &format!("{records} cannot be checked"));
         }
     }
 }

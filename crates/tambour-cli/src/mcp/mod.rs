@@ -27,7 +27,7 @@ use crate::{CommandOutcome, output};
     Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
 pub(crate) struct McpCommand {}
 
-/// Longest message in bytes: a reply of the longest length, with escapes.
+/// Longest message in bytes: leaves room for the JSON escapes of the longest reply.
 const MAX_MESSAGE_BYTES: usize = 3 * tools::MAX_TEXT_BYTES;
 
 pub(crate) fn run(_: &McpCommand) -> Result<CommandOutcome> {
@@ -46,6 +46,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
     let (stdin, stdout) = rmcp::transport::io::stdio();
     let lines = BoundedLines::new(stdin, MAX_MESSAGE_BYTES);
     let too_long = lines.too_long_flag();
+    // `BoundedLines` has its own limit.
     let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
     let running = match StdioMcpServer::new().serve(transport).await {
         Ok(running) => running,
@@ -60,6 +61,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
     Ok(outcome_at_end(&too_long))
 }
 
+/// Outcome after the connection has ended; a message over the limit ends it too.
 fn outcome_at_end(too_long: &AtomicBool) -> CommandOutcome {
     if !too_long.load(Ordering::Relaxed) {
         return CommandOutcome::Success;
@@ -68,7 +70,7 @@ fn outcome_at_end(too_long: &AtomicBool) -> CommandOutcome {
     CommandOutcome::Refused
 }
 
-/// MCP server.
+/// MCP server on standard input and output.
 struct StdioMcpServer {
     /// Permits for calls in progress; further calls wait.
     call_permits: Arc<Semaphore>,
@@ -76,8 +78,8 @@ struct StdioMcpServer {
 
 impl StdioMcpServer {
     fn new() -> StdioMcpServer {
-        let places = thread::available_parallelism().map_or(1, Into::into);
-        StdioMcpServer { call_permits: Arc::new(Semaphore::new(places)) }
+        let max_calls = thread::available_parallelism().map_or(1, Into::into);
+        StdioMcpServer { call_permits: Arc::new(Semaphore::new(max_calls)) }
     }
 }
 
@@ -98,7 +100,7 @@ impl ServerHandler for StdioMcpServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(
-            tools::TOOLS.iter().map(tools::McpToolEntry::description).collect(),
+            tools::TOOLS.iter().map(tools::McpToolEntry::to_tool).collect(),
         ))
     }
 
@@ -113,11 +115,11 @@ impl ServerHandler for StdioMcpServer {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        // The semaphore is never closed.
-        let place = self.call_permits.clone().acquire_owned().await.ok();
+        // Never fails, since the semaphore is never closed.
+        let permit = self.call_permits.clone().acquire_owned().await.ok();
         // A long text must not block the messages of other calls.
         let outcome = tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _permit = permit;
             (entry.run)(arguments)
         });
         let outcome = outcome.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
@@ -128,12 +130,12 @@ impl ServerHandler for StdioMcpServer {
                 result.structured_content = Some(structured_content);
                 result
             }
-            Err(mistake) => CallToolResult::error(vec![ContentBlock::text(format!("{mistake:#}"))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(format!("{error:#}"))]),
         }
         .into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::McpToolEntry::description)
+        tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::McpToolEntry::to_tool)
     }
 }

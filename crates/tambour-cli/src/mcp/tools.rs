@@ -24,11 +24,12 @@ use crate::{CommandOutcome, args, json, output};
 /// Longest text in bytes, that of one reply.
 pub(super) const MAX_TEXT_BYTES: usize = Limits::DEFAULT_INPUT;
 
-/// Tool of the server.
+/// Entry of the tool table.
 pub(super) struct McpToolEntry {
     pub(super) name: &'static str,
     title: &'static str,
-    about: &'static str,
+    description: &'static str,
+    /// JSON Schema of the arguments.
     schema: fn() -> Arc<JsonObject>,
     /// Runs the tool; an error is a mistake of the caller.
     pub(super) run: fn(Value) -> Result<ToolOutput>,
@@ -36,9 +37,9 @@ pub(super) struct McpToolEntry {
 
 /// Result of a tool.
 pub(super) struct ToolOutput {
-    /// Output of the command.
+    /// Text that the command would print on standard output.
     pub(super) text: String,
-    /// Messages of the command.
+    /// Messages that the command would print on standard error.
     pub(super) notes: Option<String>,
     pub(super) structured_content: Value,
 }
@@ -48,46 +49,46 @@ pub(super) const TOOLS: &[McpToolEntry] = &[
     McpToolEntry {
         name: "check",
         title: "Check a reply",
-        about: "Hold a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
+        description: "Hold a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
                 contract. Gives a verdict and all findings, each with its place, rule and code.",
         schema: schema_for_type::<CheckArgs>,
-        run: |given| check_text(&parse_arguments(given)?),
+        run: |arguments| check_text(&parse_arguments(arguments)?),
     },
     McpToolEntry {
         name: "decode",
         title: "Decode a reply",
-        about: "Turn a raw reply of a language model into typed events, the last of which is `completed` or `error`.",
+        description: "Turn a raw reply of a language model into typed events, the last of which is `completed` or `error`.",
         schema: schema_for_type::<DecodeArgs>,
-        run: |given| decode(&parse_arguments(given)?),
+        run: |arguments| decode(&parse_arguments(arguments)?),
     },
     McpToolEntry {
         name: "repair",
         title: "Repair a reply",
-        about: "Rewrite a reply of a language model so that it passes the strict check. Gives the reply and what was wrong with it.",
+        description: "Rewrite a reply of a language model so that it passes the strict check. Gives the reply and what was wrong with it.",
         schema: schema_for_type::<RepairArgs>,
-        run: |given| repair(&parse_arguments(given)?),
+        run: |arguments| repair(&parse_arguments(arguments)?),
     },
     McpToolEntry {
         name: "json",
         title: "Find JSON in a text",
-        about: "Give the one JSON value in a chatty, fenced or broken text, and what was mended. Numbers keep all their digits.",
+        description: "Give the one JSON value in a chatty, fenced or broken text, and what was mended. Numbers keep all their digits.",
         schema: schema_for_type::<JsonArgs>,
-        run: |given| find_json(&parse_arguments(given)?),
+        run: |arguments| find_json(&parse_arguments(arguments)?),
     },
     McpToolEntry {
         name: "contract",
         title: "Show a contract",
-        about: "Give the format instructions of a dialect for a system prompt, or the JSON Schema of what a model writes.",
+        description: "Give the format instructions of a dialect for a system prompt, or the JSON Schema of what a model writes.",
         schema: schema_for_type::<ContractArgs>,
-        run: |given| show_contract(&parse_arguments(given)?),
+        run: |arguments| show_contract(&parse_arguments(arguments)?),
     },
 ];
 
 impl McpToolEntry {
     /// Describes the tool to clients.
-    pub(super) fn description(&self) -> Tool {
+    pub(super) fn to_tool(&self) -> Tool {
         let read_only = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true);
-        Tool::new(self.name, self.about, (self.schema)())
+        Tool::new(self.name, self.description, (self.schema)())
             .with_title(self.title)
             .with_annotations(read_only.open_world(false))
     }
@@ -211,10 +212,11 @@ fn instructable_dialect_names() -> Vec<&'static str> {
     dialects.map(|entry| entry.name).collect()
 }
 
-/// Describes the options by name. Values are text, or what the text would be as JSON.
+/// Describes the reading options by name. A value may be text, as for `--option`, or the JSON value it stands
+/// for.
 fn option_schemas() -> Map<String, Value> {
-    let all = tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile");
-    let schemas = all.map(|(_, setting)| {
+    let settings = tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile");
+    let schemas = settings.map(|(_, setting)| {
         (
             setting.name.to_owned(),
             json!({"description": format!("{}: {}", setting.values_label(), setting.description)}),
@@ -272,7 +274,7 @@ fn decode(arguments: &DecodeArgs) -> Result<ToolOutput> {
     let mut pipeline = pipeline.with_extensions(arguments.extensions).with_findings(arguments.findings);
     let mut lines = EventLines::default();
     pipeline.push(arguments.text.as_bytes(), &mut lines);
-    pipeline.finish(&arguments.finish.to_end(), &mut lines);
+    pipeline.finish(&arguments.finish.to_input_end(), &mut lines);
     let text = String::from_utf8(lines.buffer).context("events are not UTF-8")?;
     let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let structured_content =
@@ -285,7 +287,8 @@ fn repair(arguments: &RepairArgs) -> Result<ToolOutput> {
     let options = build_options(Profile::Lenient, &arguments.options)?;
     let mut repair = ReplyRepair::new(&arguments.from, &options)?;
     repair.push(arguments.text.as_bytes());
-    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&arguments.finish.to_end())?;
+    let RepairedReply { reply, findings, failure, outcome } =
+        repair.finish(&arguments.finish.to_input_end())?;
     if let Some(message) = failure {
         bail!("{message}");
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::import_file;
-use tambour_prompt::jinja::{Engine, PromptContext as Variables, UndefinedMode};
+use tambour_prompt::jinja::{Engine, PromptContext, UndefinedMode};
 use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_import};
 use tambour_server::Tokenizer;
@@ -60,39 +60,39 @@ fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
 }
 
 pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
-    let stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
-    if std::iter::once(&args.file).chain(&args.context).chain(&args.others).filter(stdin).count() > 1 {
+    let is_stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
+    if std::iter::once(&args.file).chain(&args.context).chain(&args.others).filter(is_stdin).count() > 1 {
         bail!("standard input can be one file only");
     }
-    let mut set = Options::default();
+    let mut reading_options = Options::default();
     args.options
         .iter()
-        .try_for_each(|(name, value)| crate::args::set_option(&mut set, name, value.as_str()))?;
-    let language = set.texts.language;
+        .try_for_each(|(name, value)| args::set_option(&mut reading_options, name, value.as_str()))?;
+    let language = reading_options.texts.language;
     let context = match &args.context {
         Some(path) => {
             let context = input::read_json(path)?;
-            if let Err(error) = Variables::from_json(&context) {
+            if let Err(error) = PromptContext::from_json(&context) {
                 return Ok(print_refusal(&format!("{}: {error}", input::display_name(Some(path)))));
             }
             context
         }
         None => json!({}),
     };
-    let mut told_warnings = Vec::new();
-    let mut skein = match load_skein(&args.file, &mut told_warnings)? {
+    let mut printed_warnings = Vec::new();
+    let mut skein = match load_skein(&args.file, &mut printed_warnings)? {
         Ok(skein) => skein,
         Err(refusal) => return Ok(print_refusal(&refusal)),
     };
     for path in &args.others {
-        match load_skein(path, &mut told_warnings)? {
+        match load_skein(path, &mut printed_warnings)? {
             Ok(other) => skein.merge_lore(&other),
             Err(refusal) => return Ok(print_refusal(&refusal)),
         }
     }
     let engine = Engine::new(if args.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
-    let count = |text: &str| args.tokenizer.count(text);
-    let no_count = |_: &str| 0;
+    let count_tokens = |text: &str| args.tokenizer.count(text);
+    let count_nothing = |_: &str| 0;
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
     options.budget = Some(super::rendering_budget(&engine));
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     // Token counting is slow, and needed only with a limit.
     let is_limited = args.max_context.or(skein.max_context).is_some()
         || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
-    options.count_tokens = if is_limited { &count } else { &no_count };
+    options.count_tokens = if is_limited { &count_tokens } else { &count_nothing };
     match skein.render(&context, &options) {
         Ok(rendered_prompt) => {
             if let Some(path) = &args.timed {
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
                 std::fs::write(path, effects_json)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
-            print_omissions(&rendered_prompt, &told_warnings);
+            print_omissions(&rendered_prompt, &printed_warnings);
             let mut stdout = io::stdout().lock();
             if args.messages {
                 writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered_prompt.messages)?)?;
@@ -144,6 +144,7 @@ fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
         .with_context(|| format!("{} was not written with `--timed`", path.display()))
 }
 
+/// Prints a message, which may have several lines, and returns the outcome of broken content.
 fn print_refusal(refusal: &str) -> CommandOutcome {
     output::print_error(
         &refusal
@@ -155,14 +156,18 @@ fn print_refusal(refusal: &str) -> CommandOutcome {
     CommandOutcome::Refused
 }
 
-/// Loads a Skein, or converts an imported file and prints its warnings, which `told_warnings` collects.
-/// The inner error is broken content.
-fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Skein, String>> {
+/// Loads a Skein, or converts an imported file and prints its warnings, which `printed_warnings` collects.
+/// YAML, standard input and JSON with `blocks` are read as a Skein, other files as a card, lorebook or
+/// preset.
+///
+/// # Errors
+/// The outer error is a file that cannot be read, the inner one the message about broken content.
+fn load_skein(path: &Path, printed_warnings: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::display_name(Some(path));
-    let bytes = input::read_text(Some(path))?;
+    let bytes = input::read_without_bom(Some(path))?;
     let has_extension =
-        |end: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(end));
-    let named_error = |error: tambour::Error| {
+        |expected: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected));
+    let format_error = |error: tambour::Error| {
         let place = error
             .location()
             .map(|place| format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt));
@@ -173,37 +178,38 @@ fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Ske
     if !has_extension("yaml") && !has_extension("yml") && path != Path::new(input::STDIN) {
         match serde_json::from_slice::<Value>(&bytes) {
             Ok(value) if value.get("blocks").is_some() => {
-                return Ok(Skein::from_value(&value).map_err(named_error));
+                return Ok(Skein::from_value(&value).map_err(format_error));
             }
             _ => {
-                let imported_file = import_file(&name, &bytes, &ImportLimits::default()).map_err(named_error);
+                let imported_file =
+                    import_file(&name, &bytes, &ImportLimits::default()).map_err(format_error);
                 return Ok(imported_file.map(|imported_file| {
                     for warning in &imported_file.warnings {
                         output::print_error(&format!("{name}: {warning}"));
                     }
-                    told_warnings.extend(imported_file.warnings.iter().cloned());
+                    printed_warnings.extend(imported_file.warnings.iter().cloned());
                     from_import(&imported_file)
                 }));
             }
         }
     }
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err(format!("{name}: not UTF-8 text"))) };
-    Ok(Skein::from_yaml("it", &text).map_err(named_error))
+    Ok(Skein::from_yaml("it", &text).map_err(format_error))
 }
 
-/// Prints omissions and warnings, except those already printed for the files.
-fn print_omissions(rendered_prompt: &RenderedPrompt, told_warnings: &[String]) {
-    for cut in &rendered_prompt.dropped_parts {
-        if let Ok(cut) = serde_json::to_string(cut) {
-            output::print_error(&format!("left out for lack of room: {cut}"));
+/// Prints omissions, warnings and requested effects, without the warnings already printed for the files.
+fn print_omissions(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) {
+    for dropped_part in &rendered_prompt.dropped_parts {
+        if let Ok(dropped_part) = serde_json::to_string(dropped_part) {
+            output::print_error(&format!("left out for lack of room: {dropped_part}"));
         }
     }
-    let notices = rendered_prompt.outcome.warnings.iter().map(|warning| {
+    let outcome_warnings = rendered_prompt.outcome.warnings.iter().map(|warning| {
         let place = warning.line.map(|line| format!(", line {line}")).unwrap_or_default();
         format!("{}{place}: {}: {}", warning.template, warning.code, warning.message)
     });
-    let own_warnings = rendered_prompt.warnings.iter().filter(|warning| !told_warnings.contains(warning));
-    for warning in own_warnings.cloned().chain(notices) {
+    let new_warnings = rendered_prompt.warnings.iter().filter(|warning| !printed_warnings.contains(warning));
+    for warning in new_warnings.cloned().chain(outcome_warnings) {
         output::print_error(&warning.chars().map(output::visible_char).collect::<String>());
     }
     for effect in &rendered_prompt.outcome.effects {

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &VarsCommand) -> Result<CommandOutcome> {
     let mut sources = Vec::new();
     for path in &args.files {
         let name = input::display_name(Some(path));
-        let text = String::from_utf8(input::read_text(Some(path))?)
+        let text = String::from_utf8(input::read_without_bom(Some(path))?)
             .with_context(|| format!("{name} is not UTF-8"))?;
         match VariableSource::read(&name, &text) {
             Ok(source) => sources.push(source),

@@ -1,4 +1,4 @@
-//! Terminal output of a dialogue.
+//! Terminal output of a dialogue: its messages, and dimmed lines about it.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,6 +8,7 @@ use tambour_prompt::dialogue::{Dialogue, DialogueTurn};
 
 use crate::output;
 
+/// Printer of a dialogue on standard output.
 pub(super) struct DialogueScreen {
     language: Language,
     is_coloured: bool,
@@ -65,19 +66,19 @@ impl DialogueScreen {
         Ok(())
     }
 
-    /// Prints the prompt for a line.
-    pub(super) fn print_prompt(&self, answer: bool) -> io::Result<()> {
+    /// Prints the prompt for a line, if a person reads it; `is_form` selects that for the answer to a form.
+    pub(super) fn print_prompt(&self, is_form: bool) -> io::Result<()> {
         if !self.is_interactive {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{}", if answer { "= " } else { "> " })?;
+        write!(stdout, "{}", if is_form { "= " } else { "> " })?;
         stdout.flush()
     }
 
-    /// Prints the position of the dialogue.
+    /// Prints position, round, understanding and variables of the dialogue.
     pub(super) fn print_position(&self, turn: &DialogueTurn, dialogue: &Dialogue) -> io::Result<()> {
-        let (round, level, no_level) = match self.language {
+        let (round_label, level_label, no_level) = match self.language {
             Language::Zh => ("轮次", "理解度", "（无）"),
             Language::En => ("round", "understanding", "(none)"),
         };
@@ -88,11 +89,11 @@ impl DialogueScreen {
             ))?;
         }
         if let Some(metadata) = &turn.metadata {
-            let max = metadata.max_rounds.map_or_else(String::new, |max| format!("/{max}"));
-            self.print_dimmed(&format!("{round} {}{max}", metadata.current_round))?;
+            let max_suffix = metadata.max_rounds.map_or_else(String::new, |max| format!("/{max}"));
+            self.print_dimmed(&format!("{round_label} {}{max_suffix}", metadata.current_round))?;
             let assessed_level =
-                metadata.assessment.as_ref().map(|found| found["understanding_level"].to_string());
-            self.print_dimmed(&format!("{level} {}", assessed_level.as_deref().unwrap_or(no_level)))?;
+                metadata.assessment.as_ref().map(|assessment| assessment["understanding_level"].to_string());
+            self.print_dimmed(&format!("{level_label} {}", assessed_level.as_deref().unwrap_or(no_level)))?;
             if let Some(decision) = &metadata.exit_decision {
                 self.print_dimmed(&decision.reason)?;
             }

@@ -33,10 +33,11 @@ struct ScriptTestResult {
     verdict: ScriptTestVerdict,
 }
 
+/// Outcome of one test.
 enum ScriptTestVerdict {
     /// The test ran; the list has the differences.
     Compared(Vec<TestDifference>),
-    /// The script has faults and cannot run.
+    /// The script has faults and cannot run; the text has one fault a line.
     Refused(String),
     /// The test or its script cannot be read.
     Unreadable {
@@ -84,7 +85,7 @@ fn run_test(args: &RunCommand, path: &Path) -> Result<ScriptTestResult> {
     let language: Language = args.templates.language.into();
     let test = match parse_test(path) {
         Ok(test) => test,
-        Err(unreadable) => return Ok(ScriptTestResult { name, turns: 0, verdict: unreadable }),
+        Err(verdict) => return Ok(ScriptTestResult { name, turns: 0, verdict }),
     };
     let turns = test.turns.len();
     let verdict = match test_verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
@@ -94,6 +95,7 @@ fn run_test(args: &RunCommand, path: &Path) -> Result<ScriptTestResult> {
     Ok(ScriptTestResult { name, turns, verdict })
 }
 
+/// Reads the test in a file; the error is an `Unreadable` verdict.
 fn parse_test(path: &Path) -> Result<ScriptTest, ScriptTestVerdict> {
     let read_result = input::read_raw(Some(path));
     let bytes = read_result.map_err(|error| {
@@ -102,11 +104,15 @@ fn parse_test(path: &Path) -> Result<ScriptTest, ScriptTestVerdict> {
     let text = String::from_utf8(bytes)
         .map_err(|_| ScriptTestVerdict::unreadable_test("the test is not UTF-8 text"))?;
     ScriptTest::parse("the test", &text).map_err(|error| ScriptTestVerdict::Unreadable {
-        place: error.location().map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default(),
+        place: error
+            .location()
+            .map(|location| format!(":{}:{}", location.line, location.column))
+            .unwrap_or_default(),
         message: error.to_string(),
     })
 }
 
+/// Reads the script of a test and runs the test.
 fn test_verdict(
     args: &RunCommand,
     path: &Path,
@@ -164,23 +170,25 @@ fn format_pretty(test_result: &ScriptTestResult) -> String {
 
 /// Formats all results as one JUnit document.
 fn format_junit(results: &[ScriptTestResult]) -> String {
-    let (mut suites, mut all) = (String::new(), (0, 0, 0));
+    // Counts are of tests, failures and errors.
+    let (mut suites, mut totals) = (String::new(), (0, 0, 0));
     for test_result in results {
         let ScriptTestResult { name, turns, verdict } = test_result;
         let (mut cases, mut counts) = (String::new(), (0, 0, 0));
-        let mut case = |title: &str, inner: String| {
+        // `content` is what follows the attributes of the element, with its end.
+        let mut push_case = |title: &str, content: String| {
             let _ =
-                writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{inner}", escape_xml(name));
+                writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{content}", escape_xml(name));
         };
         match verdict {
             ScriptTestVerdict::Compared(differences) => {
                 for turn in 1..=*turns {
-                    let own_differences = differences.iter().filter(|difference| difference.turn == turn);
-                    let lines: Vec<String> = own_differences.map(difference_line).collect();
+                    let turn_differences = differences.iter().filter(|difference| difference.turn == turn);
+                    let lines: Vec<String> = turn_differences.map(difference_line).collect();
                     counts.0 += 1;
                     let title = format!("turn {turn}");
                     if lines.is_empty() {
-                        case(&title, "/>".to_owned());
+                        push_case(&title, "/>".to_owned());
                         continue;
                     }
                     counts.1 += 1;
@@ -189,7 +197,7 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
                         escape_xml(&lines[0]),
                         escape_xml(&lines.join("\n"))
                     );
-                    case(&title, failure);
+                    push_case(&title, failure);
                 }
             }
             ScriptTestVerdict::Refused(_) | ScriptTestVerdict::Unreadable { .. } => {
@@ -198,10 +206,10 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",
                     escape_xml(format_pretty(test_result).trim_end())
                 );
-                case("script", error);
+                push_case("script", error);
             }
         }
-        all = (all.0 + counts.0, all.1 + counts.1, all.2 + counts.2);
+        totals = (totals.0 + counts.0, totals.1 + counts.1, totals.2 + counts.2);
         let _ = writeln!(
             suites,
             "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{cases}  </testsuite>",
@@ -214,6 +222,6 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tambour run\" tests=\"{}\" failures=\"{}\" \
          errors=\"{}\">\n{suites}</testsuites>\n",
-        all.0, all.1, all.2
+        totals.0, totals.1, totals.2
     )
 }

@@ -14,7 +14,7 @@ pub enum ActionKind {
     Call,
     /// A call within a plan that is executable.
     Planned,
-    /// An operation of a `state_update` that is not refused.
+    /// An operation of a `state_update`, unless it was refused.
     Operation,
     /// A `status_bar`.
     Status,
@@ -28,26 +28,27 @@ pub enum ActionKind {
     Exit,
 }
 
-/// One action, without the number that calls get.
+/// One action of a reply, without the id that the library gives to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// Kind of the action.
     pub kind: ActionKind,
-    /// Its content, as the event has it.
+    /// Content of the event: name and arguments of a call, parts of an operation, the assessment of an exit.
     pub data: Value,
 }
 
 impl Action {
-    /// Marker words in it.
+    /// Marker words in the action.
     #[must_use]
     pub fn words(&self) -> Vec<WordNumber> {
         if self.kind == ActionKind::Exit {
-            return level_word(&self.data).into_iter().collect();
+            return word_from_level(&self.data).into_iter().collect();
         }
         find_words(self.data.to_string().as_bytes()).map(|(_, word)| word).collect()
     }
 
-    /// The values that are carried out, as opposed to shown: all that must be written literally.
+    /// Values that are carried out rather than shown; each must be written literally in the reply. `None` for
+    /// actions that only show something.
     #[must_use]
     pub fn values(&self) -> Option<&Value> {
         match self.kind {
@@ -58,24 +59,25 @@ impl Action {
     }
 }
 
-/// The level of understanding that stands for a word.
+/// Formats the level of understanding that encodes a marker word: an assessment has no text that acts, so
+/// word 17 is the number 90.0017.
 #[must_use]
-pub(super) fn level(word: WordNumber) -> String {
+pub(super) fn encode_as_level(word: WordNumber) -> String {
     format!("90.{word:04}")
 }
 
-/// The word of a level, in an assessment.
-fn level_word(assessment: &Value) -> Option<WordNumber> {
+/// Decodes the marker word from the level of an assessment; `None` if the level encodes none.
+fn word_from_level(assessment: &Value) -> Option<WordNumber> {
     let level = assessment["understanding_level"].as_f64()?;
     let word = ((level - 90.0) * 10_000.0).round();
     (1.0..10_000.0).contains(&word).then_some(word as WordNumber)
 }
 
-/// The actions of a stream, in order.
+/// Lists the actions of a stream, in order.
 #[must_use]
 pub fn actions(events: &[Event<'_>]) -> Vec<Action> {
-    let mut found = Vec::new();
-    let mut add = |kind, data| found.push(Action { kind, data });
+    let mut actions = Vec::new();
+    let mut add = |kind, data| actions.push(Action { kind, data });
     for event in events.iter().filter_map(Event::extension) {
         match event {
             Extension::ToolCall(call) => {
@@ -110,5 +112,5 @@ pub fn actions(events: &[Event<'_>]) -> Vec<Action> {
             _ => {}
         }
     }
-    found
+    actions
 }

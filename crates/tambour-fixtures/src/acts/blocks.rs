@@ -1,31 +1,32 @@
-//! Random blocks that act or are shown: valid ones, and ones with a fault in their own text.
+//! Random blocks for replies: valid blocks that act or are shown, and blocks with a fault in their own text.
 
-use super::action::level;
-use super::replies::BlockCondition;
+use super::action::encode_as_level;
+use super::replies::BlockZone;
 use crate::words::json::LooseJsonWriter;
 use crate::words::{WordSource, find_words};
 
-/// A block as it is written.
+/// Text of a block, before it is put into a reply.
 pub(super) struct WrittenBlock {
     pub(super) text: String,
-    /// Bytes of it that must have come before it may act.
+    /// Length of the beginning of `text` that must have arrived before the block may act, in bytes.
     pub(super) needed_len: usize,
-    /// [`BlockCondition::Plain`], or what is wrong with it.
-    pub(super) fault: BlockCondition,
+    /// Fault in the text of the block; [`BlockZone::Plain`] without one.
+    pub(super) fault: BlockZone,
     /// True if the block only shows something and never acts. If the reply ends cleanly inside it, the part
     /// written so far is still shown (F-204).
     pub(super) is_shown: bool,
-    /// Name of the written form of a call, one of [`FORMS`]; empty for all else.
+    /// Written form of a call, one of [`FORMS`]; empty for other blocks.
     pub(super) form: &'static str,
 }
 
 impl WrittenBlock {
-    fn new(text: String, needed_len: usize, fault: BlockCondition) -> WrittenBlock {
+    fn new(text: String, needed_len: usize, fault: BlockZone) -> WrittenBlock {
         WrittenBlock { text, needed_len, fault, is_shown: false, form: "" }
     }
 
+    /// Makes a block that is only shown.
     fn for_display(text: String) -> WrittenBlock {
-        WrittenBlock { needed_len: text.len(), text, fault: BlockCondition::Plain, is_shown: true, form: "" }
+        WrittenBlock { needed_len: text.len(), text, fault: BlockZone::Plain, is_shown: true, form: "" }
     }
 
     /// Puts the block on one line, for places that end at a line break.
@@ -57,17 +58,17 @@ fn random_guessed_value(words: &mut WordSource) -> String {
 }
 
 /// Picks one of the faults that this kind of block can have; most blocks get none.
-fn random_fault(words: &mut WordSource, possible_faults: &[BlockCondition]) -> BlockCondition {
-    if words.is_once_in(3) { *words.random().pick(possible_faults) } else { BlockCondition::Plain }
+fn random_fault(words: &mut WordSource, possible_faults: &[BlockZone]) -> BlockZone {
+    if words.is_once_in(3) { *words.random().pick(possible_faults) } else { BlockZone::Plain }
 }
 
-/// A block of Filament.
+/// Makes a block of Filament.
 pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
     match words.below(8) {
-        0 | 1 => update(words),
-        2 => command(words),
+        0 | 1 => operations_block(words),
+        2 => command_block(words),
         3 | 4 => {
-            let call = call_fields(words);
+            let call = random_call_fields(words);
             let (name, args) = (&call.name, &call.args);
             let text = format!("<tool_call name=\"{name}\">\n{args}\n</tool_call>");
             let needed_len = text.len() - "\n</tool_call>".len();
@@ -98,9 +99,10 @@ pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
     }
 }
 
-/// Up to three operations. One with a guessed value has no neighbours, because these would still run (R-81).
-fn update(words: &mut WordSource) -> WrittenBlock {
-    let fault = random_fault(words, &[BlockCondition::Guessed]);
+/// Makes a block of up to three operations. An operation with a guessed value is alone, because others would
+/// still run (R-81).
+fn operations_block(words: &mut WordSource) -> WrittenBlock {
+    let fault = random_fault(words, &[BlockZone::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
     let analysis = if words.is_once_in(2) {
         format!("<analysis>{}</analysis>\n", words.text_line())
@@ -108,12 +110,12 @@ fn update(words: &mut WordSource) -> WrittenBlock {
         String::new()
     };
     let mut json = LooseJsonWriter::new(words, false);
-    let count = if fault == BlockCondition::Plain { 1 + json.words().below(3) } else { 1 };
+    let count = if fault == BlockZone::Plain { 1 + json.words().below(3) } else { 1 };
     let mut operations = Vec::new();
     for _ in 0..count {
         let (path, line) = (json.words().word(), json.words().text_line());
         let value = match fault {
-            BlockCondition::Guessed => random_guessed_value(json.words()),
+            BlockZone::Guessed => random_guessed_value(json.words()),
             _ if json.words().is_once_in(3) => json.write_random(1),
             _ => json.write_string(&line),
         };
@@ -126,34 +128,37 @@ fn update(words: &mut WordSource) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// A block with one command, which may act before its comment and the closing tag have come.
-fn command(words: &mut WordSource) -> WrittenBlock {
-    let (path, text, why) = (words.word(), words.word(), words.text_line());
-    let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
+/// Makes a block with one command, which may act before its comment and the closing tag have arrived.
+fn command_block(words: &mut WordSource) -> WrittenBlock {
+    let (path, value, comment) = (words.word(), words.word(), words.text_line());
+    let text = format!("<UpdateVariable>\n_.set('{path}.a', '{value}');//{comment}\n</UpdateVariable>");
     let needed_len = text.find("//").unwrap_or(text.len());
-    WrittenBlock::new(text, needed_len, BlockCondition::Plain)
+    WrittenBlock::new(text, needed_len, BlockZone::Plain)
 }
 
+/// Parts of a call.
 struct CallFields {
+    /// Name of the tool: `note`, or `wipe`, which is not registered.
     name: &'static str,
+    /// Arguments, as JSON text.
     args: String,
-    fault: BlockCondition,
+    fault: BlockZone,
 }
 
-/// Name and arguments of a call.
-fn call_fields(words: &mut WordSource) -> CallFields {
+/// Makes name and arguments of a call, perhaps with a fault.
+fn random_call_fields(words: &mut WordSource) -> CallFields {
     let fault = random_fault(
         words,
-        &[BlockCondition::Guessed, BlockCondition::Doubled, BlockCondition::Unregistered],
+        &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
     );
-    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
     let (prose, line) = (words.prose(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
     let text = json.write_string(&prose);
     let mut fields = vec![("text", text)];
     match fault {
-        BlockCondition::Guessed => fields.push(("more", random_guessed_value(json.words()))),
-        BlockCondition::Doubled => fields.push(("text", json.write_string(&line))),
+        BlockZone::Guessed => fields.push(("more", random_guessed_value(json.words()))),
+        BlockZone::Doubled => fields.push(("text", json.write_string(&line))),
         _ => fields.push(("more", json.write_random(1))),
     }
     if json.words().is_once_in(2) {
@@ -162,7 +167,7 @@ fn call_fields(words: &mut WordSource) -> CallFields {
     CallFields { name, args: json.write_object(&fields), fault }
 }
 
-/// Forms of calls that model families write.
+/// Written forms of calls, each that of a family of models.
 pub const FORMS: &[&str] = &[
     "hermes",
     "mistral",
@@ -179,8 +184,8 @@ pub const FORMS: &[&str] = &[
     "minimax",
 ];
 
-/// A call in the form of a model family. With `is_in_code_span` it goes into a code span and so must not hold
-/// backticks.
+/// Makes a call in the form of a model family. With `is_in_code_span` it goes into a code span, so its form
+/// has no backticks.
 pub(super) fn toolcall(words: &mut WordSource, is_in_code_span: bool) -> WrittenBlock {
     let form = match words.pick(FORMS) {
         "deepseek" if is_in_code_span => "hermes",
@@ -195,14 +200,14 @@ pub(super) fn toolcall(words: &mut WordSource, is_in_code_span: bool) -> Written
     WrittenBlock { form, ..written_block }
 }
 
-/// A call whose arguments are a JSON object.
+/// Makes a call whose arguments are a JSON object.
 fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
-    let CallFields { name, args, mut fault } = call_fields(words);
+    let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == BlockCondition::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
-        // R-95: two names, one of which might be the right one.
+    if fault == BlockZone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
+        // Two names, one of which might be the right one (R-95).
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
-        fault = BlockCondition::Doubled;
+        fault = BlockZone::Doubled;
     }
     let text = match form {
         "hermes" => format!("<tool_call>\n{call}\n</tool_call>"),
@@ -223,23 +228,25 @@ fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// A call whose arguments stand between tags, or in Python code.
+/// Makes a call whose arguments are between tags, or in Python code.
 fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
-    let fault = random_fault(words, &[BlockCondition::Doubled, BlockCondition::Unregistered]);
-    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
+    let fault = random_fault(words, &[BlockZone::Doubled, BlockZone::Unregistered]);
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
     let (line, second_argument) = (words.text_line(), words.text_line());
-    let is_doubled = fault == BlockCondition::Doubled;
+    let is_doubled = fault == BlockZone::Doubled;
     let text = match form {
         "qwen3_coder" | "function" => {
-            let parameter = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
-            let second_argument = if is_doubled { parameter(&second_argument) } else { String::new() };
-            let function = format!("<function={name}>\n{}{second_argument}</function>", parameter(&line));
+            let format_argument = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
+            let second_argument = if is_doubled { format_argument(&second_argument) } else { String::new() };
+            let function =
+                format!("<function={name}>\n{}{second_argument}</function>", format_argument(&line));
             if form == "function" { function } else { format!("<tool_call>\n{function}\n</tool_call>") }
         }
         "glm" => {
-            let parameter = |line: &str| format!("<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n");
-            let second_argument = if is_doubled { parameter(&second_argument) } else { String::new() };
-            format!("<tool_call>{name}\n{}{second_argument}</tool_call>", parameter(&line))
+            let format_argument =
+                |line: &str| format!("<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n");
+            let second_argument = if is_doubled { format_argument(&second_argument) } else { String::new() };
+            format!("<tool_call>{name}\n{}{second_argument}</tool_call>", format_argument(&line))
         }
         _ => {
             let without_quotes = |line: &str| line.replace(['"', '\\'], "");
@@ -254,18 +261,21 @@ fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
             )
         }
     };
-    let end = ["</parameter>\n</function>", "</arg_value>\n</tool_call>", ")]<|python_end|>"];
-    let needed_len = end.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
+    // The call may act once its last argument is complete.
+    let ends = ["</parameter>\n</function>", "</arg_value>\n</tool_call>", ")]<|python_end|>"];
+    let needed_len = ends.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
     WrittenBlock::new(text, needed_len, fault)
 }
 
 /// Tags of calls that are written as XML elements.
 struct ElementTags {
+    /// Opening tag around all calls.
     open: &'static str,
+    /// Closing tag around all calls.
     close: &'static str,
     /// Prefix of the tag names `invoke` and `parameter`.
     tag_prefix: &'static str,
-    /// True if arguments declare whether their value is a text; other values are JSON.
+    /// True if each argument declares in its tag whether its value is text; other values are JSON.
     is_typed: bool,
 }
 
@@ -284,36 +294,36 @@ const MINIMAX: ElementTags = ElementTags {
 };
 
 impl ElementTags {
-    fn argument(&self, name: &str, value: &str, is_string: bool) -> String {
+    fn format_argument(&self, name: &str, value: &str, is_string: bool) -> String {
         let tag_prefix = self.tag_prefix;
         let kind = if self.is_typed { format!(" string=\"{is_string}\"") } else { String::new() };
         format!("<{tag_prefix}parameter name=\"{name}\"{kind}>{value}</{tag_prefix}parameter>\n")
     }
 }
 
-/// Calls that are written as XML elements: one or two. A faulty one has no neighbour, because that would
+/// Makes one or two calls that are written as XML elements. A faulty call is alone, because another would
 /// still run.
-fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock {
-    let ElementTags { open, close, tag_prefix, is_typed } = elements;
-    let possible_faults: &[BlockCondition] = match is_typed {
-        true => &[BlockCondition::Guessed, BlockCondition::Doubled, BlockCondition::Unregistered],
-        false => &[BlockCondition::Doubled, BlockCondition::Unregistered],
+fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
+    let ElementTags { open, close, tag_prefix, is_typed } = tags;
+    let possible_faults: &[BlockZone] = match is_typed {
+        true => &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
+        false => &[BlockZone::Doubled, BlockZone::Unregistered],
     };
     let fault = random_fault(words, possible_faults);
-    let name = if fault == BlockCondition::Unregistered { "wipe" } else { "note" };
-    let count = if fault == BlockCondition::Plain && words.is_once_in(3) { 2 } else { 1 };
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
+    let count = if fault == BlockZone::Plain && words.is_once_in(3) { 2 } else { 1 };
     let mut calls = String::new();
     for _ in 0..count {
         let text = words.prose();
-        let mut arguments = vec![elements.argument("text", &text, true)];
+        let mut arguments = vec![tags.format_argument("text", &text, true)];
         match fault {
-            BlockCondition::Guessed => {
-                arguments.push(elements.argument("more", &random_guessed_value(words), false))
+            BlockZone::Guessed => {
+                arguments.push(tags.format_argument("more", &random_guessed_value(words), false))
             }
-            BlockCondition::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
+            BlockZone::Doubled => arguments.push(tags.format_argument("text", &words.text_line(), true)),
             _ if words.is_once_in(2) => {
                 let json_text = LooseJsonWriter::new(words, false).write_random(1);
-                arguments.push(elements.argument("more", &json_text, false));
+                arguments.push(tags.format_argument("more", &json_text, false));
             }
             _ => {}
         }
@@ -328,18 +338,19 @@ fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// A plan that calls a tool.
+/// Makes a plan that calls a tool, with a fault now and then: a second tool name, a second mode, or a wrapper
+/// key that means no plan.
 pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
-    let CallFields { name, args, mut fault } = call_fields(words);
+    let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
     let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
     let mut is_wrapped = false;
-    if fault == BlockCondition::Plain && words.is_once_in(4) {
-        fault = BlockCondition::Doubled;
+    if fault == BlockZone::Plain && words.is_once_in(4) {
+        fault = BlockZone::Doubled;
         match words.below(3) {
             0 => call.insert(0, ("name", "\"other\"".to_owned())),
             1 => mode.insert(0, ("response_mode", "\"KNOWLEDGE_QA\"".to_owned())),
-            _ => (fault, is_wrapped) = (BlockCondition::Wrapped, true),
+            _ => (fault, is_wrapped) = (BlockZone::Wrapped, true),
         }
     }
     let thought = words.text_line();
@@ -357,14 +368,14 @@ pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// An answer that ends a round.
+/// Makes a valid answer that ends a round, with its fields in any order.
 pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
     let marker_word = words.word();
     let word_number = find_words(marker_word.as_bytes()).next().map_or(0, |(_, number)| number);
     let (line, reason, message) = (words.text_line(), words.text_line(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
     let assessment = [
-        ("understanding_level", level(word_number)),
+        ("understanding_level", encode_as_level(word_number)),
         ("has_questions", "false".to_owned()),
         ("expressed_understanding", "true".to_owned()),
         ("reasoning", json.write_string(&line)),
@@ -378,9 +389,9 @@ pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
         ("should_exit", "true".to_owned()),
         ("exit_reason", json.write_string(&reason)),
     ];
-    let at = json.words().below(fields.len());
-    fields.rotate_left(at);
+    let first_field = json.words().below(fields.len());
+    fields.rotate_left(first_field);
     let text = json.write_object(&fields);
     let needed_len = text.len();
-    WrittenBlock::new(text, needed_len, BlockCondition::Plain)
+    WrittenBlock::new(text, needed_len, BlockZone::Plain)
 }

@@ -1,16 +1,17 @@
-//! Values that stand in a reply literally: quoted texts, texts between tags, numbers.
+//! Values that a reply contains literally: quoted texts, texts between tags, numbers.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// The literals of a reply. There are more of them than its values: every quote is taken for the beginning of one.
+/// Literals of a reply. Every quote counts as the beginning of a literal, so there are more of them than
+/// values.
 pub(super) struct Literals {
     texts: HashSet<String>,
     numbers: Vec<f64>,
 }
 
-/// Quotes that begin a text, with those that end it.
+/// Quotes that begin a text, each with the quotes that may end it.
 const QUOTES: &[(char, &[char])] = &[
     ('"', &['"']),
     ('\'', &['\'']),
@@ -22,22 +23,24 @@ const QUOTES: &[(char, &[char])] = &[
     ('’', &['’', '‘', '\'']),
 ];
 
-/// Depth to which texts in texts are looked into: arguments may be JSON in a string.
-const DEPTH: usize = 3;
+/// Depth to which texts within texts are searched, since arguments may be JSON in a string.
+const MAX_NESTING: usize = 3;
 
 impl Literals {
     pub(super) fn from_text(text: &str) -> Literals {
-        let mut found = Literals { texts: HashSet::new(), numbers: parse_numbers(text) };
-        found.collect(text, 0);
-        found
+        let mut literals = Literals { texts: HashSet::new(), numbers: parse_numbers(text) };
+        literals.collect(text, 0);
+        literals
     }
 
+    /// Adds the texts that begin at any quote of `text`, and the literals within them.
     fn collect(&mut self, text: &str, depth: usize) {
-        if depth == DEPTH {
+        if depth == MAX_NESTING {
             return;
         }
         for (at, c) in text.char_indices() {
             if let Some((_, closing_quotes)) = QUOTES.iter().find(|(open, _)| *open == c)
+                // Keyword arguments of Python calls are written `name="value"`.
                 && let Some(inner) =
                     decode_text(&text[at + c.len_utf8()..], closing_quotes, text[..at].ends_with('='))
             {
@@ -50,7 +53,8 @@ impl Literals {
         }
     }
 
-    /// Parts of a value that do not stand there; `tagged_reply`: texts may stand between tags of this reply too.
+    /// Finds the first part of a value that is no literal. With `tagged_reply`, the reply itself, a text
+    /// between its tags is a literal too.
     pub(super) fn find_missing(&self, value: &Value, tagged_reply: Option<&str>) -> Option<String> {
         match value {
             Value::Array(items) => items.iter().find_map(|item| self.find_missing(item, tagged_reply)),
@@ -62,7 +66,7 @@ impl Literals {
             }
             Value::Number(number) => {
                 let value = number.as_f64();
-                (!self.numbers.iter().any(|number_value| Some(*number_value) == value))
+                (!self.numbers.iter().any(|literal| Some(*literal) == value))
                     .then(|| number.to_string())
             }
             Value::Null | Value::Bool(_) => None,
@@ -70,19 +74,19 @@ impl Literals {
     }
 }
 
-/// Returns whether a text stands between the end of one tag and the beginning of another.
+/// Returns whether a text is between the end of a tag and the beginning of another.
 fn is_between_tags(reply: &str, text: &str) -> bool {
     let text = text.trim();
-    let space = |c: char| c.is_whitespace();
+    let is_space = |c: char| c.is_whitespace();
     text.is_empty()
         || reply.match_indices(text).any(|(at, _)| {
-            let (before, after) = (reply[..at].trim_end_matches(space), &reply[at + text.len()..]);
-            before.ends_with(['>', ']', '|']) && after.trim_start_matches(space).starts_with('<')
+            let (before, after) = (reply[..at].trim_end_matches(is_space), &reply[at + text.len()..]);
+            before.ends_with(['>', ']', '|']) && after.trim_start_matches(is_space).starts_with('<')
         })
 }
 
-/// The text up to one of these quotes, without its escapes. `is_python`: a backslash stays before what is no escape, as in
-/// Python.
+/// Decodes the text up to one of the closing quotes, escapes included; `None` without a closing quote. With
+/// `is_python` a backslash that begins no escape is kept, as in Python.
 fn decode_text(text: &str, closing_quotes: &[char], is_python: bool) -> Option<String> {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -101,25 +105,25 @@ fn decode_text(text: &str, closing_quotes: &[char], is_python: bool) -> Option<S
             'b' => out.push('\u{8}'),
             'f' => out.push('\u{c}'),
             'u' => {
-                let mut rest = chars.as_str();
-                let first = parse_hex(rest);
-                let unit = first.unwrap_or(0xFFFD);
-                if first.is_some() {
-                    rest = &rest[4..];
+                let mut remaining = chars.as_str();
+                let first_unit = parse_hex(remaining);
+                let unit = first_unit.unwrap_or(0xFFFD);
+                if first_unit.is_some() {
+                    remaining = &remaining[4..];
                 }
                 let is_high_surrogate = (0xD800..0xDC00).contains(&unit);
                 let low_surrogate =
-                    rest.strip_prefix("\\u").and_then(parse_hex).filter(|_| is_high_surrogate);
+                    remaining.strip_prefix("\\u").and_then(parse_hex).filter(|_| is_high_surrogate);
                 if let Some(low_surrogate) =
                     low_surrogate.filter(|low_surrogate| (0xDC00..0xE000).contains(low_surrogate))
                 {
-                    rest = &rest[6..];
+                    remaining = &remaining[6..];
                     let code = 0x10000 + ((unit - 0xD800) << 10) + (low_surrogate - 0xDC00);
                     out.push(char::from_u32(code).unwrap_or('\u{FFFD}'));
                 } else {
                     out.push(char::from_u32(unit).unwrap_or('\u{FFFD}'));
                 }
-                chars = rest.chars();
+                chars = remaining.chars();
             }
             other if is_python && !matches!(other, '"' | '\'' | '\\') => out.extend(['\\', other]),
             other => out.push(other),
@@ -128,11 +132,13 @@ fn decode_text(text: &str, closing_quotes: &[char], is_python: bool) -> Option<S
     None
 }
 
+/// Parses four hexadecimal digits at the beginning of `text`.
 fn parse_hex(text: &str) -> Option<u32> {
     u32::from_str_radix(text.get(..4)?, 16).ok()
 }
 
+/// Parses every word of `text` that is a number.
 fn parse_numbers(text: &str) -> Vec<f64> {
-    let parts = text.split(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)));
-    parts.filter_map(|part| part.trim_end_matches('.').parse().ok()).collect()
+    let tokens = text.split(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)));
+    tokens.filter_map(|token| token.trim_end_matches('.').parse().ok()).collect()
 }

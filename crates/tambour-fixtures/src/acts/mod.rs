@@ -1,9 +1,11 @@
-//! Actions: nothing acts that was thought, quoted, guessed, cut, doubled or unregistered.
+//! Oracle of actions: nothing acts that was thought, quoted, guessed, cut, doubled or unregistered (invariant
+//! 6).
 //!
-//! Replies hold blocks that act, each with marker words of its own, in zones that are known when the reply is made: plain ones
-//! may act, those in reasoning, in code, in a quotation and the like must not, nor those whose own text is at fault. The reply
-//! is damaged and perhaps cut; `Verdict` holds every action among the events against where its words stood. It knows nothing of
-//! how a dialect reads: only what was put where, what of it is still intact, and what stands in the reply literally.
+//! A random reply has blocks that act, each with its own marker words, in known zones. Blocks in plain text
+//! may act; blocks in reasoning, code, quotations and the like must not, nor blocks with a fault in their own
+//! text. The reply is damaged and perhaps cut. `verdict` then compares every action among the events with the
+//! place of its words in the reply. It does not know how a dialect reads: only which block was put where,
+//! what of it is still intact, and which values the reply contains literally.
 //!
 //! A new dialect adds its replies to the table in `replies`.
 
@@ -16,6 +18,6 @@ mod verdict;
 
 pub use action::{Action, ActionKind, actions};
 pub use blocks::FORMS;
-pub use replies::{Block, BlockCondition, Reply, zones};
-pub use trial::{ActionReading, ActionTrial, TrialOutcome, make_action_trial, repair};
+pub use replies::{Block, BlockZone, Reply, zones};
+pub use trial::{ActionReading, ActionTrial, TrialOutcome, check_repair, make_action_trial};
 pub use verdict::{Violation, ViolationKind};

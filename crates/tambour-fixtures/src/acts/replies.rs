@@ -1,18 +1,18 @@
-//! Replies with blocks that act, each in a zone that is known.
+//! Random replies with blocks that act, each in a known zone.
 
 use super::blocks::{self, WrittenBlock};
-use crate::words::{WordNumber, WordSource, find_words, marker};
+use crate::words::{WordNumber, WordSource, find_words};
 
-/// Surroundings of a block, or the fault of its own text.
+/// Zone of a block: its surroundings, or the fault in its own text. Only a block in `Plain` may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BlockCondition {
-    /// It may act.
+pub enum BlockZone {
+    /// In plain text and without a fault.
     Plain,
     /// Between the marks of reasoning.
     Reasoning,
-    /// Before a closing mark of reasoning that no mark opened.
+    /// Before a closing mark of reasoning without an opening mark.
     Unopened,
-    /// In a fence.
+    /// In a fenced code block.
     Fence,
     /// In a code span on one line.
     Span,
@@ -24,43 +24,43 @@ pub enum BlockCondition {
     Comment,
     /// In the middle of a sentence.
     Sentence,
-    /// In the final channel of Harmony.
+    /// In the final channel of Harmony, which is answer text.
     FinalChannel,
-    /// A value of it can only be guessed.
+    /// With a value that a reader can only guess.
     Guessed,
-    /// Something stands there twice, of which one may count.
+    /// With a doubled key or name, of which only one could be meant.
     Doubled,
-    /// It calls a tool that nobody registered.
+    /// With a call of a tool that is not registered.
     Unregistered,
-    /// Under a key that means no plan.
+    /// Within an object under a key that means no plan.
     Wrapped,
     /// In a reply of a dialect that has no actions.
     Foreign,
 }
 
-impl BlockCondition {
-    /// Returns whether the fault is in the text of the block itself, wherever it stands.
+impl BlockZone {
+    /// Returns whether the zone is a fault in the text of the block, wherever the block is.
     #[must_use]
     pub fn is_block_fault(self) -> bool {
         matches!(
             self,
-            BlockCondition::Guessed
-                | BlockCondition::Doubled
-                | BlockCondition::Unregistered
-                | BlockCondition::Wrapped
+            BlockZone::Guessed
+                | BlockZone::Doubled
+                | BlockZone::Unregistered
+                | BlockZone::Wrapped
         )
     }
 
-    /// Set around a block in the middle of text.
+    /// Returns whether the zone surrounds a single block within other text.
     fn encloses_block(self) -> bool {
         matches!(self, Fence | Span | LongSpan | Quotation | Comment | Sentence)
     }
 }
 
-use BlockCondition::*;
+use BlockZone::*;
 
-/// Zones in which blocks must not act, and the dialects whose replies try them, all of them.
-const ZONES: &[(BlockCondition, &[&str])] = &[
+/// Zones in which blocks must not act, each with all dialects whose replies have blocks there.
+const ZONES: &[(BlockZone, &[&str])] = &[
     (Reasoning, &["filament", "toolcall", "aiplan", "ai_say"]),
     (Unopened, &["toolcall", "aiplan", "ai_say"]),
     (Fence, &["filament", "toolcall"]),
@@ -76,24 +76,24 @@ const ZONES: &[(BlockCondition, &[&str])] = &[
     (Wrapped, &["aiplan"]),
 ];
 
-/// Writes the blocks of a reply.
-type Source = fn(&mut Composer<'_>);
+/// Writes a reply with its blocks.
+type ReplyWriter = fn(&mut Composer<'_>);
 
-/// Replies with blocks, by dialect.
-const SOURCES: &[(&str, Source)] =
+/// Writers of replies, by dialect.
+const REPLY_WRITERS: &[(&str, ReplyWriter)] =
     &[("filament", filament), ("toolcall", toolcall), ("aiplan", aiplan), ("ai_say", ai_say)];
 
-/// Dialects without actions, which read the replies of all others.
-const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
+/// Dialects without actions, which are tried with the replies of all other dialects.
+const INERT_DIALECTS: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
 
-/// The zones that replies of the dialect try.
+/// Lists the zones in which replies of the dialect have blocks.
 #[must_use]
-pub fn zones(dialect: &str) -> Vec<BlockCondition> {
-    if INERT.contains(&dialect) {
+pub fn zones(dialect: &str) -> Vec<BlockZone> {
+    if INERT_DIALECTS.contains(&dialect) {
         return vec![Foreign];
     }
     let is_tried = |dialect_name: &str| match dialect {
-        // It never reads calls that are written as text.
+        // `auto` never reads calls that are written as text.
         "auto" => dialect_name != "toolcall",
         _ => dialect_name == dialect,
     };
@@ -104,63 +104,66 @@ pub fn zones(dialect: &str) -> Vec<BlockCondition> {
         .collect()
 }
 
-/// A block in a reply.
+/// Block in a reply.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Zone of the block.
-    pub zone: BlockCondition,
-    /// Its text, as it stands there.
+    pub zone: BlockZone,
+    /// Text of the block, as in the reply.
     pub text: String,
-    /// Its marker words.
+    /// Marker words in the text.
     pub words: Vec<WordNumber>,
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// End of the bytes that must arrive before it may act.
+    /// End of the bytes that must arrive before the block may act, as an offset in the reply.
     pub needed_end: usize,
-    /// End of its zone.
+    /// End of the zone, as an offset in the reply.
     pub end: usize,
-    /// True of a block that is only shown, as much of it as there is.
+    /// True if the block is only shown, and as far as it was written.
     pub is_shown: bool,
-    /// Name of the written form of a call; empty for all else.
+    /// Written form of a call, one of [`FORMS`](super::FORMS); empty for other blocks.
     pub form: &'static str,
 }
 
-/// A reply before it is damaged.
+/// Reply before it is damaged.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// The text.
+    /// Text of the reply.
     pub text: String,
-    /// Blocks in it.
+    /// Blocks in the text, in order.
     pub blocks: Vec<Block>,
 }
 
 impl Reply {
-    /// A reply for the dialect.
+    /// Makes a reply for the dialect: one of its own, or any for a dialect without a writer.
     #[must_use]
     pub fn new(dialect: &str, words: &mut WordSource) -> Reply {
-        let (source, compose) = match SOURCES.iter().find(|(source, _)| *source == dialect) {
-            Some(source) => *source,
-            None => SOURCES[words.below(SOURCES.len())],
+        let (written_dialect, write_reply) = match REPLY_WRITERS.iter().find(|(name, _)| *name == dialect) {
+            Some(writer) => *writer,
+            None => REPLY_WRITERS[words.below(REPLY_WRITERS.len())],
         };
-        let mut composer = Composer { words, reply: Reply::default(), zones: zones(source) };
-        compose(&mut composer);
+        let mut composer = Composer { words, reply: Reply::default(), zones: zones(written_dialect) };
+        write_reply(&mut composer);
         let mut reply = composer.reply;
-        if INERT.contains(&dialect) || dialect == "auto" && source == "toolcall" {
+        let is_inert = INERT_DIALECTS.contains(&dialect);
+        if is_inert || dialect == "auto" && written_dialect == "toolcall" {
             reply.blocks.iter_mut().for_each(|block| block.zone = Foreign);
         }
         reply
     }
 }
 
-/// A reply under way.
+/// Writer of one reply.
 struct Composer<'a> {
     words: &'a mut WordSource,
+    /// Reply written so far.
     reply: Reply,
-    zones: Vec<BlockCondition>,
+    /// Zones that the dialect of the reply has blocks in.
+    zones: Vec<BlockZone>,
 }
 
-/// Marks of reasoning, opening and closing.
-const MARKS: &[(&str, &str)] = &[
+/// Marks of reasoning, opening and closing; the most frequent pair is listed twice.
+const REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -173,8 +176,8 @@ const MARKS: &[(&str, &str)] = &[
     ("<|channel|>analysis<|message|>", "<|end|>"),
 ];
 
-/// Those that are tags of Filament.
-const THOUGHTS: &[(&str, &str)] = &[
+/// Marks of reasoning that are tags of Filament, opening and closing.
+const FILAMENT_REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thought>", "</thought>"),
     ("<thinking>", "</thinking>"),
@@ -186,20 +189,20 @@ impl Composer<'_> {
         self.reply.text.push_str(text);
     }
 
-    /// Prose that opens nothing, and ends its line.
+    /// Appends a line or more of prose, without markup.
     fn push_prose(&mut self) {
         let prose = self.words.prose();
         self.push_text(&prose);
         self.push_text("\n");
     }
 
-    /// Adds a block; its zone ends where `end` is called.
-    fn push_block(&mut self, zone: BlockCondition, written_block: WrittenBlock) {
+    /// Appends a block. Its zone ends with it, unless [`Composer::end_zone`] moves the end.
+    fn push_block(&mut self, zone: BlockZone, written_block: WrittenBlock) {
         let WrittenBlock { text, needed_len, fault, is_shown, form } = written_block;
         let zone = if zone == Plain { fault } else { zone };
         let start = self.reply.text.len();
         self.push_text(&text);
-        let words = words_of(&text);
+        let words = block_words(&text);
         let end = self.reply.text.len();
         self.reply.blocks.push(Block {
             zone,
@@ -213,7 +216,7 @@ impl Composer<'_> {
         });
     }
 
-    /// The zone of the last block ends here.
+    /// Ends the zone of the last block at the present end of the reply.
     fn end_zone(&mut self) {
         let end = self.reply.text.len();
         if let Some(block) = self.reply.blocks.last_mut() {
@@ -221,16 +224,17 @@ impl Composer<'_> {
         }
     }
 
-    /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
+    /// Appends a block within code, a quotation, a comment or a sentence; nothing if the drawn zone is not
+    /// one of the dialect. `make_block` is told whether the block is for a code span.
     fn push_enclosed_block(&mut self, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
-        let surrounding_zones: Vec<BlockCondition> =
+        let surrounding_zones: Vec<BlockZone> =
             ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.encloses_block()).collect();
         let zone = *self.words.random().pick(&surrounding_zones);
         if !self.zones.contains(&zone) {
             return;
         }
-        let spans = matches!(zone, Span | LongSpan);
-        let written_block = make_block(self.words, spans);
+        let is_span = matches!(zone, Span | LongSpan);
+        let written_block = make_block(self.words, is_span);
         match zone {
             Fence => {
                 let (fence, language) = (self.words.pick(&["````", "~~~~"]), self.words.pick(&["", "xml"]));
@@ -274,7 +278,7 @@ impl Composer<'_> {
         self.end_zone();
     }
 
-    /// Reasoning with a block, at the beginning of a reply.
+    /// Appends reasoning with one or two blocks, for the beginning of a reply.
     fn push_reasoning(
         &mut self,
         marks: &[(&str, &str)],
@@ -287,7 +291,7 @@ impl Composer<'_> {
         }
         self.push_text("\n");
         self.push_prose();
-        let first = self.reply.blocks.len();
+        let first_block = self.reply.blocks.len();
         let zone = if is_unopened { Unopened } else { Reasoning };
         for _ in 0..1 + self.words.below(2) {
             let written_block = make_block(self.words, false);
@@ -298,12 +302,12 @@ impl Composer<'_> {
         self.push_text(if is_unopened { "</think>" } else { close });
         self.push_text("\n");
         let end = self.reply.text.len();
-        self.reply.blocks[first..].iter_mut().for_each(|block| block.end = end);
+        self.reply.blocks[first_block..].iter_mut().for_each(|block| block.end = end);
     }
 }
 
-/// Marker words of a block, with those that its levels stand for.
-fn words_of(text: &str) -> Vec<WordNumber> {
+/// Lists the marker words of a block, with those that its levels of understanding encode.
+fn block_words(text: &str) -> Vec<WordNumber> {
     let mut words: Vec<WordNumber> = find_words(text.as_bytes()).map(|(_, word)| word).collect();
     let levels =
         text.match_indices("90.").filter_map(|(at, _)| text.get(at + 3..at + 7)?.parse::<WordNumber>().ok());
@@ -311,29 +315,23 @@ fn words_of(text: &str) -> Vec<WordNumber> {
     words
 }
 
-/// Counts the words of a block in a text.
-pub(super) fn count(text: &[u8], word: WordNumber) -> usize {
-    let level = super::action::level(word);
-    let number = |window: &[u8]| window == level.as_bytes();
+/// Counts a marker word in a text, as such and encoded as a level.
+pub(super) fn count_word(text: &[u8], word: WordNumber) -> usize {
+    let level = super::action::encode_as_level(word);
+    let is_level = |window: &[u8]| window == level.as_bytes();
     find_words(text).filter(|(_, found)| *found == word).count()
-        + text.windows(level.len()).filter(|window| number(window)).count()
-}
-
-/// A word that stands nowhere, for planted faults.
-#[must_use]
-pub(super) fn word_text(word: WordNumber) -> String {
-    marker(word)
+        + text.windows(level.len()).filter(|window| is_level(window)).count()
 }
 
 fn filament(composer: &mut Composer<'_>) {
-    let block = |words: &mut WordSource, _: bool| blocks::filament(words);
+    let make_block = |words: &mut WordSource, _: bool| blocks::filament(words);
     if composer.words.is_once_in(3) {
-        composer.push_reasoning(THOUGHTS, block);
+        composer.push_reasoning(FILAMENT_REASONING_MARKS, make_block);
     }
     composer.push_text("<content>\n");
     for _ in 0..1 + composer.words.below(3) {
         composer.push_prose();
-        composer.push_enclosed_block(block);
+        composer.push_enclosed_block(make_block);
     }
     composer.push_prose();
     composer.push_text("</content>\n");
@@ -346,7 +344,7 @@ fn filament(composer: &mut Composer<'_>) {
 
 fn toolcall(composer: &mut Composer<'_>) {
     if composer.words.is_once_in(3) {
-        composer.push_reasoning(MARKS, blocks::toolcall);
+        composer.push_reasoning(REASONING_MARKS, blocks::toolcall);
     }
     for _ in 0..composer.words.below(3) {
         composer.push_prose();
@@ -371,28 +369,28 @@ fn toolcall(composer: &mut Composer<'_>) {
 }
 
 fn aiplan(composer: &mut Composer<'_>) {
-    objects(composer, |words, _| blocks::plan(words));
+    object_reply(composer, |words, _| blocks::plan(words));
 }
 
 fn ai_say(composer: &mut Composer<'_>) {
-    objects(composer, |words, _| blocks::answer(words));
+    object_reply(composer, |words, _| blocks::answer(words));
 }
 
-/// A reply that is one object, with others that are none of it.
-fn objects(composer: &mut Composer<'_>, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
+/// Writes a reply that is one object, perhaps after other objects that must not act.
+fn object_reply(composer: &mut Composer<'_>, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
     if composer.words.is_once_in(3) {
-        composer.push_reasoning(MARKS, make_block);
+        composer.push_reasoning(REASONING_MARKS, make_block);
     }
     for _ in 0..composer.words.below(3) {
         composer.push_prose();
         composer.push_enclosed_block(make_block);
     }
     if composer.words.is_once_in(2) {
-        let fence = composer.words.is_once_in(3);
-        composer.push_text(if fence { "\n```json\n" } else { "\n" });
+        let is_fenced = composer.words.is_once_in(3);
+        composer.push_text(if is_fenced { "\n```json\n" } else { "\n" });
         let written_block = make_block(composer.words, false);
         composer.push_block(Plain, written_block);
-        composer.push_text(if fence { "\n```\n" } else { "\n" });
+        composer.push_text(if is_fenced { "\n```\n" } else { "\n" });
         if composer.words.is_once_in(3) {
             composer.push_prose();
         }

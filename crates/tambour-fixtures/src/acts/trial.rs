@@ -1,4 +1,4 @@
-//! One damaged reply with blocks, and the way it is read and written again.
+//! Damaged reply with blocks: how it is made, read, judged and repaired.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,47 @@ use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 
 use super::action::{Action, ActionKind, actions};
-use super::replies::{BlockCondition, Reply};
+use super::replies::{BlockZone, Reply};
 use super::verdict::{ReplyFacts, Violation, ViolationKind, judge};
 use crate::fixture;
 use crate::random::RandomSource;
 use crate::words::damage::damage_reply;
-use crate::words::{WordSource, find_words};
+use crate::words::{WordSource, find_words, marker};
 
-/// One damaged reply and the way it is read.
+/// Damaged reply with the settings of its reading.
 #[derive(Clone, Debug)]
 pub struct ActionTrial {
-    /// Dialect that reads it.
+    /// Dialect of the reading.
     pub dialect: String,
     /// Options of the reading.
     pub options: Options,
-    /// End of the reply.
+    /// End of the reply, as [`fixture::parse_end`] reads it.
     pub finish: &'static str,
-    /// The reply.
+    /// Damaged reply.
     pub input: Vec<u8>,
-    /// Seeds it and its cuts.
+    /// Seed of the reply and of its cuts.
     pub seed: u64,
+    /// Facts about the blocks, which the verdict is based on.
     facts: ReplyFacts,
 }
 
 /// Counts of what a trial covered.
 #[derive(Clone, Debug, Default)]
 pub struct TrialOutcome {
-    /// Zones of blocks that must not act, and how many blocks of each were there.
-    pub zones: BTreeMap<BlockCondition, usize>,
-    /// Actions of each kind.
+    /// Number of blocks that must not act, by zone.
+    pub zones: BTreeMap<BlockZone, usize>,
+    /// Number of actions, by kind.
     pub actions: BTreeMap<ActionKind, usize>,
-    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`BlockCondition::Plain`].
-    pub forms: BTreeMap<(&'static str, BlockCondition), usize>,
-    /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
+    /// Number of calls by written form and zone; calls that acted are under [`BlockZone::Plain`].
+    pub forms: BTreeMap<(&'static str, BlockZone), usize>,
+    /// Number of replies that acted and could be rewritten.
     pub acting_count: usize,
-    /// See there.
+    /// Number of replies among them whose rewritten form has as many actions.
     pub stable_count: usize,
 }
 
 impl TrialOutcome {
-    /// Adds what another trial tried.
+    /// Adds the counts of another trial.
     pub fn add(&mut self, other: &TrialOutcome) {
         other.zones.iter().for_each(|(zone, count)| *self.zones.entry(*zone).or_default() += count);
         other.actions.iter().for_each(|(kind, count)| *self.actions.entry(*kind).or_default() += count);
@@ -60,25 +61,25 @@ impl TrialOutcome {
     }
 }
 
-/// A reading of a trial.
+/// Reading of a trial.
 #[derive(Clone, Debug)]
 pub struct ActionReading {
-    /// The actions.
+    /// Actions in order.
     pub actions: Vec<Action>,
-    /// The dialect that it was read as.
+    /// Dialect that the reply was read as.
     pub dialect: &'static str,
-    /// The reply as it should have been written, unless the stream failed or replies in the dialect cannot be written.
+    /// Repaired reply; `None` if the stream failed, or if replies in the dialect cannot be written.
     pub rewritten_reply: Option<String>,
 }
 
-/// The tool that may be called.
+/// Name of the only registered tool.
 const TOOL: &str = "note";
 
-/// The damaged reply of that dialect and seed.
+/// Makes a reply for `dialect` and damages it; the same seed gives the same trial.
 #[must_use]
 pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
     let mut words = WordSource::new(RandomSource::new(seed));
-    let options = options(&mut words);
+    let options = random_options(&mut words);
     let finish = words.pick(&["stop", "stop", "stop", "tool_calls", "length", "unknown", "failed"]);
     let reply = Reply::new(dialect, &mut words);
     let mut input = reply.text.clone().into_bytes();
@@ -93,7 +94,8 @@ pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
     ActionTrial { dialect: dialect.to_owned(), options, finish, input, seed, facts }
 }
 
-fn options(words: &mut WordSource) -> Options {
+/// Makes options of a reading: mostly with the registered tool, sometimes with a state.
+fn random_options(words: &mut WordSource) -> Options {
     let mut options = Options::default();
     options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
     if !words.is_once_in(8) {
@@ -115,23 +117,23 @@ fn options(words: &mut WordSource) -> Options {
 }
 
 impl ActionTrial {
-    /// Reads the reply whole and in pieces, and holds its actions against where they stood; then the same for what is written
-    /// for it.
+    /// Reads the reply whole and in pieces and judges its actions, then repairs the reply and checks the
+    /// result. Returns counts of what the trial covered.
     ///
     /// # Errors
-    /// Reads the reply and returns its violations, if there are any.
+    /// All violations found.
     pub fn check(&self) -> Result<TrialOutcome, Vec<Violation>> {
         let uncut = self.read();
-        let mut found = self.judge(&uncut.actions);
+        let mut violations = self.judge(&uncut.actions);
         let cuts = RandomSource::new(self.seed).random_cuts(self.input.len());
-        let pieces = read(&self.dialect, &self.options, &self.input, &cuts, &self.end());
-        if pieces.actions != uncut.actions {
-            let message = format!("{:?}\n{:?}", uncut.actions, pieces.actions);
-            found.push(Violation { kind: ViolationKind::CutDependent, message });
+        let cut_reading = read(&self.dialect, &self.options, &self.input, &cuts, &self.end());
+        if cut_reading.actions != uncut.actions {
+            let message = format!("{:?}\n{:?}", uncut.actions, cut_reading.actions);
+            violations.push(Violation { kind: ViolationKind::CutDependent, message });
         }
-        found.extend(self.repair().err());
-        if !found.is_empty() {
-            return Err(found);
+        violations.extend(check_repair(&self.dialect, &self.options, &self.input, &self.end()).err());
+        if !violations.is_empty() {
+            return Err(violations);
         }
         let mut outcome = TrialOutcome::default();
         for (zone, form) in &self.facts.zones {
@@ -142,7 +144,7 @@ impl ActionTrial {
             *outcome.actions.entry(action.kind).or_default() += 1;
             let form = action.words().iter().find_map(|word| self.facts.forms.get(word).copied());
             if let Some(form) = form.filter(|form| !form.is_empty()) {
-                *outcome.forms.entry((form, BlockCondition::Plain)).or_default() += 1;
+                *outcome.forms.entry((form, BlockZone::Plain)).or_default() += 1;
             }
         }
         outcome.forms.retain(|(form, _), _| !form.is_empty());
@@ -154,35 +156,27 @@ impl ActionTrial {
         Ok(outcome)
     }
 
-    /// Reads the whole.
+    /// Reads the reply in one piece.
     #[must_use]
     pub fn read(&self) -> ActionReading {
         read(&self.dialect, &self.options, &self.input, &[], &self.end())
     }
 
-    /// Holds actions against where they stood.
+    /// Judges actions of the reply, which need not be those of a reading.
     #[must_use]
     pub fn judge(&self, actions: &[Action]) -> Vec<Violation> {
         let tools: &[&str] = if self.options.tools.is_some() { &[TOOL] } else { &[] };
         judge(&self.facts, &self.input, self.end().is_truncated(), tools, actions)
     }
 
-    /// A word that must not act, of a block in a zone.
+    /// Lists the words in the damaged reply that must not act, each with the violation if it does.
     pub fn forbidden_words(&self) -> impl Iterator<Item = (String, ViolationKind)> + '_ {
         let is_present = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
-        let describe = move |(word, kind): (&u16, &ViolationKind)| (super::replies::word_text(*word), *kind);
+        let describe = move |(word, kind): (&u16, &ViolationKind)| (marker(*word), *kind);
         self.facts.forbidden.iter().filter(move |(word, _)| is_present(**word)).map(describe)
     }
 
-    /// Returns whether what is written for the reply acts no more than the reply, passes the strict check and stays as it is.
-    ///
-    /// # Errors
-    /// In which way it does not.
-    pub fn repair(&self) -> Result<(), Violation> {
-        repair(&self.dialect, &self.options, &self.input, &self.end())
-    }
-
-    /// The same reply, ending as this word says.
+    /// Returns the trial with another end, as [`fixture::parse_end`] reads it.
     #[must_use]
     pub fn with_finish(mut self, finish: &'static str) -> ActionTrial {
         self.finish = finish;
@@ -196,57 +190,59 @@ impl ActionTrial {
     }
 }
 
-/// Returns whether what is written for a reply acts no more than the reply, passes the strict check and stays as it is.
+/// Checks that the repaired reply has no action that the reply lacks, passes the strict check and does not
+/// change when it is repaired again.
 ///
 /// # Errors
-/// In which way it does not.
-pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &InputEnd) -> Result<(), Violation> {
-    let first = read(dialect, options, input, &[], end);
-    let Some(rewritten) = &first.rewritten_reply else { return Ok(()) };
+/// The first violation.
+pub fn check_repair(dialect: &str, options: &Options, input: &[u8], end: &InputEnd) -> Result<(), Violation> {
+    let original = read(dialect, options, input, &[], end);
+    let Some(rewritten) = &original.rewritten_reply else { return Ok(()) };
     let violation = |kind, message: String| {
-        Err(Violation { kind, message: format!("{message}\nas {}, written {rewritten:?}", first.dialect) })
+        Err(Violation { kind, message: format!("{message}\nas {}, written {rewritten:?}", original.dialect) })
     };
-    for reader in [dialect, first.dialect] {
+    for reader in [dialect, original.dialect] {
         let reread = read(reader, options, rewritten.as_bytes(), &[], &InputEnd::stop());
-        let mut rest = first.actions.clone();
+        let mut unmatched_actions = original.actions.clone();
         for action in &reread.actions {
-            match rest.iter().position(|candidate| candidate == action) {
-                Some(at) => drop(rest.swap_remove(at)),
+            match unmatched_actions.iter().position(|candidate| candidate == action) {
+                Some(at) => drop(unmatched_actions.swap_remove(at)),
                 None => {
                     return violation(ViolationKind::Repair, format!("read as {reader}, acts {action:?}"));
                 }
             }
         }
-        // `auto` may take what is written for another dialect: it looks at the beginning alone (J-054).
-        if reread.dialect == first.dialect && reread.rewritten_reply.as_ref() != Some(rewritten) {
+        // `auto` may take the repaired text for another dialect: it looks at the beginning alone (J-054).
+        if reread.dialect == original.dialect && reread.rewritten_reply.as_ref() != Some(rewritten) {
             return violation(
                 ViolationKind::UnstableRepair,
                 format!("as {reader}, twice {:?}", reread.rewritten_reply),
             );
         }
     }
-    let mut strict = options.clone();
-    strict.profile = Profile::Strict;
-    let contract = Contract::from_name(first.dialect).expect("a dialect is a contract");
-    match contract.check(rewritten.as_bytes(), &strict).first_error() {
+    let mut strict_options = options.clone();
+    strict_options.profile = Profile::Strict;
+    let contract = Contract::from_name(original.dialect).expect("a dialect is a contract");
+    match contract.check(rewritten.as_bytes(), &strict_options).first_error() {
         Some(error) => violation(ViolationKind::Strict, format!("{error:?}")),
         None => Ok(()),
     }
 }
 
+/// Reads a reply in pieces that end at `cuts`.
 fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &InputEnd) -> ActionReading {
     let pipeline = Pipeline::new(dialect, options).expect("it is in the table");
     let mut pipeline = pipeline.with_extensions(true);
-    let mut found = JoinedEvents::default();
+    let mut sink = JoinedEvents::default();
     let mut from = 0;
     for &chunk_end in cuts.iter().chain([&input.len()]) {
-        pipeline.push(&input[from..chunk_end], &mut found);
+        pipeline.push(&input[from..chunk_end], &mut sink);
         from = chunk_end;
     }
-    pipeline.finish(end, &mut found);
-    let failed = !matches!(found.events.last(), Some(Event::Completed(_)));
-    let rewritten_reply = if failed { None } else { pipeline.rewrite(&found.events) };
-    ActionReading { actions: actions(&found.events), dialect: pipeline.dialect(), rewritten_reply }
+    pipeline.finish(end, &mut sink);
+    let has_failed = !matches!(sink.events.last(), Some(Event::Completed(_)));
+    let rewritten_reply = if has_failed { None } else { pipeline.rewrite(&sink.events) };
+    ActionReading { actions: actions(&sink.events), dialect: pipeline.dialect(), rewritten_reply }
 }
 
 impl std::fmt::Display for ActionTrial {

@@ -1,42 +1,42 @@
-//! Holds actions against where their words stood.
+//! Judgement of actions by the places of their words in the reply.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::action::{Action, ActionKind};
 use super::literal::Literals;
-use super::replies::{Block, BlockCondition, Reply, count};
+use super::replies::{Block, BlockZone, Reply, count_word};
 use crate::words::{WordNumber, count_mendable};
 
-/// In which way an action is wrong.
+/// Kind of fault of an action, or of a repaired reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViolationKind {
-    /// It stood in a zone in which nothing acts, or was at fault itself.
-    Zone(BlockCondition),
-    /// The reply, or its block, was cut.
+    /// The block of the action is in a zone in which nothing acts.
+    Zone(BlockZone),
+    /// The reply, or the block of the action, was cut.
     Truncated,
-    /// A value of it does not stand in the reply.
+    /// A value of the action is not in the reply.
     Guessed,
-    /// It acts more often than it stands in the reply.
+    /// A word acts more often than it is in the reply.
     Duplicate,
-    /// It calls a tool that nobody registered.
+    /// The action calls a tool that is not registered.
     UnregisteredTool,
-    /// Other actions come when the reply is cut into other pieces.
+    /// The actions depend on how the reply is cut into pieces.
     CutDependent,
-    /// The repaired text acts where the reply did not.
+    /// The repaired reply has an action that the reply lacks.
     Repair,
-    /// The repaired text fails the strict check.
+    /// The repaired reply fails the strict check.
     Strict,
-    /// The repaired text changes when it is repaired again.
+    /// The repaired reply changes when it is repaired again.
     UnstableRepair,
 }
 
-/// One wrong action, or what is wrong with a repair.
+/// Fault of an action, or of a repaired reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// In which way.
+    /// Kind of fault.
     pub kind: ViolationKind,
-    /// The whole story.
+    /// Description, with the action.
     pub message: String,
 }
 
@@ -46,38 +46,41 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Facts about a damaged reply.
+/// Facts about the blocks of a damaged reply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplyFacts {
-    /// Words that must not act, and why.
+    /// Words that must not act, each with the violation if it does.
     pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
-    /// Zones that were tried, those of which a block is still intact, each with the form of its call.
-    pub(super) zones: Vec<(BlockCondition, &'static str)>,
-    /// Words of calls that may act, and the forms that these are written in.
+    /// Zone and written form of each block that is still intact and must not act because of its zone.
+    pub(super) zones: Vec<(BlockZone, &'static str)>,
+    /// Words of blocks that may act, each with the written form of the block.
     pub(super) forms: BTreeMap<WordNumber, &'static str>,
 }
 
 impl ReplyFacts {
-    /// Collects the facts about `reply` after damage turned it into `input`. `is_ended`: it ended by itself.
+    /// Collects the facts about `reply` after damage turned it into `input`. `is_ended` says that the stream
+    /// ended cleanly.
     pub(super) fn from_reply(reply: &Reply, input: &[u8], is_ended: bool) -> ReplyFacts {
         let text = reply.text.as_bytes();
+        // Blocks in the common beginning are where they were written.
         let common_len = text.iter().zip(input).take_while(|(a, b)| a == b).count();
         let is_truncated = common_len == input.len() && common_len < text.len();
         let mut facts = ReplyFacts::default();
         for block in &reply.blocks {
-            let copies = block.words.iter().all(|word| count(input, *word) <= count(text, *word));
+            let has_no_copies =
+                block.words.iter().all(|word| count_word(input, *word) <= count_word(text, *word));
             let kind = match block.zone {
-                BlockCondition::Foreign => ViolationKind::Zone(BlockCondition::Foreign),
+                BlockZone::Foreign => ViolationKind::Zone(BlockZone::Foreign),
                 zone if zone.is_block_fault() => {
                     if !is_intact(block, input) {
                         continue;
                     }
                     ViolationKind::Zone(zone)
                 }
-                zone if zone != BlockCondition::Plain && block.end <= common_len && copies => {
+                zone if zone != BlockZone::Plain && block.end <= common_len && has_no_copies => {
                     ViolationKind::Zone(zone)
                 }
-                BlockCondition::Plain
+                BlockZone::Plain
                     if is_truncated
                         && !(block.is_shown && is_ended)
                         && block.start < common_len
@@ -85,10 +88,11 @@ impl ReplyFacts {
                 {
                     ViolationKind::Truncated
                 }
-                BlockCondition::Plain => {
+                BlockZone::Plain => {
                     facts.forms.extend(block.words.iter().map(|word| (*word, block.form)));
                     continue;
                 }
+                // The damage may have put the block anywhere.
                 _ => continue,
             };
             if let ViolationKind::Zone(zone) = kind {
@@ -100,15 +104,16 @@ impl ReplyFacts {
     }
 }
 
-/// Returns whether a block stands whole wherever words of it stand.
+/// Returns whether the input has the block, and words of the block only within whole copies of it.
 fn is_intact(block: &Block, input: &[u8]) -> bool {
     let text = block.text.as_bytes();
-    let copies = input.windows(text.len()).filter(|window| *window == text).count();
-    copies > 0 && block.words.iter().all(|word| count(input, *word) == copies * count(text, *word))
+    let copy_count = input.windows(text.len()).filter(|window| *window == text).count();
+    copy_count > 0
+        && block.words.iter().all(|word| count_word(input, *word) == copy_count * count_word(text, *word))
 }
 
-/// Holds the actions of one reading against what is known. `is_truncated`: the reply did not end by itself; `tools`: those that
-/// may be called.
+/// Judges the actions of one reading. `is_truncated` says that the stream did not end cleanly; `tools` are
+/// the registered ones.
 pub(super) fn judge(
     facts: &ReplyFacts,
     input: &[u8],
@@ -116,15 +121,15 @@ pub(super) fn judge(
     tools: &[&str],
     actions: &[Action],
 ) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     let mut add = |kind, action: &Action, message: String| {
-        found.push(Violation { kind, message: format!("{message}: {action:?}") });
+        violations.push(Violation { kind, message: format!("{message}: {action:?}") });
     };
     let text = String::from_utf8_lossy(input);
     let literals = Literals::from_text(&text);
-    // A bare word is a text in commands.
-    let commands = text.contains("_.");
-    let mut times: BTreeMap<(ActionKind, WordNumber), usize> = BTreeMap::new();
+    // In commands (`_.set`) a text needs no quotes.
+    let has_commands = text.contains("_.");
+    let mut counts: BTreeMap<(ActionKind, WordNumber), usize> = BTreeMap::new();
     for action in actions {
         let mut words = action.words();
         words.sort_unstable();
@@ -133,10 +138,10 @@ pub(super) fn judge(
             if let Some(kind) = facts.forbidden.get(&word) {
                 add(*kind, action, format!("word {word} must not act"));
             }
-            let times = times.entry((action.kind, word)).or_default();
-            *times += 1;
-            let max_times = count(input, word) + count_mendable(input, word);
-            if *times > max_times {
+            let act_count = counts.entry((action.kind, word)).or_default();
+            *act_count += 1;
+            let max_times = count_word(input, word) + count_mendable(input, word);
+            if *act_count > max_times {
                 add(
                     ViolationKind::Duplicate,
                     action,
@@ -147,15 +152,15 @@ pub(super) fn judge(
         if is_truncated && matches!(action.kind, ActionKind::Call | ActionKind::Planned | ActionKind::Exit) {
             add(ViolationKind::Truncated, action, "the reply is cut".to_owned());
         }
-        let calls = matches!(action.kind, ActionKind::Call | ActionKind::Planned);
-        if calls && !action.data["name"].as_str().is_some_and(|name| tools.contains(&name)) {
+        let is_call = matches!(action.kind, ActionKind::Call | ActionKind::Planned);
+        if is_call && !action.data["name"].as_str().is_some_and(|name| tools.contains(&name)) {
             add(ViolationKind::UnregisteredTool, action, "nobody registered the tool".to_owned());
         }
-        if let Some(values) = action.values().filter(|_| calls || !commands)
-            && let Some(missing_value) = literals.find_missing(values, calls.then_some(&*text))
+        if let Some(values) = action.values().filter(|_| is_call || !has_commands)
+            && let Some(missing_value) = literals.find_missing(values, is_call.then_some(&*text))
         {
             add(ViolationKind::Guessed, action, format!("{missing_value} does not stand in the reply"));
         }
     }
-    found
+    violations
 }

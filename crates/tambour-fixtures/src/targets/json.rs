@@ -7,8 +7,8 @@ use tambour::repair::json::{JsonReader, ValueCollector, parse_strict};
 use super::split_text;
 use crate::random::RandomSource;
 
-/// Reads text as JSON. Valid JSON must give the values of serde_json without a repair; any text must give the
-/// same values and reports for all cuts.
+/// Reads text as JSON after its first byte, which seeds the cuts. Valid JSON must give the values of
+/// serde_json without a repair; any text must give the same values and reports for all cuts.
 ///
 /// # Panics
 /// An invariant is broken.
@@ -16,16 +16,16 @@ pub fn check_json(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
     let limits = Limits::default();
-    let read = |new: fn(&Limits) -> JsonReader, pieces: &[&str]| {
-        let (mut reader, mut values) = (new(&limits), ValueCollector::default());
-        pieces.iter().for_each(|piece| reader.push(piece, &mut values));
-        reader.finish(&mut values);
-        (values.values, values.reports, values.text)
+    let read = |new_reader: fn(&Limits) -> JsonReader, pieces: &[&str]| {
+        let (mut reader, mut collector) = (new_reader(&limits), ValueCollector::default());
+        pieces.iter().for_each(|piece| reader.push(piece, &mut collector));
+        reader.finish(&mut collector);
+        (collector.values, collector.reports, collector.text)
     };
     let mut random = RandomSource::new(u64::from(*seed));
     let pieces = split_text(&text, &random.random_cuts(text.len()));
-    for new in [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines] {
-        assert_eq!(read(new, &[&text]), read(new, &pieces), "cut into {pieces:?}");
+    for new_reader in [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines] {
+        assert_eq!(read(new_reader, &[&text]), read(new_reader, &pieces), "cut into {pieces:?}");
     }
     let Ok(expected) = serde_json::from_str::<Value>(&text) else { return };
     let value =
@@ -43,7 +43,7 @@ pub fn check_json(data: &[u8]) {
     );
 }
 
-/// Compares two values, numbers by value rather than by representation.
+/// Returns whether two values are equal, with numbers compared by value rather than by representation.
 #[must_use]
 pub fn is_same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
@@ -58,7 +58,7 @@ pub fn is_same_value(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Makes seeded inputs for [`check_json()`]: valid JSON, mutated JSON, and soup.
+/// Makes an input for [`check_json()`]: valid JSON, mutated JSON, or tag soup.
 #[must_use]
 pub fn random_json_input(random: &mut RandomSource) -> Vec<u8> {
     let mut data = vec![random.next_bits() as u8];
@@ -79,12 +79,13 @@ fn random_value(random: &mut RandomSource, depth: usize) -> Value {
         3 => Value::from(f64::from_bits(random.next_bits())),
         4 | 5 => Value::from(random.tag_soup(3)),
         6 => {
-            let items = random.below(4);
-            (0..items).map(|_| random_value(random, depth + 1)).collect()
+            let item_count = random.below(4);
+            (0..item_count).map(|_| random_value(random, depth + 1)).collect()
         }
         _ => {
-            let pairs = random.below(4);
-            Value::Object((0..pairs).map(|_| (random.tag_soup(1), random_value(random, depth + 1))).collect())
+            let field_count = random.below(4);
+            let fields = (0..field_count).map(|_| (random.tag_soup(1), random_value(random, depth + 1)));
+            Value::Object(fields.collect())
         }
     }
 }

@@ -18,13 +18,14 @@ use crate::reading::{ChunkCuts, FixtureReading, ReadingCase};
 use crate::words::{self, ReplyPool, WordTrial};
 use crate::{fixture, grammar};
 
-/// Largest input that is also read byte by byte.
+/// Largest input, in bytes, that is also read byte by byte.
 const MAX_BYTEWISE_INPUT: usize = 4 << 10;
 
-/// Number of prefixes of an input that are read separately.
+/// Number of random prefixes of an input that are read separately.
 const PREFIX_COUNT: usize = 12;
 
-/// Reads `data` as `dialect`; its first byte seeds the cuts, its second chooses end and profile.
+/// Reads `data` as `dialect`. Its first byte seeds the cuts, its second chooses profile (bit 0), small limits
+/// (bit 1) and end (the next two bits).
 ///
 /// # Panics
 /// The stream is invalid or depends on the cuts, or more is held back than documented.
@@ -56,7 +57,7 @@ pub fn check_dialect(dialect: &str, data: &[u8]) {
             case.check_same(&uncut, ChunkCuts::Every(1))?;
             case.check_held()?;
         }
-        check_truncated_actions(&case, &uncut, &mut random)
+        check_prefix_calls(&case, &uncut, &mut random)
     };
     if let Err(error) = run_checks() {
         panic!("{error}\nas {dialect}, choice {choice}: {:?}", String::from_utf8_lossy(input));
@@ -80,20 +81,20 @@ const CLOSING_MARKS: &[&str] = &[
     "<|start|>",
 ];
 
-/// Checks that a truncated reply never acts, and that the actions of one prefix recur in every longer one:
-/// otherwise more text would have changed them.
-fn check_truncated_actions(
+/// Checks that a truncated reply has no calls, and that the calls of a prefix are those of every longer
+/// prefix: otherwise more text would have changed them.
+fn check_prefix_calls(
     case: &ReadingCase<'_>,
     uncut: &FixtureReading,
     random: &mut RandomSource,
 ) -> Result<(), String> {
-    let uncut_actions = actions(uncut);
-    if *case.end != InputEnd::stop() && !uncut_actions.is_empty() {
+    if *case.end != InputEnd::stop() && !tool_calls(uncut).is_empty() {
         return Err("a cut reply acts".to_owned());
     }
     // A closing mark turns all text before it into thoughts.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
-    // Calls of these dialects are independent: each acts when complete, and others may follow (F-214, R-68).
+    // Calls of `filament` and `toolcall` are independent: each acts when complete, and others may follow
+    // (F-214, R-68).
     let is_filament = uncut.events.iter().any(|event| match event {
         Event::Completed(completed) => completed.metadata.dialect == "filament",
         _ => false,
@@ -110,7 +111,7 @@ fn check_truncated_actions(
     let mut cuts: Vec<usize> = (0..PREFIX_COUNT).map(|_| random.below(case.input.len())).collect();
     cuts.push(case.input.len());
     cuts.sort_unstable();
-    let mut before: Vec<&Event<'_>> = Vec::new();
+    let mut earlier_calls: Vec<&Event<'_>> = Vec::new();
     let readings: Result<Vec<FixtureReading>, String> = cuts
         .iter()
         .map(|&cut| {
@@ -119,17 +120,17 @@ fn check_truncated_actions(
         })
         .collect();
     for reading in &readings? {
-        let found = actions(reading);
-        if !before.is_empty() && before != found {
-            return Err(format!("a prefix acts otherwise: {before:?}, then {found:?}"));
+        let calls = tool_calls(reading);
+        if !earlier_calls.is_empty() && earlier_calls != calls {
+            return Err(format!("a prefix acts otherwise: {earlier_calls:?}, then {calls:?}"));
         }
-        before = found;
+        earlier_calls = calls;
     }
     Ok(())
 }
 
-/// Returns the events of a reading that act.
-fn actions(reading: &FixtureReading) -> Vec<&Event<'static>> {
+/// Returns the `tool_call` events of a reading.
+fn tool_calls(reading: &FixtureReading) -> Vec<&Event<'static>> {
     reading.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).collect()
 }
 
@@ -139,27 +140,28 @@ fn actions(reading: &FixtureReading) -> Vec<&Event<'static>> {
 /// # Panics
 /// A word is lost or duplicated, or the reading depends on the cuts.
 pub fn check_words(data: &[u8]) {
-    let [dialect, seed, low, high, input @ ..] = data else { return };
-    let entry = &DIALECTS[usize::from(*dialect) % DIALECTS.len()];
-    let choice = u16::from_le_bytes([*low, *high]);
+    let [dialect_index, seed, choice_low, choice_high, input @ ..] = data else { return };
+    let entry = &DIALECTS[usize::from(*dialect_index) % DIALECTS.len()];
+    let choice = u16::from_le_bytes([*choice_low, *choice_high]);
     let trial = WordTrial::new(entry.name, choice, u64::from(*seed), input.to_vec());
     if let Err(complaints) = trial.check_words() {
         panic!("{}\n{trial}", complaints[0]);
     }
 }
 
-/// Makes seeded inputs for [`check_words()`]: damaged replies of [`make_trial`](crate::words::make_trial), without separate
-/// reasoning.
+/// Makes an input for [`check_words()`] from a seed: the damaged reply of
+/// [`make_trial`](crate::words::make_trial), without separate reasoning. `dialect_index` is an index in
+/// `DIALECTS`, taken modulo its length.
 #[must_use]
-pub fn random_words_input(dialect: usize, seed: u64, replies: &ReplyPool) -> Vec<u8> {
-    let trial = words::make_trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
+pub fn random_words_input(dialect_index: usize, seed: u64, replies: &ReplyPool) -> Vec<u8> {
+    let trial = words::make_trial(DIALECTS[dialect_index % DIALECTS.len()].name, seed, replies);
     let [low, high] = trial.choice.to_le_bytes();
-    let mut data = vec![dialect as u8, seed as u8, low, high];
+    let mut data = vec![dialect_index as u8, seed as u8, low, high];
     data.extend(trial.input);
     data
 }
 
-/// Makes seeded inputs for [`check_dialect()`]: mutations of `replies`, or soup.
+/// Makes an input for [`check_dialect()`]: a mutation of one of `replies`, or tag soup.
 #[must_use]
 pub fn random_dialect_input(random: &mut RandomSource, replies: &[Vec<u8>]) -> Vec<u8> {
     let mut data = vec![random.next_bits() as u8, random.next_bits() as u8];
@@ -176,7 +178,7 @@ pub fn random_dialect_input(random: &mut RandomSource, replies: &[Vec<u8>]) -> V
     data
 }
 
-/// Cuts `text` at the characters nearest to `cuts`.
+/// Cuts `text` at the offsets `cuts`, each moved back to the start of its character.
 fn split_text<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut from = 0;

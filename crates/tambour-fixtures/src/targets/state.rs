@@ -5,8 +5,8 @@ use tambour::state::{AppliedBlock, ApplyOptions, Operation, StatePath, apply, di
 
 use crate::random::RandomSource;
 
-/// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`: paths print
-/// as they are read, operations undo and redo exactly, and refused ones change nothing.
+/// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`. A printed
+/// path must read back, operations must undo and redo exactly, and refused operations must change nothing.
 ///
 /// # Panics
 /// An invariant is broken.
@@ -25,9 +25,9 @@ pub fn check_state(data: &[u8]) {
         let options = ApplyOptions { is_atomic, ..ApplyOptions::default() };
         let mut after = before.clone();
         let record = AppliedBlock::record(&mut after, "m", None, operations.clone(), &options);
-        let all = record.results.iter().all(|result| result.ok);
+        let all_succeeded = record.results.iter().all(|result| result.ok);
         assert_eq!(record.results.len(), operations.len(), "{text}");
-        if is_atomic && !all {
+        if is_atomic && !all_succeeded {
             assert!(record.results.iter().all(|result| !result.ok), "{text}");
             assert_eq!(after.to_string(), before.to_string(), "a trace: {text}");
         }
@@ -50,18 +50,22 @@ pub fn check_state(data: &[u8]) {
 fn check_single_operations(before: &Value, operations: &[Operation], record: &AppliedBlock, after: &Value) {
     let mut state = before.clone();
     for (operation, expected) in operations.iter().zip(&record.results) {
-        // The text shows the order of fields, which comparison of values ignores.
-        let last = state.to_string();
+        // Texts are compared, since comparison of values ignores the order of fields.
+        let text_before = state.to_string();
         let result = apply(&mut state, std::slice::from_ref(operation), &ApplyOptions::default()).remove(0);
-        assert_eq!((result.ok, result.reason), (expected.ok, expected.reason), "{operation:?} on {last}");
+        assert_eq!(
+            (result.ok, result.reason),
+            (expected.ok, expected.reason),
+            "{operation:?} on {text_before}"
+        );
         if !result.ok {
-            assert_eq!(state.to_string(), last, "{operation:?}");
+            assert_eq!(state.to_string(), text_before, "{operation:?}");
         }
     }
     assert_eq!(state.to_string(), after.to_string());
 }
 
-/// Makes seeded inputs for [`check_state()`]: paths, and operations that often match parts of the state.
+/// Makes an input for [`check_state()`]: a path, or a state with operations that often match parts of it.
 #[must_use]
 pub fn random_state_input(random: &mut RandomSource) -> Vec<u8> {
     if random.below(4) == 0 {
@@ -72,7 +76,7 @@ pub fn random_state_input(random: &mut RandomSource) -> Vec<u8> {
         return path.into_bytes();
     }
     let state: Map<String, Value> = (0..random.below(6))
-        .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_part(random, 0)))
+        .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_state_part(random, 0)))
         .collect();
     let count = 1 + random.below(12);
     let operations: Vec<Value> = (0..count)
@@ -85,7 +89,7 @@ pub fn random_state_input(random: &mut RandomSource) -> Vec<u8> {
             }
             match op {
                 "POP" | "DELETE" => json!([op, path]),
-                "SET" | "PUSH" => json!([op, path, random_part(random, 1)]),
+                "SET" | "PUSH" => json!([op, path, random_state_part(random, 1)]),
                 _ => json!([op, path, random_number(random)]),
             }
         })
@@ -114,14 +118,14 @@ const PATH_STEPS: &[&str] = &[
     "\\",
 ];
 
-fn random_part(random: &mut RandomSource, depth: usize) -> Value {
+fn random_state_part(random: &mut RandomSource, depth: usize) -> Value {
     match random.below(if depth < 3 { 6 } else { 3 }) {
         0 => random.pick(&[Value::Null, Value::Bool(true), Value::from("text")]).clone(),
         1 | 2 => random_number(random),
-        3 => (0..random.below(4)).map(|_| random_part(random, depth + 1)).collect(),
+        3 => (0..random.below(4)).map(|_| random_state_part(random, depth + 1)).collect(),
         _ => Value::Object(
             (0..random.below(4))
-                .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_part(random, depth + 1)))
+                .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_state_part(random, depth + 1)))
                 .collect(),
         ),
     }

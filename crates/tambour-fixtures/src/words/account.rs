@@ -34,11 +34,13 @@ pub enum WordKind {
     Block,
 }
 
-/// Rules that move text: their findings allow words of one kind to change places.
+/// Rows of rules whose repair moves text: a finding of one allows words of a kind to be delivered in another
+/// order.
 const MOVING_RULES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T-014", "T-035"];
 
-/// Repair texts of findings whose text is not delivered. A finding with another repair covers no lost word,
-/// since its text was kept. A finding without a repair does, unless it is information only.
+/// Phrases in `Finding::repair` that say that the text in the span is not delivered. A finding with another
+/// repair explains no lost word, since its text was kept. A finding without a repair explains one, unless it
+/// is of severity info.
 const UNDELIVERED_REPAIRS: &[&str] = &[
     "left out",
     "left them out",
@@ -58,7 +60,7 @@ const UNDELIVERED_REPAIRS: &[&str] = &[
     "the safe fallback",
 ];
 
-/// Repair texts that exclude delivery of anything in the span.
+/// Phrases in `Finding::repair` that say that nothing in the span is delivered.
 const REMOVAL_REPAIRS: &[&str] = &["left out", "left them out", "left it out", "taken out"];
 
 /// Fate of the words of a reply.
@@ -68,7 +70,8 @@ pub struct WordAccount {
     pub word_count: usize,
     /// Number of delivered words, by kind.
     pub delivered: BTreeMap<WordKind, usize>,
-    /// Number of words that only a finding covers, by code (that of the shortest span).
+    /// Number of words that only a finding covers, by its code; of several findings that with the shortest
+    /// span counts.
     pub covered_by_code: BTreeMap<String, usize>,
 }
 
@@ -104,7 +107,7 @@ pub struct WordComplaint {
 /// Kind of fault of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordFault {
-    /// A word is in no event and in no span.
+    /// A word is neither in an event nor in the span of a finding.
     Missing,
     /// A word is delivered more often than the reply has it.
     Duplicate,
@@ -121,10 +124,10 @@ pub enum WordFault {
 }
 
 impl WordComplaint {
-    /// Name of the fault and of the finding it is about, for counting.
+    /// Key for counting: the fault, and the code of the finding that the message is about, if any.
     #[must_use]
     pub fn class(&self) -> String {
-        let code = self.message.split("code: \"").nth(1).and_then(|rest| rest.split('"').next());
+        let code = self.message.split("code: \"").nth(1).and_then(|after_key| after_key.split('"').next());
         format!("{:?} {}", self.fault, code.unwrap_or_default())
     }
 }
@@ -139,7 +142,7 @@ impl fmt::Display for WordComplaint {
     }
 }
 
-/// Reply with its findings. A stream may have several, in a tool loop.
+/// Reply with its findings. A stream may have several replies, in a tool loop.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedReply<'a> {
     /// Raw reply.
@@ -158,7 +161,8 @@ impl ReceivedReply<'_> {
         reasoning_words.chain(find_words(self.input).map(|(at, word)| (Some(at), word)))
     }
 
-    /// Returns whether the word at `at` may be within a list of queries.
+    /// Returns whether the word at `at` may be within a list of search queries: `queries` precedes it
+    /// somewhere.
     fn may_be_query(&self, at: usize) -> bool {
         self.input[..at].windows(7).any(|window| window == b"queries")
     }
@@ -171,17 +175,18 @@ impl ReceivedReply<'_> {
         };
         let explains_loss =
             |finding: &&Finding| is_unused(finding) || mentions_any(finding, UNDELIVERED_REPAIRS);
-        let covering = self.findings.iter().filter(explains_loss).filter(|finding| covers_word(finding, at));
-        covering.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
+        let covering_findings =
+            self.findings.iter().filter(explains_loss).filter(|finding| covers_word(finding, at));
+        covering_findings.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
             // A limit or the next structure may cut a word.
-            let parts = |finding: &&Finding| finding.span.start < at + MARKER_LEN && at < finding.span.end;
-            self.findings.iter().filter(explains_loss).find(parts)
+            let overlaps = |finding: &&Finding| finding.span.start < at + MARKER_LEN && at < finding.span.end;
+            self.findings.iter().filter(explains_loss).find(overlaps)
         })
     }
 }
 
-/// Accounts for every word of the replies of a stream. `rewritten` is the last reply as rewritten, for text
-/// that a dialect keeps outside its events.
+/// Accounts for every word of the replies of a stream. `rewritten` is the repaired form of the last reply,
+/// for words that a dialect keeps outside its events.
 ///
 /// # Errors
 /// Words that were lost, duplicated or reordered, and findings with invalid places.
@@ -192,30 +197,34 @@ pub fn account_words(
 ) -> Result<WordAccount, Vec<WordComplaint>> {
     let mut complaints: Vec<WordComplaint> = replies.iter().flat_map(check_places).collect();
     let words_by_kind = delivered_words(events, rewritten);
-    let mut expected: BTreeMap<WordNumber, Vec<(&ReceivedReply<'_>, Option<usize>)>> = BTreeMap::new();
+    // Places of each word, an offset in a reply or `None` for separate reasoning.
+    let mut received: BTreeMap<WordNumber, Vec<(&ReceivedReply<'_>, Option<usize>)>> = BTreeMap::new();
     for reply in replies {
-        reply.words().for_each(|(at, word)| expected.entry(word).or_default().push((reply, at)));
+        reply.words().for_each(|(at, word)| received.entry(word).or_default().push((reply, at)));
     }
     let mut account = WordAccount::default();
-    let count =
-        |word: WordNumber| words_by_kind.iter().flat_map(|(_, words)| words).filter(|&&w| w == word).count();
-    for (&word, places) in &expected {
-        let sent_count = count(word);
+    let delivered_count = |word: WordNumber| {
+        words_by_kind.iter().flat_map(|(_, words)| words).filter(|&&delivered| delivered == word).count()
+    };
+    for (&word, places) in &received {
+        let sent_count = delivered_count(word);
         account.word_count += places.len();
-        let spans: Vec<&Finding> =
+        let covering: Vec<&Finding> =
             places.iter().filter_map(|(reply, at)| reply.covering_finding((*at)?)).collect();
-        // A stream that ends in an error sends no queries: the error stands for them.
-        let queries =
+        // A failed stream sends no queries; its error stands for them in place of a finding.
+        let may_be_query =
             |(reply, at): &(&ReceivedReply<'_>, Option<usize>)| at.is_some_and(|at| reply.may_be_query(at));
-        let failed = !events.contains(&Event::FinalEnd) && places.iter().all(queries);
-        if sent_count + spans.len() < places.len() && !failed {
+        let has_failed = !events.contains(&Event::FinalEnd);
+        let is_excused = has_failed && places.iter().all(may_be_query);
+        if sent_count + covering.len() < places.len() && !is_excused {
             let message = format!(
                 "stands in the reply {} times, is delivered {sent_count} times and inside of {} findings",
                 places.len(),
-                spans.len()
+                covering.len()
             );
             complaints.push(WordComplaint { fault: WordFault::Missing, word: Some(word), message });
         }
+        // Removal of the markup inside a broken word may deliver the word once more.
         let has_mendable = || replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
         if let [(reply, Some(at))] = places[..]
             && sent_count == 1
@@ -223,33 +232,38 @@ pub fn account_words(
             && let Some(finding) = reply
                 .findings
                 .iter()
-                .find(|found| mentions_any(found, REMOVAL_REPAIRS) && covers_word(found, at))
+                .find(|finding| mentions_any(finding, REMOVAL_REPAIRS) && covers_word(finding, at))
         {
             let message = format!("is delivered, and left out: {finding:?}");
             complaints.push(WordComplaint { fault: WordFault::FalseFinding, word: Some(word), message });
         }
-        for finding in spans.iter().take(places.len().saturating_sub(sent_count)) {
+        for finding in covering.iter().take(places.len().saturating_sub(sent_count)) {
             *account.covered_by_code.entry(finding.code.to_string()).or_default() += 1;
         }
     }
     for (kind, words) in &words_by_kind {
         *account.delivered.entry(*kind).or_default() += words.len();
     }
-    for (&word, places) in &expected {
+    for (&word, places) in &received {
         // An answer quoted in a phase is delivered there before it turns out to be the only one.
         let is_repeated = |(reply, at): &&(&ReceivedReply<'_>, Option<usize>)| {
-            let is_quoted = |found: &&Finding| mentions_any(found, &["read as the answer too"]);
-            at.is_some_and(|at| reply.findings.iter().filter(is_quoted).any(|found| covers_word(found, at)))
+            let is_quoted = |finding: &&Finding| mentions_any(finding, &["read as the answer too"]);
+            at.is_some_and(|at| {
+                reply.findings.iter().filter(is_quoted).any(|finding| covers_word(finding, at))
+            })
         };
         // Removing markup from the middle of a broken word makes it whole again.
         let max_count = places.len()
             + places.iter().filter(is_repeated).count()
             + replies.iter().map(|reply| count_mendable(reply.input, word)).sum::<usize>();
-        if count(word) > max_count {
+        if delivered_count(word) > max_count {
             let kinds = words_by_kind.iter().filter(|(_, words)| words.contains(&word));
             let kinds: Vec<String> = kinds.map(|(kind, _)| format!("{kind:?}")).collect();
-            let message =
-                format!("is delivered {} times, not {max_count}: {}", count(word), kinds.join(", "));
+            let message = format!(
+                "is delivered {} times, not {max_count}: {}",
+                delivered_count(word),
+                kinds.join(", ")
+            );
             complaints.push(WordComplaint { fault: WordFault::Duplicate, word: Some(word), message });
         }
     }
@@ -257,7 +271,8 @@ pub fn account_words(
     if complaints.is_empty() { Ok(account) } else { Err(complaints) }
 }
 
-/// Finds the first word of a kind that is delivered out of order.
+/// Finds the first word of a kind that is delivered out of order; `None` too if a finding allows another
+/// order.
 fn find_misplaced_word(
     replies: &[ReceivedReply<'_>],
     words_by_kind: &[(WordKind, Vec<WordNumber>)],
@@ -265,26 +280,28 @@ fn find_misplaced_word(
     // An unopened closing mark turns the text before it into a draft, together with drafts already delivered;
     // a further phase turns waiting text into thinking; the last value of a repeated key takes the place of
     // the first.
-    let moves = |finding: &Finding| {
-        let row = MOVING_RULES.contains(&finding.rule.as_ref());
-        row || finding.code == "think_unopened"
+    let may_move_text = |finding: &Finding| {
+        let has_moving_rule = MOVING_RULES.contains(&finding.rule.as_ref());
+        has_moving_rule
+            || finding.code == "think_unopened"
             || mentions_any(finding, &["read as a further phase", "kept the last value"])
     };
-    if replies.iter().any(|reply| reply.findings.iter().any(moves)) {
+    if replies.iter().any(|reply| reply.findings.iter().any(may_move_text)) {
         return None;
     }
-    let all: Vec<WordNumber> = replies.iter().flat_map(ReceivedReply::words).map(|(_, word)| word).collect();
+    let received_words: Vec<WordNumber> =
+        replies.iter().flat_map(ReceivedReply::words).map(|(_, word)| word).collect();
     // A broken word that was repaired may be anywhere.
     let is_mendable = |word: WordNumber| replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
-    let is_comparable = |word: &&WordNumber| all.contains(word) && !is_mendable(**word);
+    let is_comparable = |word: &&WordNumber| received_words.contains(word) && !is_mendable(**word);
     for (kind, words) in words_by_kind {
         // Fields of an assessment and of a block are delivered in a fixed order.
         if matches!(kind, WordKind::Assessment | WordKind::Block) {
             continue;
         }
-        let mut rest = all.iter();
+        let mut remaining = received_words.iter();
         for word in words.iter().filter(is_comparable) {
-            if !rest.any(|next| next == word) {
+            if !remaining.any(|received| received == word) {
                 let words: Vec<String> = words.iter().map(|word| marker(*word)).collect();
                 let message = format!("does not stand there in {kind:?}: {}", words.join(" "));
                 return Some(WordComplaint { fault: WordFault::Order, word: Some(*word), message });
@@ -294,16 +311,19 @@ fn find_misplaced_word(
     None
 }
 
+/// Returns whether the span of a finding contains the whole word at `at`.
 fn covers_word(finding: &Finding, at: usize) -> bool {
     finding.span.start <= at && at + MARKER_LEN <= finding.span.end
 }
 
-fn mentions_any(finding: &Finding, words: &[&str]) -> bool {
+/// Returns whether the repair of a finding contains one of the phrases.
+fn mentions_any(finding: &Finding, phrases: &[&str]) -> bool {
     let repair = finding.repair.as_deref().unwrap_or_default();
-    words.iter().any(|word| repair.contains(word))
+    phrases.iter().any(|phrase| repair.contains(phrase))
 }
 
-/// Finds findings outside the reply, within a character, or with a wrong line or column.
+/// Complains about findings whose span is outside the reply or cuts a character, or whose line or column is
+/// wrong.
 fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
     let input = reply.input;
     let text = std::str::from_utf8(input).ok();
@@ -322,22 +342,23 @@ fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
         let is_same_place = (line, column) == (finding.line as usize, finding.column as usize);
         (!is_same_place).then(|| format!("the place is line {line}, column {column}"))
     };
-    let complaint = |finding| {
+    let to_complaint = |finding| {
         let message = format!("{}: {finding:?}", place_fault(finding)?);
         Some(WordComplaint { fault: WordFault::InvalidPlace, word: None, message })
     };
-    reply.findings.iter().filter_map(complaint).collect()
+    reply.findings.iter().filter_map(to_complaint).collect()
 }
 
 /// Lists the delivered words in order, by kind.
 fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(WordKind, Vec<WordNumber>)> {
     let mut texts: BTreeMap<WordKind, String> = BTreeMap::new();
+    // `is_joined`: the text continues the one before, so that a word may begin there.
     let mut add = |kind: WordKind, text: &str, is_joined: bool| {
-        let all = texts.entry(kind).or_default();
+        let kind_text = texts.entry(kind).or_default();
         if !is_joined {
-            all.push('\n');
+            kind_text.push('\n');
         }
-        all.push_str(text);
+        kind_text.push_str(text);
     };
     for event in events {
         match event {
@@ -370,7 +391,7 @@ fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(Word
                 }
                 _ => {}
             },
-            // Other events repeat these.
+            // Other events repeat texts of these.
             _ => {}
         }
     }
@@ -378,8 +399,8 @@ fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(Word
         for_each_string(&fields["assessment"], &mut |text| add(WordKind::Assessment, text, false));
         for_each_string(&fields["exit_reason"], &mut |text| add(WordKind::Assessment, text, false));
     }
-    let words = |text: String| find_words(text.as_bytes()).map(|(_, word)| word).collect();
-    texts.into_iter().map(|(kind, text)| (kind, words(text))).collect()
+    let words_of = |text: String| find_words(text.as_bytes()).map(|(_, word)| word).collect();
+    texts.into_iter().map(|(kind, text)| (kind, words_of(text))).collect()
 }
 
 /// Calls `visit` with every text of a value, keys included.

@@ -1,4 +1,4 @@
-//! Damage that models, templates and connections do to a reply.
+//! Random damage to a reply, as models, templates and connections cause it.
 
 use std::ops::Range;
 
@@ -101,7 +101,7 @@ const DAMAGE_PIECES: &[&str] = &[
 /// Bytes that are not UTF-8.
 const INVALID_BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
 
-/// Reply being damaged.
+/// Reply under damage, as bytes.
 pub(super) struct ReplyDamage<'a> {
     words: &'a mut WordSource,
     bytes: Vec<u8>,
@@ -124,6 +124,7 @@ pub(crate) fn damage_reply(words: &mut WordSource, reply: String) -> Vec<u8> {
 }
 
 impl ReplyDamage<'_> {
+    /// Applies one random change.
     fn apply_once(&mut self) {
         match self.words.below(21) {
             0 | 1 => self.cut_part(),
@@ -135,16 +136,16 @@ impl ReplyDamage<'_> {
             6 => self.swap_parts(),
             7 => self.change_part(|damage, part| {
                 let moved_bytes: Vec<u8> = damage.bytes.drain(part).collect();
-                let target = damage.random_place();
+                let target = damage.random_offset();
                 damage.insert(target, &moved_bytes);
             }),
             8..13 => {
                 let piece = self.random_piece();
-                let at = self.random_place();
+                let at = self.random_offset();
                 self.insert(at, &piece);
             }
             13 => {
-                let at = self.random_place();
+                let at = self.random_offset();
                 let bytes = *self.words.random().pick(INVALID_BYTES);
                 self.insert(at, bytes);
             }
@@ -164,11 +165,11 @@ impl ReplyDamage<'_> {
             17 => {
                 let range = self.random_range(120);
                 let moved_bytes: Vec<u8> = self.bytes.drain(range).collect();
-                let at = self.random_place();
+                let at = self.random_offset();
                 self.insert(at, &moved_bytes);
             }
             18 => {
-                let at = self.random_place();
+                let at = self.random_offset();
                 let (times, space) = (self.words.below(300), self.words.pick(&[" ", "\n", "\t", "\u{3000}"]));
                 let mut piece = space.repeat(times);
                 if self.words.is_once_in(2) {
@@ -181,8 +182,8 @@ impl ReplyDamage<'_> {
                 self.bytes = text.into_bytes();
             }
             _ => {
-                // Remove everything before or after a place.
-                let at = self.random_place();
+                // Remove everything before or after an offset.
+                let at = self.random_offset();
                 if self.words.is_once_in(2) {
                     self.bytes.drain(..at);
                 } else {
@@ -192,6 +193,7 @@ impl ReplyDamage<'_> {
         }
     }
 
+    /// Inserts `piece` at the offset `at`.
     fn insert(&mut self, at: usize, piece: &[u8]) {
         self.bytes.splice(at..at, piece.iter().copied());
     }
@@ -205,8 +207,8 @@ impl ReplyDamage<'_> {
         out.into_bytes()
     }
 
-    /// Draws a place; mostly at the border of a part or word.
-    fn random_place(&mut self) -> usize {
+    /// Draws an offset, mostly at the border of a part or word.
+    fn random_offset(&mut self) -> usize {
         if self.words.is_once_in(6) || self.bytes.is_empty() {
             return self.words.below(self.bytes.len() + 1);
         }
@@ -215,12 +217,13 @@ impl ReplyDamage<'_> {
         if self.words.is_once_in(2) { parts[at].start } else { parts[at].end }
     }
 
+    /// Draws a range of less than `max_len` bytes.
     fn random_range(&mut self, max_len: usize) -> Range<usize> {
         let start = self.words.below(self.bytes.len() + 1);
         start..(start + self.words.below(max_len)).min(self.bytes.len())
     }
 
-    /// Changes a tag, a fence, a quote or a bracket.
+    /// Applies `change` to a random structural part: a tag, a fence, a quote or a bracket.
     fn change_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
         let parts = find_parts(&self.bytes, true);
         if !parts.is_empty() {
@@ -229,7 +232,7 @@ impl ReplyDamage<'_> {
         }
     }
 
-    /// Removes a piece of a tag.
+    /// Removes a random piece of a structural part.
     fn cut_part(&mut self) {
         self.change_part(|damage, part| {
             let start = part.start + damage.words.below(part.len());
@@ -238,7 +241,7 @@ impl ReplyDamage<'_> {
         });
     }
 
-    /// Swaps two parts.
+    /// Swaps two structural parts.
     fn swap_parts(&mut self) {
         let parts = find_parts(&self.bytes, true);
         if parts.len() < 2 {
@@ -254,8 +257,8 @@ impl ReplyDamage<'_> {
     }
 }
 
-/// Finds the parts of a reply: tags, runs of backticks, JSON punctuation; without `only_structure` words and
-/// white space too.
+/// Finds the parts of a reply: tags, runs of backticks or tildes, JSON punctuation. Without `only_structure`
+/// also words, white space and single other bytes.
 fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut at = 0;
@@ -263,9 +266,10 @@ fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
         let start = at;
         let (len, is_structure) = match bytes[at] {
             b'<' => {
+                // A tag is at most 48 bytes long.
                 let window = &bytes[at..bytes.len().min(at + 48)];
-                let end = window.iter().position(|&b| b == b'>').map_or(1, |end| end + 1);
-                (end, true)
+                let len = window.iter().position(|&b| b == b'>').map_or(1, |end| end + 1);
+                (len, true)
             }
             b'-' if bytes[at..].starts_with(b"-->") => (3, true),
             b'`' | b'~' => (bytes[at..].iter().take_while(|&&b| b == bytes[at]).count(), true),

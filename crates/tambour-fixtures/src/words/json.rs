@@ -1,8 +1,8 @@
-//! JSON as models write it: with any spacing and needless escapes.
+//! JSON as models write it: with varying spacing and needless escapes.
 
 use super::texts::WordSource;
 
-/// Writer of one object or list.
+/// Writer of JSON text with one style of spacing.
 pub(crate) struct LooseJsonWriter<'a> {
     words: &'a mut WordSource,
     /// Spaces between a name and its value, after a comma, and inside brackets.
@@ -20,6 +20,7 @@ impl<'a> LooseJsonWriter<'a> {
         LooseJsonWriter { words, spaces }
     }
 
+    /// Source of the words in values.
     pub(crate) fn words(&mut self) -> &mut WordSource {
         self.words
     }
@@ -27,16 +28,18 @@ impl<'a> LooseJsonWriter<'a> {
     /// Writes a string.
     pub(crate) fn write_string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
-        let is_escaped = self.words.is_once_in(4);
+        let has_needless_escapes = self.words.is_once_in(4);
         for c in text.chars() {
             match c {
                 '"' => out.push_str("\\\""),
                 '\\' => out.push_str("\\\\"),
                 '\n' => out.push_str("\\n"),
                 '\t' => out.push_str("\\t"),
-                '/' if is_escaped => out.push_str("\\/"),
-                '<' | '，' | '先' if is_escaped => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                '😀' if is_escaped => out.push_str("\\ud83d\\ude00"),
+                '/' if has_needless_escapes => out.push_str("\\/"),
+                '<' | '，' | '先' if has_needless_escapes => {
+                    out.push_str(&format!("\\u{:04x}", u32::from(c)))
+                }
+                '😀' if has_needless_escapes => out.push_str("\\ud83d\\ude00"),
                 c => out.push(c),
             }
         }
@@ -44,7 +47,7 @@ impl<'a> LooseJsonWriter<'a> {
         out
     }
 
-    /// Writes an object of written values.
+    /// Writes an object whose values are JSON text already.
     pub(crate) fn write_object(&mut self, fields: &[(&str, String)]) -> String {
         let [colon, comma, padding] = self.spaces;
         let fields: Vec<String> =
@@ -52,12 +55,12 @@ impl<'a> LooseJsonWriter<'a> {
         format!("{{{padding}{}{padding}}}", fields.join(&format!(",{comma}")))
     }
 
-    /// Writes a list of written values.
+    /// Writes a list whose items are JSON text already.
     pub(crate) fn write_list(&mut self, items: &[String]) -> String {
         format!("[{}]", items.join(&format!(",{}", self.spaces[1])))
     }
 
-    /// Writes any value with words in it, nested at random.
+    /// Writes a random value with words in it. A smaller `depth` allows deeper nesting; from 3 there is none.
     pub(crate) fn write_random(&mut self, depth: usize) -> String {
         match self.words.below(if depth < 3 { 6 } else { 3 }) {
             0 => {
@@ -75,9 +78,9 @@ impl<'a> LooseJsonWriter<'a> {
                 self.write_list(&items)
             }
             _ => {
-                let (a, b) = (self.write_random(depth + 1), self.write_random(depth + 1));
+                let (first, second) = (self.write_random(depth + 1), self.write_random(depth + 1));
                 let name = self.words.word();
-                self.write_object(&[(&name, a), ("other", b)])
+                self.write_object(&[(&name, first), ("other", second)])
             }
         }
     }

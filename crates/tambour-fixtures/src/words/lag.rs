@@ -1,4 +1,5 @@
-//! Measures the text held back, from input and output, and compares it with [`Pipeline::held_bytes`].
+//! Measures the text that a pipeline holds back, from its input and output alone, and compares it with
+//! [`Pipeline::held_bytes`].
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use tambour::{Event, Pipeline};
 use super::account::WordKind;
 use super::{MARKER_LEN, WordNumber, WordTrial, find_words};
 
-/// Bytes of words that may be pending beyond the reported number: one word that the last byte completed, and
-/// one in an unfinished character, escape or tag.
+/// Bytes of words that may be pending beyond the number that the pipeline reports: one word that the last
+/// byte completed, and one in an unfinished character, escape or tag.
 const PENDING_SLACK: usize = 2 * MARKER_LEN;
 
 /// Greatest delay of delivery.
@@ -21,32 +22,36 @@ pub struct DeliveryLag {
     pub max_pending: usize,
 }
 
-/// Reads `trial` byte by byte. Words that stream, and have arrived but not been delivered, must be within the
-/// number that `held_of` returns for the pipeline and within the limits.
+/// Reads `trial` byte by byte. A word is pending after it arrived and until it is delivered. The pending
+/// words that stream must have no more bytes than `reported_bytes` returns for the pipeline (plus
+/// `PENDING_SLACK`), and than the limits allow.
 ///
 /// # Errors
-/// More words are pending.
-pub fn measure_lag(trial: &WordTrial, held_of: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
+/// More bytes are pending.
+pub fn measure_lag(
+    trial: &WordTrial,
+    reported_bytes: fn(&Pipeline) -> usize,
+) -> Result<DeliveryLag, String> {
     let mut sink = DeliveryTimes::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
     let mut pipeline = pipeline.with_extensions(true);
     let mut held_bytes = vec![0];
     for (at, byte) in trial.input.chunks(1).enumerate() {
-        sink.pushed = at + 1;
+        sink.pushed_len = at + 1;
         pipeline.push(byte, &mut sink);
-        held_bytes.push(held_of(&pipeline));
+        held_bytes.push(reported_bytes(&pipeline));
     }
-    sink.pushed = trial.input.len() + 1;
+    sink.pushed_len = trial.input.len() + 1;
     pipeline.finish(&trial.end(), &mut sink);
-    // A word is pending from its last byte until its delivery.
+    // Bytes of words that arrive and that are delivered, by number of bytes pushed.
     let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
     let mut lag = DeliveryLag::default();
-    // Queries are delivered whole and not counted, even if they turn out to be text.
-    let block = b"<serp_queries>";
-    let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
+    // Text that is delivered whole is not counted: queries, even if they turn out to be text.
+    let queries_tag = b"<serp_queries>";
+    let query_starts = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(queries_tag));
     let mut atomic_ranges: Vec<_> =
-        blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
-    // `auto` may have chosen filament.
+        query_starts.map(|at| at..at + queries_tag.len() + trial.options.limits.hold).collect();
+    // `auto` may choose filament.
     if matches!(trial.dialect.as_str(), "filament" | "auto") {
         atomic_ranges.extend(element_ranges(&trial.input));
     }
@@ -57,10 +62,11 @@ pub fn measure_lag(trial: &WordTrial, held_of: fn(&Pipeline) -> usize) -> Result
         // The value is delivered only when it is complete.
         atomic_ranges.push(0..trial.input.len());
     }
-    let mut places: BTreeMap<WordNumber, Vec<usize>> = BTreeMap::new();
-    find_words(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
-    for (word, places) in places {
-        let ([at], Some([out])) = (&places[..], sink.delivered_at.get(&word).map(Vec::as_slice)) else {
+    let mut offsets: BTreeMap<WordNumber, Vec<usize>> = BTreeMap::new();
+    find_words(&trial.input).for_each(|(at, word)| offsets.entry(word).or_default().push(at));
+    for (word, offsets) in offsets {
+        // A word that is in the reply, and delivered, exactly once.
+        let ([at], Some([delivery])) = (&offsets[..], sink.delivered_at.get(&word).map(Vec::as_slice)) else {
             continue;
         };
         if atomic_ranges.iter().any(|range| range.contains(at)) {
@@ -68,7 +74,7 @@ pub fn measure_lag(trial: &WordTrial, held_of: fn(&Pipeline) -> usize) -> Result
         }
         lag.word_count += 1;
         changes[at + MARKER_LEN].0 += MARKER_LEN;
-        changes[*out].1 += MARKER_LEN;
+        changes[*delivery].1 += MARKER_LEN;
     }
     let mut pending = 0_usize;
     let limit = trial.max_held_bytes();
@@ -114,22 +120,25 @@ fn element_ranges(input: &[u8]) -> Vec<std::ops::Range<usize>> {
     names.into_iter().flat_map(ranges_of).collect()
 }
 
-/// Finds the calls, which are delivered whole, even if they turn out to be text: from their first mark on.
+/// Finds the range of calls, which are delivered whole, even if they turn out to be text: from the first mark
+/// of a call to the end.
 fn call_range(input: &[u8]) -> Option<std::ops::Range<usize>> {
     let text = String::from_utf8_lossy(input);
     let marks = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
     let first = marks.iter().filter_map(|mark| text.find(mark)).min()?;
-    // Bytes that are not UTF-8 were replaced by longer ones.
-    Some(if text.len() == input.len() { first } else { 0 }..input.len())
+    // Offsets differ if bytes that are not UTF-8 were replaced.
+    let start = if text.len() == input.len() { first } else { 0 };
+    Some(start..input.len())
 }
 
 /// Delivery times of words, for the kinds that stream.
 #[derive(Default)]
 struct DeliveryTimes {
     /// Number of bytes pushed so far.
-    pushed: usize,
+    pushed_len: usize,
     /// End of the text of each kind, which may be the start of a word.
     tails: BTreeMap<WordKind, String>,
+    /// Number of bytes pushed at each delivery of a word.
     delivered_at: BTreeMap<WordNumber, Vec<usize>>,
 }
 
@@ -144,12 +153,13 @@ impl Sink for DeliveryTimes {
         };
         let tail = self.tails.entry(kind).or_default();
         tail.push_str(text);
-        let mut end = 0;
+        let mut words_end = 0;
         for (at, word) in find_words(tail.as_bytes()) {
-            self.delivered_at.entry(word).or_default().push(self.pushed);
-            end = at + MARKER_LEN;
+            self.delivered_at.entry(word).or_default().push(self.pushed_len);
+            words_end = at + MARKER_LEN;
         }
+        // Keep a beginning of a word, and no word that was counted.
         let tail_start = tail.floor_char_boundary(tail.len().saturating_sub(MARKER_LEN - 1));
-        tail.drain(..tail_start.max(end));
+        tail.drain(..tail_start.max(words_end));
     }
 }

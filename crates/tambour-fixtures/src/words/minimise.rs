@@ -12,49 +12,51 @@ pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTria
     let (mut best, mut best_complaint) = (trial.clone(), complaint.clone());
     // Findings with other codes indicate another fault.
     let known_codes = finding_codes(trial);
-    let mut attempt = |next: WordTrial, best: &mut WordTrial| {
-        let found = next.check_words().err().unwrap_or_default();
-        let found = found
-            .into_iter()
-            .find(|found| (found.fault, found.word) == (best_complaint.fault, best_complaint.word));
-        let found = found.filter(|_| finding_codes(&next).is_subset(&known_codes));
-        if let Some(found) = found {
-            best_complaint = found;
-            *best = next;
+    // Takes a smaller trial as the best one if it shows the same fault; returns whether it does.
+    let mut accept_if_faulty = |candidate: WordTrial, best: &mut WordTrial| {
+        let complaints = candidate.check_words().err().unwrap_or_default();
+        let same_complaint = complaints.into_iter().find(|complaint| {
+            (complaint.fault, complaint.word) == (best_complaint.fault, best_complaint.word)
+        });
+        let same_complaint = same_complaint.filter(|_| finding_codes(&candidate).is_subset(&known_codes));
+        if let Some(same_complaint) = same_complaint {
+            best_complaint = same_complaint;
+            *best = candidate;
             return true;
         }
         false
     };
     if best.reasoning.is_some() {
-        attempt(WordTrial { reasoning: None, ..best.clone() }, &mut best);
+        accept_if_faulty(WordTrial { reasoning: None, ..best.clone() }, &mut best);
     }
     if best.next_reply.is_some() {
-        attempt(WordTrial { next_reply: None, ..best.clone() }, &mut best);
+        accept_if_faulty(WordTrial { next_reply: None, ..best.clone() }, &mut best);
     }
-    let standard = WordTrial::new(&best.dialect, 0, best.seed, best.input.clone());
+    // The default settings, if they show the fault too.
+    let with_defaults = WordTrial::new(&best.dialect, 0, best.seed, best.input.clone());
     let (reasoning, next_reply) = (best.reasoning.clone(), best.next_reply.clone());
-    attempt(WordTrial { reasoning, next_reply, ..standard }, &mut best);
+    accept_if_faulty(WordTrial { reasoning, next_reply, ..with_defaults }, &mut best);
     loop {
-        let before = best.input.len();
-        let mut size = (before / 2).max(1);
+        let len_before = best.input.len();
+        let mut size = (len_before / 2).max(1);
         while size > 0 {
             let mut at = 0;
             while at < best.input.len() {
                 let end = (at + size).min(best.input.len());
                 // A word is kept whole or removed.
-                let splits_word = find_words(&best.input).any(|(word, _)| {
-                    (word < at && at < word + super::MARKER_LEN)
-                        || (word < end && end < word + super::MARKER_LEN)
+                let splits_word = find_words(&best.input).any(|(word_start, _)| {
+                    let word_end = word_start + super::MARKER_LEN;
+                    (word_start < at && at < word_end) || (word_start < end && end < word_end)
                 });
                 let mut input = best.input.clone();
                 input.drain(at..end);
-                if splits_word || !attempt(WordTrial { input, ..best.clone() }, &mut best) {
+                if splits_word || !accept_if_faulty(WordTrial { input, ..best.clone() }, &mut best) {
                     at += size.min(4);
                 }
             }
             size /= 2;
         }
-        if best.input.len() == before {
+        if best.input.len() == len_before {
             return (best, best_complaint);
         }
     }

@@ -1,8 +1,9 @@
-//! Marker words: no text of a reply is lost without a finding, and none is duplicated.
+//! Oracle of marker words: no text of a reply is lost without a finding, and none is duplicated (invariant
+//! 5).
 //!
-//! Unique words are put into every place of a reply that holds text, and the reply is damaged. Each word that
-//! is whole in the input must then be delivered once, or lie inside the span of a finding. Events and
-//! findings must not depend on the cuts either.
+//! Unique marker words are put into every place of a reply that holds text, and the reply is damaged. Each
+//! word that is whole in the damaged reply must then be delivered once, or be inside the span of a finding.
+//! Events and findings must not depend on the cuts either.
 //!
 //! A new dialect adds its replies to the table in `replies`; nothing else changes.
 
@@ -22,12 +23,14 @@ pub use replies::{ReplyPool, word_kinds};
 pub use texts::WordSource;
 pub use trial::{TrialReading, WordTrial, make_long_trial, make_trial};
 
-/// Beginning and end of a marker word, with four digits between them.
+/// Beginning of a marker word.
 const MARKER_PREFIX: &[u8] = b"wqx";
+/// Number of digits after the beginning.
 const MARKER_DIGITS: usize = 4;
+/// End of a marker word.
 const MARKER_SUFFIX: u8 = b'z';
 
-/// Bytes of a marker word.
+/// Length of a marker word in bytes.
 pub const MARKER_LEN: usize = MARKER_PREFIX.len() + MARKER_DIGITS + 1;
 
 /// Number of a marker word.
@@ -50,7 +53,7 @@ fn word_starts(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
         .filter(|&at| text[at..].starts_with(MARKER_PREFIX))
 }
 
-/// Parses the word at the beginning of `text`.
+/// Parses the whole word at the beginning of `text`.
 fn parse_word(text: &[u8]) -> Option<WordNumber> {
     let word = text.get(..MARKER_LEN)?;
     let digits = word.strip_prefix(MARKER_PREFIX)?.strip_suffix(&[MARKER_SUFFIX])?;
@@ -60,24 +63,27 @@ fn parse_word(text: &[u8]) -> Option<WordNumber> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Bytes searched for a mark within a word and the rest of that word.
+/// Longest distance, in bytes, in which a mark within a word and the rest of that word are searched.
 const MAX_MARK_BYTES: usize = 64;
 
 /// Counts the broken words in `text` that can become `word` again when the text that broke them is removed.
 pub(crate) fn count_mendable(text: &[u8], word: WordNumber) -> usize {
     let marker = marker(word);
-    // A beginning of this word, followed by something else.
+    // A beginning of this word, up to its digits or further, followed by other text.
     let is_mendable = |&at: &usize| {
         let matched_len = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
         matched_len < MARKER_LEN && !text.get(at + matched_len).is_some_and(u8::is_ascii_digit)
     };
-    // A word broken in its first letters can only lose a mark.
-    let is_marked = |at: &usize| {
+    // The first letters of the word alone mean little: a mark of reasoning and then the rest of the word must
+    // follow.
+    let is_split_by_mark = |at: &usize| {
         let matched_len = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
-        let rest = &text[at + matched_len..text.len().min(at + matched_len + MAX_MARK_BYTES)];
+        let following = &text[at + matched_len..text.len().min(at + matched_len + MAX_MARK_BYTES)];
         (1..MARKER_PREFIX.len()).contains(&matched_len)
-            && matches!(rest.first(), Some(b'<' | b'[' | 0xE2))
-            && rest.windows(MARKER_LEN - matched_len).any(|rest| rest == &marker.as_bytes()[matched_len..])
+            && matches!(following.first(), Some(b'<' | b'[' | 0xE2))
+            && following
+                .windows(MARKER_LEN - matched_len)
+                .any(|window| window == &marker.as_bytes()[matched_len..])
     };
-    word_starts(text).filter(is_mendable).count() + (0..text.len()).filter(is_marked).count()
+    word_starts(text).filter(is_mendable).count() + (0..text.len()).filter(is_split_by_mark).count()
 }

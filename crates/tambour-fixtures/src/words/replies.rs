@@ -15,53 +15,57 @@ use crate::{fixture, fixtures_folder};
 struct ReplyGenerator {
     dialect: &'static str,
     /// Makes a reply with words wherever the dialect has text.
-    reply: fn(&mut WordSource) -> String,
+    make_reply: fn(&mut WordSource) -> String,
     /// Kinds of text in which the words must turn up.
     kinds: &'static [WordKind],
 }
 
-/// Generators of each dialect. `auto` reads those of all before it, which are the dialects that it may
-/// choose.
+/// Generators of all dialects. The dialects before `auto` are those that it may choose: its replies are
+/// theirs.
 const REPLY_GENERATORS: &[ReplyGenerator] = &[
     ReplyGenerator {
         dialect: "thinkingml",
-        reply: thinkingml_reply,
+        make_reply: thinkingml_reply,
         kinds: &[Summary, Title, Phase, Final, Query, Draft],
     },
     ReplyGenerator {
         dialect: "jsonseq",
-        reply: jsonseq_reply,
+        make_reply: jsonseq_reply,
         kinds: &[Summary, Title, Phase, Final, Query, Draft],
     },
-    ReplyGenerator { dialect: "aiplan", reply: aiplan_reply, kinds: &[Phase, Final, Draft, Args] },
-    ReplyGenerator { dialect: "filament", reply: filament_reply, kinds: &[Phase, Final, Aside, Block, Args] },
-    ReplyGenerator { dialect: "ai_say", reply: ai_say_reply, kinds: &[Final, Draft, Assessment] },
-    ReplyGenerator { dialect: "plain", reply: plain_reply, kinds: &[Phase, Final, Aside] },
+    ReplyGenerator { dialect: "aiplan", make_reply: aiplan_reply, kinds: &[Phase, Final, Draft, Args] },
+    ReplyGenerator {
+        dialect: "filament",
+        make_reply: filament_reply,
+        kinds: &[Phase, Final, Aside, Block, Args],
+    },
+    ReplyGenerator { dialect: "ai_say", make_reply: ai_say_reply, kinds: &[Final, Draft, Assessment] },
+    ReplyGenerator { dialect: "plain", make_reply: plain_reply, kinds: &[Phase, Final, Aside] },
     ReplyGenerator {
         dialect: "auto",
-        reply: random_reply,
+        make_reply: random_reply,
         kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment, Block],
     },
-    ReplyGenerator { dialect: "toolcall", reply: toolcall_reply, kinds: &[Phase, Final, Aside, Args] },
-    ReplyGenerator { dialect: "json_value", reply: json_value_reply, kinds: &[Phase, Final] },
+    ReplyGenerator { dialect: "toolcall", make_reply: toolcall_reply, kinds: &[Phase, Final, Aside, Args] },
+    ReplyGenerator { dialect: "json_value", make_reply: json_value_reply, kinds: &[Phase, Final] },
 ];
 
-fn generator(dialect: &str) -> Option<&'static ReplyGenerator> {
-    REPLY_GENERATORS.iter().find(|source| source.dialect == dialect)
+fn find_generator(dialect: &str) -> Option<&'static ReplyGenerator> {
+    REPLY_GENERATORS.iter().find(|generator| generator.dialect == dialect)
 }
 
 /// Kinds of text in which words of replies in the dialect must turn up; `None` for a dialect without a
 /// generator.
 #[must_use]
 pub fn word_kinds(dialect: &str) -> Option<&'static [WordKind]> {
-    generator(dialect).map(|source| source.kinds)
+    find_generator(dialect).map(|generator| generator.kinds)
 }
 
-/// Source of replies: a small grammar, and the valid fixtures.
+/// Source of valid replies: the generators, and the valid fixtures.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyPool {
-    /// Valid replies with their dialects.
-    valid: Vec<(String, String)>,
+    /// Dialect and text of each valid fixture.
+    valid_fixtures: Vec<(String, String)>,
 }
 
 impl ReplyPool {
@@ -70,47 +74,49 @@ impl ReplyPool {
     /// # Errors
     /// Fixtures cannot be read.
     pub fn load() -> Result<ReplyPool, String> {
-        let mut valid = Vec::new();
+        let mut valid_fixtures = Vec::new();
         for fixture in fixture::load_fixtures(&fixtures_folder())? {
             let is_valid = fixture.keys.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
             let is_dialect = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
             if let (true, true, Ok(reply)) = (is_valid, is_dialect, String::from_utf8(fixture.input)) {
                 // Long replies test limits and are slow.
                 if (16..4 << 10).contains(&reply.len()) {
-                    valid.push((fixture.dialect, reply));
+                    valid_fixtures.push((fixture.dialect, reply));
                 }
             }
         }
-        Ok(ReplyPool { valid })
+        Ok(ReplyPool { valid_fixtures })
     }
 
-    /// Makes a reply of the dialect.
+    /// Makes a reply of the dialect: one in four from a fixture, if there is one.
     #[must_use]
     pub fn make_reply(&self, dialect: &str, words: &mut WordSource) -> String {
         let is_of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
-        let valid: Vec<&(String, String)> = self.valid.iter().filter(is_of_dialect).collect();
-        if !valid.is_empty() && words.is_once_in(4) {
-            let at = words.below(valid.len());
-            return plant_words(&valid[at].1, words);
+        let fixtures: Vec<&(String, String)> = self.valid_fixtures.iter().filter(is_of_dialect).collect();
+        if !fixtures.is_empty() && words.is_once_in(4) {
+            let index = words.below(fixtures.len());
+            return plant_words(&fixtures[index].1, words);
         }
-        generator(dialect).map_or_else(String::new, |source| (source.reply)(words))
+        find_generator(dialect).map_or_else(String::new, |generator| (generator.make_reply)(words))
     }
 }
 
-/// Inserts words where a blank or a Chinese comma is between two letters: these places are text in any
-/// dialect.
+/// Inserts words outside tags where a blank or a Chinese punctuation mark is between two letters: these
+/// places are text in any dialect.
 fn plant_words(reply: &str, words: &mut WordSource) -> String {
     let chars: Vec<char> = reply.chars().collect();
-    let letter = |at: usize| chars.get(at).is_some_and(|c| c.is_alphabetic());
+    let is_letter = |at: usize| chars.get(at).is_some_and(|c| c.is_alphabetic());
     let mut out = String::with_capacity(reply.len() * 2);
-    let mut tag = false;
+    let mut is_in_tag = false;
     for (at, &c) in chars.iter().enumerate() {
         out.push(c);
         match c {
-            '<' => tag = chars.get(at + 1).is_some_and(|next| next.is_ascii_alphabetic() || *next == '/'),
-            '>' => tag = false,
+            '<' => {
+                is_in_tag = chars.get(at + 1).is_some_and(|next| next.is_ascii_alphabetic() || *next == '/');
+            }
+            '>' => is_in_tag = false,
             ' ' | '，' | '。'
-                if !tag && at > 0 && letter(at - 1) && letter(at + 1) && words.is_once_in(2) =>
+                if !is_in_tag && at > 0 && is_letter(at - 1) && is_letter(at + 1) && words.is_once_in(2) =>
             {
                 out.push_str(&words.word());
                 out.push(' ');
@@ -121,14 +127,14 @@ fn plant_words(reply: &str, words: &mut WordSource) -> String {
     out
 }
 
+/// Makes a reply of a random dialect that `auto` may choose.
 fn random_reply(words: &mut WordSource) -> String {
-    let before =
-        REPLY_GENERATORS.iter().position(|source| source.dialect == "auto").unwrap_or(REPLY_GENERATORS.len());
-    let source = words.below(before);
-    (REPLY_GENERATORS[source].reply)(words)
+    let auto_index = REPLY_GENERATORS.iter().position(|generator| generator.dialect == "auto");
+    let index = words.below(auto_index.unwrap_or(REPLY_GENERATORS.len()));
+    (REPLY_GENERATORS[index].make_reply)(words)
 }
 
-/// Reasoning marks, opening and closing.
+/// Marks of reasoning, opening and closing; the most frequent pair is listed three times.
 const REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<think>", "</think>"),
@@ -148,10 +154,10 @@ const REASONING_MARKS: &[(&str, &str)] = &[
 
 fn filament_reply(words: &mut WordSource) -> String {
     let mut reply = String::new();
-    let space = |words: &mut WordSource| words.pick(&["\n", "\n", "\n\n", ""]);
+    let random_space = |words: &mut WordSource| words.pick(&["\n", "\n", "\n\n", ""]);
     for _ in 0..words.below(3) {
         let name = words.pick(&["thought", "thought", "think", "reasoning"]);
-        reply += &format!("<{name}>\n{}\n</{name}>{}", words.prose(), space(words));
+        reply += &format!("<{name}>\n{}\n</{name}>{}", words.prose(), random_space(words));
     }
     for part in 0..1 + words.below(2) {
         if part == 1 && words.is_once_in(2) {
@@ -167,7 +173,7 @@ fn filament_reply(words: &mut WordSource) -> String {
         };
         let html =
             if words.is_once_in(4) { format!("\n<b>{}</b> <i>x</i>\n", words.word()) } else { String::new() };
-        reply += &format!("<content>\n{text}{comment}{details}{html}\n</content>{}", space(words));
+        reply += &format!("<content>\n{text}{comment}{details}{html}\n</content>{}", random_space(words));
     }
     for _ in 0..words.below(4) {
         reply += &filament_block(words);
@@ -199,8 +205,8 @@ fn filament_block(words: &mut WordSource) -> String {
             format!("<{name}>\n{analysis}{}\n</{name}>\n", json.write_list(&operations))
         }
         2 => {
-            let (path, text, why) = (words.word(), words.word(), words.text_line());
-            format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>\n")
+            let (path, value, comment) = (words.word(), words.word(), words.text_line());
+            format!("<UpdateVariable>\n_.set('{path}.a', '{value}');//{comment}\n</UpdateVariable>\n")
         }
         3 => {
             let text = words.prose();
@@ -237,7 +243,7 @@ fn filament_block(words: &mut WordSource) -> String {
     }
 }
 
-/// Sometimes makes a leading draft.
+/// Makes reasoning for the beginning of a reply one time in three, else an empty text.
 fn random_draft(words: &mut WordSource) -> String {
     if !words.is_once_in(3) {
         return String::new();
@@ -248,7 +254,7 @@ fn random_draft(words: &mut WordSource) -> String {
     format!("{open}{text}{close}{space}")
 }
 
-/// Sometimes makes prose or a comment outside the structure.
+/// Makes prose or a comment outside the structure now and then, else an empty text.
 fn random_surrounding_text(words: &mut WordSource) -> String {
     match words.below(12) {
         0 => format!("{}\n\n", words.prose()),
@@ -258,15 +264,16 @@ fn random_surrounding_text(words: &mut WordSource) -> String {
     }
 }
 
-/// Puts `reply` in a code fence, once in `times`.
+/// Puts `reply` in a code fence one time in `times`.
 fn fence_reply(words: &mut WordSource, reply: String, language: &str, times: usize) -> String {
     if !words.is_once_in(times) {
         return reply;
     }
     let fence = words.pick(&["```", "```", "````", "~~~"]);
     let language = if words.is_once_in(4) { "" } else { language };
-    let line = if words.is_once_in(8) { format!("{language} {}", words.word()) } else { language.to_owned() };
-    format!("{fence}{line}\n{reply}\n{fence}")
+    let info_string =
+        if words.is_once_in(8) { format!("{language} {}", words.word()) } else { language.to_owned() };
+    format!("{fence}{info_string}\n{reply}\n{fence}")
 }
 
 fn thinkingml_reply(words: &mut WordSource) -> String {
@@ -306,7 +313,7 @@ fn toolcall_reply(words: &mut WordSource) -> String {
     let mut reply = if words.is_once_in(4) { String::new() } else { plain_format_reply(words, 12) + "\n" };
     let form = words.below(9);
     for _ in 0..words.below(4) {
-        // Use another family now and then.
+        // A model mixes written forms now and then.
         let form = if words.is_once_in(12) { words.below(9) } else { form };
         reply += &random_call(words, form);
         reply += words.pick(&["\n", "", "\n\n"]);
@@ -317,7 +324,7 @@ fn toolcall_reply(words: &mut WordSource) -> String {
     reply
 }
 
-/// Makes a call in one of the written forms.
+/// Makes a call in a written form, numbered from 0 to 8.
 fn random_call(words: &mut WordSource, form: usize) -> String {
     let (text, line) = (words.prose(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
@@ -353,15 +360,15 @@ fn plain_reply(words: &mut WordSource) -> String {
     plain_format_reply(words, 3)
 }
 
-/// Makes plain text, once in `times` about formats.
+/// Makes plain text, one time in `times` about formats, with reasoning now and then.
 fn plain_format_reply(words: &mut WordSource, times: usize) -> String {
     let mut reply = random_draft(words);
     reply += &if words.is_once_in(times) { words.format_answer() } else { words.markdown() };
     if words.is_once_in(4) {
         let (open, close) = *words.random().pick(REASONING_MARKS);
         let text = words.prose();
-        let rest = words.markdown();
-        reply += &format!("\n{open}{text}{close}\n{rest}");
+        let answer = words.markdown();
+        reply += &format!("\n{open}{text}{close}\n{answer}");
     }
     reply
 }

@@ -3,12 +3,12 @@
 use super::{WordNumber, marker};
 use crate::random::RandomSource;
 
-/// Source of words, each used once, and of texts with them.
+/// Source of marker words, each used once (until all 10,000 are used), and of texts with them.
 #[derive(Clone, Debug)]
 pub struct WordSource {
-    next: WordNumber,
+    next_number: WordNumber,
     random: RandomSource,
-    /// Factor by which texts are longer than usual.
+    /// Factor by which texts of several lines are longer than usual.
     length_factor: usize,
 }
 
@@ -37,13 +37,13 @@ impl WordSource {
     /// Creates a source from a generator.
     #[must_use]
     pub fn new(random: RandomSource) -> WordSource {
-        WordSource { next: 1, random, length_factor: 1 }
+        WordSource { next_number: 1, random, length_factor: 1 }
     }
 
-    /// Makes texts of more than one line longer.
+    /// Makes texts of several lines longer by a factor.
     #[must_use]
-    pub fn with_length_factor(mut self, times: usize) -> WordSource {
-        self.length_factor = times;
+    pub fn with_length_factor(mut self, factor: usize) -> WordSource {
+        self.length_factor = factor;
         self
     }
 
@@ -52,7 +52,7 @@ impl WordSource {
         &mut self.random
     }
 
-    /// Returns true once in `times`.
+    /// Draws true with a chance of one in `times`.
     pub fn is_once_in(&mut self, times: usize) -> bool {
         self.random.below(times) == 0
     }
@@ -69,12 +69,12 @@ impl WordSource {
 
     /// Makes the next marker word.
     pub fn word(&mut self) -> String {
-        let word = marker(self.next);
-        self.next = (self.next + 1) % 10_000;
+        let word = marker(self.next_number);
+        self.next_number = (self.next_number + 1) % 10_000;
         word
     }
 
-    /// Makes a title, a summary, a field: one line of plain text.
+    /// Makes one line of plain text, for a title, a summary or a field.
     pub fn text_line(&mut self) -> String {
         let mut text = self.word();
         for _ in 0..self.random.below(3) {
@@ -113,7 +113,8 @@ impl WordSource {
         text
     }
 
-    /// Makes an answer about formats, with code and XML, none of which is a structure.
+    /// Makes an answer about formats, with samples of code and XML that are no structure of the reply (R-91,
+    ///
     pub fn format_answer(&mut self) -> String {
         let mut text = self.text_line();
         for _ in 0..1 + self.random.below(3) {

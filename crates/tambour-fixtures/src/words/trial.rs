@@ -1,4 +1,4 @@
-//! Damaged reply with the settings of its reading.
+//! Damaged reply with marker words: how it is made, read and checked.
 
 use serde_json::Value;
 use tambour::exit::{ExitCriteria, ExitRound};
@@ -19,25 +19,25 @@ pub struct WordTrial {
     pub dialect: String,
     /// Options of the reading.
     pub options: Options,
-    /// Number that the options were derived from.
+    /// Number that options and end are derived from.
     pub choice: u16,
-    /// Finish reason of the reply.
+    /// End of the reply, as [`fixture::parse_end`] reads it.
     pub finish: &'static str,
     /// Reasoning received separately.
     pub reasoning: Option<String>,
     /// Raw reply.
     pub input: Vec<u8>,
-    /// Reply of the model after the calls have run.
+    /// Damaged reply of the model after its calls have run.
     pub next_reply: Option<Vec<u8>>,
     /// Seed of the cuts.
     pub seed: u64,
 }
 
-/// Makes the damaged reply of that dialect and seed.
+/// Makes a reply for `dialect` and damages it; the same seed gives the same trial.
 #[must_use]
 pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     let mut words = WordSource::new(RandomSource::new(seed));
-    // Half of the readings use the settings of a plain stream.
+    // Half of all trials use the default settings.
     let choice = if words.is_once_in(2) { 0 } else { words.random().next_bits() as u16 };
     let reasoning = words.is_once_in(12).then(|| words.prose());
     let reply = replies.make_reply(dialect, &mut words);
@@ -49,11 +49,11 @@ pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     WordTrial { reasoning, next_reply, ..WordTrial::new(dialect, choice, seed, input) }
 }
 
-/// Makes a reply with long texts, seldom damaged, and small limits.
+/// Makes a trial with small limits, whose reply has long texts and is damaged half of the time.
 #[must_use]
 pub fn make_long_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     let mut words = WordSource::new(RandomSource::new(seed)).with_length_factor(12);
-    // Six ends, then the small limits of four.
+    // In `WordTrial::new` 6 to 11 choose any of six ends, then the small limits.
     let choice = words.below(6) as u16 + 6;
     let reply = replies.make_reply(dialect, &mut words);
     let input = if words.is_once_in(2) { reply.into_bytes() } else { damage_reply(&mut words, reply) };
@@ -66,31 +66,32 @@ impl WordTrial {
     pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> WordTrial {
         let mut options = Options::default();
         options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
-        let mut rest = choice;
-        let mut choose = |times: u16| {
-            let choice_part = rest % times;
-            rest /= times;
-            choice_part
+        // The settings are digits of `choice`, each in a base of its own.
+        let mut remaining_choice = choice;
+        let mut choose_below = |base: u16| {
+            let digit = remaining_choice % base;
+            remaining_choice /= base;
+            digit
         };
-        let finish = ["stop", "stop", "stop", "length", "unknown", "failed"][usize::from(choose(6))];
-        if choose(4) == 1 {
+        let finish = ["stop", "stop", "stop", "length", "unknown", "failed"][usize::from(choose_below(6))];
+        if choose_below(4) == 1 {
             let limits = &mut options.limits;
             (limits.hold, limits.tag, limits.line, limits.delta) = (96, 48, 40, 16);
         }
         let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
-        if choose(4) == 1 {
+        if choose_below(4) == 1 {
             set("thinkingml.lone_final", "close");
         }
-        if choose(4) == 1 {
+        if choose_below(4) == 1 {
             set("aiplan.drop_invalid_calls", "true");
         }
-        if choose(4) == 1 {
+        if choose_below(4) == 1 {
             set("aiplan.variant", "v2");
         }
-        if choose(3) == 1 {
+        if choose_below(3) == 1 {
             set("sensitive", "generalise");
         }
-        match choose(8) {
+        match choose_below(8) {
             1 => set("plain.reasoning", "open"),
             2 => set("plain.reasoning", "none"),
             3 => {
@@ -114,34 +115,35 @@ impl WordTrial {
     /// The faults found.
     pub fn check_words(&self) -> Result<WordAccount, Vec<WordComplaint>> {
         let uncut = self.read();
-        let (found, mut complaints) = match self.account_words(&uncut) {
-            Ok(found) => (found, Vec::new()),
+        let (account, mut complaints) = match self.account_words(&uncut) {
+            Ok(account) => (account, Vec::new()),
             Err(complaints) => (WordAccount::default(), complaints),
         };
         let mut random = RandomSource::new(self.seed);
         let cuts = random.random_cuts(self.input.len());
-        let next = self.next_reply.as_ref().map(|next| random.random_cuts(next.len())).unwrap_or_default();
-        let streams = [
+        let next_cuts =
+            self.next_reply.as_ref().map(|reply| random.random_cuts(reply.len())).unwrap_or_default();
+        let stream_checks = [
             (WordFault::InvalidStream, grammar::check_stream(&uncut.events, &self.options)),
-            (WordFault::CutDependent, uncut.check_same(&self.read_cut(&cuts, &next))),
+            (WordFault::CutDependent, uncut.check_same(&self.read_cut(&cuts, &next_cuts))),
         ];
-        for (fault, result) in streams {
+        for (fault, result) in stream_checks {
             complaints.extend(result.err().map(|message| WordComplaint { fault, word: None, message }));
         }
-        if complaints.is_empty() { Ok(found) } else { Err(complaints) }
+        if complaints.is_empty() { Ok(account) } else { Err(complaints) }
     }
 
     /// Accounts for the words of a reading.
     ///
     /// # Errors
     /// The faults found.
-    pub fn account_words(&self, read: &TrialReading) -> Result<WordAccount, Vec<WordComplaint>> {
+    pub fn account_words(&self, reading: &TrialReading) -> Result<WordAccount, Vec<WordComplaint>> {
         let reasoning = self.reasoning.as_deref();
-        let mut replies = vec![ReceivedReply { input: &self.input, reasoning, findings: &read.findings }];
-        if let (Some(input), Some(findings)) = (&self.next_reply, &read.next_findings) {
+        let mut replies = vec![ReceivedReply { input: &self.input, reasoning, findings: &reading.findings }];
+        if let (Some(input), Some(findings)) = (&self.next_reply, &reading.next_findings) {
             replies.push(ReceivedReply { input, reasoning: None, findings });
         }
-        account_words(&replies, &read.events, read.rewritten_reply.as_ref())
+        account_words(&replies, &reading.events, reading.rewritten_reply.as_ref())
     }
 
     /// Reads the reply in one piece.
@@ -150,7 +152,7 @@ impl WordTrial {
         self.read_cut(&[], &[])
     }
 
-    /// Reads the reply, and the next one if it has calls, cut at these offsets.
+    /// Reads the reply, and the next one if the reply has calls, cut at these offsets.
     fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> TrialReading {
         let mut options = self.options.clone();
         options.tool_loop = self.next_reply.is_some();
@@ -160,22 +162,23 @@ impl WordTrial {
         if let Some(text) = &self.reasoning {
             pipeline.push_reasoning(text, &mut sink);
         }
-        self.push(&mut pipeline, &self.input, cuts, &mut sink);
+        self.push_reply(&mut pipeline, &self.input, cuts, &mut sink);
         let findings = std::mem::take(&mut sink.findings);
         let mut next_findings = None;
         if let Some(input) = self.next_reply.as_ref().filter(|_| !pipeline.pending_calls().is_empty()) {
             pipeline = pipeline.next_reply(&self.dialect, &options).expect("it is in the table");
-            self.push(&mut pipeline, input, next_cuts, &mut sink);
+            self.push_reply(&mut pipeline, input, next_cuts, &mut sink);
             next_findings = Some(std::mem::take(&mut sink.findings));
         }
-        // No client runs the calls of the last reply.
+        // The calls of the last reply are not run, which ends the stream.
         pipeline.abandon(&InputEnd::stop(), &mut sink);
         let rewritten = (pipeline.dialect() == "ai_say").then(|| pipeline.rewrite(&sink.events)).flatten();
         let rewritten_reply = rewritten.and_then(|text| serde_json::from_str(&text).ok());
         TrialReading { events: sink.events, findings, next_findings, rewritten_reply }
     }
 
-    fn push(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut FixtureReading) {
+    /// Pushes `input` in pieces that end at `cuts`, and finishes the reply.
+    fn push_reply(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut FixtureReading) {
         let mut from = 0;
         for &end in cuts.iter().chain([&input.len()]) {
             pipeline.push(&input[from..end], sink);
@@ -188,10 +191,11 @@ impl WordTrial {
     pub(super) fn max_held_bytes(&self) -> usize {
         let limits = &self.options.limits;
         // The answer of a plan may come before its mode.
-        let plan = matches!(&*self.dialect, "aiplan" | "auto");
-        limits.max_held_bytes() + 2 * limits.hold + if plan { limits.value } else { 0 }
+        let may_be_plan = matches!(&*self.dialect, "aiplan" | "auto");
+        limits.max_held_bytes() + 2 * limits.hold + if may_be_plan { limits.value } else { 0 }
     }
 
+    /// End of the reply.
     pub(super) fn end(&self) -> InputEnd {
         fixture::parse_end(self.finish).expect("these words are known")
     }
@@ -206,7 +210,7 @@ pub struct TrialReading {
     pub findings: Vec<Finding>,
     /// Findings on the next reply, if it was read.
     pub next_findings: Option<Vec<Finding>>,
-    /// Rewritten reply, for a dialect that keeps words outside its events.
+    /// Repaired reply as JSON, for a dialect that keeps words outside its events (`ai_say`).
     pub rewritten_reply: Option<Value>,
 }
 
@@ -216,11 +220,11 @@ impl TrialReading {
         if self == other {
             return Ok(());
         }
-        let lists = |read: &TrialReading| {
-            [read.findings.clone(), read.next_findings.clone().unwrap_or_default()].concat()
+        let all_findings = |reading: &TrialReading| {
+            [reading.findings.clone(), reading.next_findings.clone().unwrap_or_default()].concat()
         };
         let events = first_difference(&self.events, &other.events);
-        let findings = first_difference(&lists(self), &lists(other));
+        let findings = first_difference(&all_findings(self), &all_findings(other));
         Err(events.or(findings).unwrap_or_else(|| "the rewritten replies differ".to_owned()))
     }
 }
@@ -231,7 +235,7 @@ impl std::fmt::Display for WordTrial {
         let input = String::from_utf8_lossy(&self.input);
         write!(f, "{dialect}, seed {seed}, choice {choice}, {finish}, reasoning {reasoning:?}\n{input:?}")?;
         match &self.next_reply {
-            Some(next) => write!(f, "\nand then {:?}", String::from_utf8_lossy(next)),
+            Some(reply) => write!(f, "\nand then {:?}", String::from_utf8_lossy(reply)),
             None => Ok(()),
         }
     }

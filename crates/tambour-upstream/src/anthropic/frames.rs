@@ -34,10 +34,10 @@ enum AnthropicBlock {
 }
 
 impl AnthropicFrames {
-    /// Creates a decoder for the reply to the message of this id.
-    pub(crate) fn new(message: &Arc<str>) -> AnthropicFrames {
+    /// Creates a decoder for the reply to a message.
+    pub(crate) fn new(message_id: &Arc<str>) -> AnthropicFrames {
         AnthropicFrames {
-            progress: DecodeProgress::new(message),
+            progress: DecodeProgress::new(message_id),
             blocks: BTreeMap::new(),
             usage: AnthropicCounts::default(),
         }

@@ -55,11 +55,12 @@ impl ServiceApi for AnthropicApi {
         add_secret_header(request, "x-api-key", key)
     }
 
-    fn frame_decoder(&self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
-        Box::new(AnthropicFrames::new(message))
+    fn frame_decoder(&self, message_id: &Arc<str>) -> Box<dyn FrameDecoder> {
+        Box::new(AnthropicFrames::new(message_id))
     }
 }
 
+/// Builds the body of a request.
 fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Failure> {
     let PromptTurns { system, turns } = build_turns(&request.messages)?;
     let last_index = turns.len().saturating_sub(1);
@@ -101,8 +102,8 @@ fn tool(function: &Value) -> Value {
     ]))
 }
 
-/// Converts the tool choice. The service has the limit to one call at a time in it, so that this limit alone
-/// also gives a choice.
+/// Converts the tool choice. The limit to one call at a time is a part of the service's tool choice, so a
+/// request with this limit gets a tool choice even if it names none.
 fn tool_choice(request: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
     let one_at_a_time =
         fields.chat_field("parallel_tool_calls") == Some(false.into()) && !request.tools.is_empty();
@@ -120,8 +121,8 @@ fn tool_choice(request: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
     Some(choice)
 }
 
-/// Returns the schema of the response format if it is strict. The service refuses other schemas, since they
-/// leave properties open; the reply is checked against those only when it is read.
+/// Returns the schema of the response format if it is strict. Other schemas leave properties open, which the
+/// service refuses, so they are not sent; the reply is checked against them when it is read.
 fn output_config(request: &ModelRequest) -> Option<Value> {
     match response_format(request)? {
         ReplyFormat::Schema(schema, true) => {

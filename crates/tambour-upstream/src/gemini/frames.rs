@@ -22,9 +22,9 @@ pub(crate) struct GeminiFrames {
 }
 
 impl GeminiFrames {
-    /// Creates a decoder for the reply to the message of this id.
-    pub(crate) fn new(message: &Arc<str>) -> GeminiFrames {
-        GeminiFrames { progress: DecodeProgress::new(message), calls: Vec::new(), usage: None }
+    /// Creates a decoder for the reply to a message.
+    pub(crate) fn new(message_id: &Arc<str>) -> GeminiFrames {
+        GeminiFrames { progress: DecodeProgress::new(message_id), calls: Vec::new(), usage: None }
     }
 
     /// Converts one response of the stream to items.

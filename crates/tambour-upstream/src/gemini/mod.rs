@@ -24,7 +24,7 @@ use frames::GeminiFrames;
 
 /// Version of the interface if the base URL names none.
 const API_VERSION: &str = "v1beta";
-/// Value that the service accepts instead of a signature, for calls that no model of it made.
+/// Value that the service accepts instead of a signature, for calls that none of its models made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Interface of Gemini.
@@ -53,7 +53,6 @@ impl ServiceApi for GeminiApi {
         model: Option<&str>,
         request: &ModelRequest,
     ) -> Result<ServiceRequest, Failure> {
-        // The base URL may end with the version.
         let model = require_model(model, "gemini")?;
         Ok(ServiceRequest { url: request_url(base, model)?, body: build_body(model, request)? })
     }
@@ -62,12 +61,13 @@ impl ServiceApi for GeminiApi {
         add_secret_header(request.header("accept", "text/event-stream"), "x-goog-api-key", key)
     }
 
-    fn frame_decoder(&self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
-        Box::new(GeminiFrames::new(message))
+    fn frame_decoder(&self, message_id: &Arc<str>) -> Box<dyn FrameDecoder> {
+        Box::new(GeminiFrames::new(message_id))
     }
 }
 
-/// Builds the URL of a request: `BASE/VERSION/models/MODEL:streamGenerateContent?alt=sse`.
+/// Builds the URL of a request: `BASE/VERSION/models/MODEL:streamGenerateContent?alt=sse`. The base URL may
+/// end with the version.
 fn request_url(base: &str, model: &str) -> Result<String, Failure> {
     let mut url = Url::parse(base)
         .map_err(|error| unsendable_failure(format!("the base URL is not valid: {error}")))?;
@@ -96,6 +96,7 @@ fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }
 
+/// Builds the body of a request.
 fn build_body(model: &str, request: &ModelRequest) -> Result<Value, Failure> {
     let PromptTurns { system, turns } = build_turns(&request.messages)?;
     let needs_signature = requires_signatures(model);

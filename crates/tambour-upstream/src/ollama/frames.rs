@@ -20,9 +20,9 @@ pub(crate) struct OllamaFrames {
 }
 
 impl OllamaFrames {
-    /// Creates a decoder for the reply to the message of this id.
-    pub(crate) fn new(message: &Arc<str>) -> OllamaFrames {
-        OllamaFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
+    /// Creates a decoder for the reply to a message.
+    pub(crate) fn new(message_id: &Arc<str>) -> OllamaFrames {
+        OllamaFrames { progress: DecodeProgress::new(message_id), calls: Vec::new() }
     }
 
     /// Adds a complete call; returns `false` if it exceeds the limits.

@@ -53,11 +53,12 @@ impl ServiceApi for OllamaApi {
         true
     }
 
-    fn frame_decoder(&self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
-        Box::new(OllamaFrames::new(message))
+    fn frame_decoder(&self, message_id: &Arc<str>) -> Box<dyn FrameDecoder> {
+        Box::new(OllamaFrames::new(message_id))
     }
 }
 
+/// Builds the body of a request.
 fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Failure> {
     let mut call_index = CallIndex::default();
     let mut messages = Vec::with_capacity(request.messages.len());

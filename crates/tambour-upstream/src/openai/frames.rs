@@ -31,9 +31,9 @@ struct PartialCall {
 }
 
 impl OpenAiFrames {
-    /// Creates a decoder for the reply to the message of this id.
-    pub(crate) fn new(message: &Arc<str>) -> OpenAiFrames {
-        OpenAiFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
+    /// Creates a decoder for the reply to a message.
+    pub(crate) fn new(message_id: &Arc<str>) -> OpenAiFrames {
+        OpenAiFrames { progress: DecodeProgress::new(message_id), calls: Vec::new() }
     }
 }
 

@@ -42,11 +42,12 @@ impl ServiceApi for OpenAiApi {
         add_bearer(request.header("accept", "text/event-stream"), key)
     }
 
-    fn frame_decoder(&self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
-        Box::new(OpenAiFrames::new(message))
+    fn frame_decoder(&self, message_id: &Arc<str>) -> Box<dyn FrameDecoder> {
+        Box::new(OpenAiFrames::new(message_id))
     }
 }
 
+/// Builds the body of a request.
 fn build_body(model: Option<&str>, request: &ModelRequest) -> Value {
     let mut body = json!({
         "messages": request.messages,

@@ -1,5 +1,6 @@
 //! Names of attributes in the OpenTelemetry convention for model calls (`gen_ai`), and the attributes of tool
-//! calls. The convention is still changing; a new version of it affects this file and `upstream/genai.rs`.
+//! calls. The convention is still changing; a new version of it affects this file and `genai.rs` of the
+//! crate.
 
 use opentelemetry::KeyValue;
 use serde_json::Value;
@@ -32,7 +33,7 @@ const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 const RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
 pub(crate) const SERVER_PORT: &str = "server.port";
-/// Most bytes of one text attribute; instead of a longer one, the span has `OMITTED`.
+/// Most bytes of one text attribute; instead of a longer one, the span has the attribute [`OMITTED`].
 const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Attribute whose value is the name of a text attribute that was too long.
 const OMITTED: &str = "tambour.content_omitted";

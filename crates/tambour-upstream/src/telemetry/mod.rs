@@ -22,7 +22,7 @@ pub use implementation::TraceSpan;
 pub use implementation::{ParentSpan, TraceHandle};
 
 /// Tool call as its span describes it.
-#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans read it"))]
 pub struct ToolCallInfo<'a> {
     /// Name of the tool.
     pub name: &'a str,

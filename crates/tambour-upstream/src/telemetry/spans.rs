@@ -36,12 +36,12 @@ pub struct TraceSpan(Option<Arc<OpenSpan>>);
 /// Started span.
 struct OpenSpan {
     factory: Arc<SpanFactory>,
-    /// Context of child spans: it has this span.
+    /// Context of child spans, which contains this span as their parent.
     context: Context,
 }
 
-/// Span of the client under which the spans of its request are, from the header `traceparent`; `None` without
-/// one.
+/// Span of the client, from the header `traceparent` of its request: the parent of the spans of the request.
+/// `None` without the header.
 #[derive(Clone, Debug, Default)]
 pub struct ParentSpan(Option<Box<SpanContext>>);
 
@@ -102,6 +102,7 @@ impl TraceHandle {
         })
     }
 
+    /// Starts a span that is a root in this server; its parent is the span of the client, if there is one.
     fn start_root(
         &self,
         ParentSpan(parent): &ParentSpan,

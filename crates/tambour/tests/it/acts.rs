@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use crate::each_dialect::each_dialect;
 use tambour_fixtures::acts::{
-    Action, ActionKind, ActionTrial, BlockCondition, FORMS, TrialOutcome, ViolationKind, make_action_trial,
+    Action, ActionKind, ActionTrial, BlockZone, FORMS, TrialOutcome, ViolationKind, make_action_trial,
     zones,
 };
 
@@ -114,21 +114,21 @@ fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
 fn assert_forms(outcome: &TrialOutcome) {
     let min_count = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
     let count =
-        |form: &str, zone: BlockCondition| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
+        |form: &str, zone: BlockZone| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
     for form in FORMS {
         assert!(
-            count(form, BlockCondition::Plain) > min_count,
+            count(form, BlockZone::Plain) > min_count,
             "{form}: only {} acted",
-            count(form, BlockCondition::Plain)
+            count(form, BlockZone::Plain)
         );
         let zones = zones("toolcall");
         let outcome: usize = zones.iter().map(|zone| count(form, *zone)).sum();
         assert!(outcome > 4 * min_count, "{form}: only {outcome} that must not act");
         // Few replies do not cover all zones. Values between tags are texts and are never guessed.
-        let is_impossible = |zone: BlockCondition| match zone {
-            BlockCondition::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
+        let is_impossible = |zone: BlockZone| match zone {
+            BlockZone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
             // The form holds backticks itself.
-            BlockCondition::Span | BlockCondition::LongSpan => *form == "deepseek",
+            BlockZone::Span | BlockZone::LongSpan => *form == "deepseek",
             _ => false,
         };
         for zone in zones.into_iter().filter(|zone| min_count >= 20 && !is_impossible(*zone)) {

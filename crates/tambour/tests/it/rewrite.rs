@@ -4,7 +4,7 @@ use tambour::dialect::{DIALECTS, DialectEntry};
 use tambour::event::{Event, EventCollector, EventKind, FinishReason, JoinedEvents, Sink as _};
 use tambour::verdict::Contract;
 use tambour::{InputEnd, Options, Pipeline, Profile, Severity};
-use tambour_fixtures::acts::repair;
+use tambour_fixtures::acts::check_repair;
 use tambour_fixtures::corpus::{load_authored, load_recorded};
 use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::{fixtures_folder, load_fixtures};
@@ -169,7 +169,7 @@ fn what_is_written_acts_no_more() {
             // Cut replies take long, so only some are read.
             let ends = if number < FAULTS.len() || number % 8 == 0 { 2 } else { 1 };
             for end in [&InputEnd::stop(), &cut].into_iter().take(ends) {
-                if let Err(found) = repair(entry.name, &options, reply, end) {
+                if let Err(found) = check_repair(entry.name, &options, reply, end) {
                     let reply = String::from_utf8_lossy(reply);
                     complaints.push(format!("{}, {end:?}: {reply:?}\n{found}", entry.name));
                 }

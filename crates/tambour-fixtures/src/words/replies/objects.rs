@@ -4,57 +4,59 @@ use super::super::json::LooseJsonWriter;
 use super::super::texts::WordSource;
 use super::{fence_reply, random_draft, random_surrounding_text};
 
+/// Makes a sequence of event objects: in lines, in a list, or as server-sent events.
 pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
-    let mut lines: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
+    // Name and data of each event.
+    let mut events: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
     let mut json = LooseJsonWriter::new(words, true);
-    let text = |json: &mut LooseJsonWriter<'_>, text: String| json.write_string(&text);
+    let to_json = |json: &mut LooseJsonWriter<'_>, text: String| json.write_string(&text);
     if json.words().is_once_in(2) {
         let line = json.words().text_line();
-        lines.push(("serp_summary", vec![("text", text(&mut json, line))]));
+        events.push(("serp_summary", vec![("text", to_json(&mut json, line))]));
     }
-    lines.push(("thinking_start", vec![]));
+    events.push(("thinking_start", vec![]));
     for id in 1..=1 + json.words().below(3) {
         let title = json.words().text_line();
-        lines.push(("phase_start", vec![("id", id.to_string()), ("title", text(&mut json, title))]));
+        events.push(("phase_start", vec![("id", id.to_string()), ("title", to_json(&mut json, title))]));
         for _ in 0..json.words().below(3) {
             let prose = json.words().prose();
-            lines.push(("phase_delta", vec![("id", id.to_string()), ("text", text(&mut json, prose))]));
+            events.push(("phase_delta", vec![("id", id.to_string()), ("text", to_json(&mut json, prose))]));
         }
     }
-    lines.push(("thinking_end", vec![]));
+    events.push(("thinking_end", vec![]));
     for _ in 0..=json.words().below(3) {
         let markdown = json.words().markdown();
-        lines.push(("final_delta", vec![("text", text(&mut json, markdown))]));
+        events.push(("final_delta", vec![("text", to_json(&mut json, markdown))]));
     }
     if json.words().is_once_in(2) {
         let queries: Vec<String> = (0..json.words().below(4)).map(|_| json.words().query()).collect();
         let queries: Vec<String> = queries.iter().map(|query| json.write_string(query)).collect();
         let queries = json.write_list(&queries);
-        lines.push(("serp_queries", vec![("queries", queries)]));
+        events.push(("serp_queries", vec![("queries", queries)]));
     }
-    lines.push(("final_end", vec![]));
-    let (is_flat, sse, array) =
+    events.push(("final_end", vec![]));
+    let (is_flat, is_sse, is_list) =
         (json.words().is_once_in(6), json.words().is_once_in(12), json.words().is_once_in(16));
-    // Aliases of `event` and `text`.
-    let event = if json.words().is_once_in(16) { "type" } else { "event" };
-    let other = json.words().is_once_in(12).then(|| json.words().pick(&["content", "delta"]));
+    // Models write other keys for `event` and `text` now and then.
+    let event_key = if json.words().is_once_in(16) { "type" } else { "event" };
+    let text_key = json.words().is_once_in(12).then(|| json.words().pick(&["content", "delta"]));
     let mut output_lines = Vec::new();
-    for (name, mut fields) in lines {
-        if let Some(other) = other {
-            fields.iter_mut().filter(|(name, _)| *name == "text").for_each(|(name, _)| *name = other);
+    for (name, mut fields) in events {
+        if let Some(text_key) = text_key {
+            fields.iter_mut().filter(|(key, _)| *key == "text").for_each(|(key, _)| *key = text_key);
         }
         if json.words().is_once_in(20) {
             let value = json.write_random(1);
             fields.push(("note", value));
         }
-        let line = if sse {
+        let line = if is_sse {
             format!("event: {name}\ndata: {}\n", json.write_object(&fields))
         } else if is_flat && !fields.is_empty() {
-            fields.insert(0, (event, format!("\"{name}\"")));
+            fields.insert(0, (event_key, format!("\"{name}\"")));
             json.write_object(&fields)
         } else {
             let data = json.write_object(&fields);
-            let mut fields = vec![(event, format!("\"{name}\"")), ("data", data)];
+            let mut fields = vec![(event_key, format!("\"{name}\"")), ("data", data)];
             if json.words().is_once_in(20) {
                 let value = json.write_random(1);
                 let at = json.words().below(3);
@@ -69,21 +71,22 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         }
     }
     let reply =
-        if array { format!("[{}]", output_lines.join(",\n")) } else { output_lines.join("\n") + "\n" };
+        if is_list { format!("[{}]", output_lines.join(",\n")) } else { output_lines.join("\n") + "\n" };
     let reply = fence_reply(words, reply, "json", 10);
     let (draft, before, after) =
         (random_draft(words), random_surrounding_text(words), random_surrounding_text(words));
     draft + &before + &reply + &after
 }
 
+/// Makes a plan, with calls in half of all cases, and with variations that models write.
 pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
     const TOOLS: &[&str] =
         &["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
-    let acts = words.is_once_in(2);
+    let has_calls = words.is_once_in(2);
     let mut json = LooseJsonWriter::new(words, false);
     let thought = json.words().prose();
     let mut fields = vec![("thought", json.write_string(&thought))];
-    if acts {
+    if has_calls {
         fields.push(("response_mode", "\"TOOL_EXECUTION\"".to_owned()));
         fields.push(("direct_response", "null".to_owned()));
         let mut calls = Vec::new();
@@ -98,21 +101,21 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
             if json.words().is_once_in(2) {
                 let domain = json.words().text_line();
                 let feature = json.words().text_line();
-                let data = [
+                let session_data = [
                     ("domain", json.write_string(&domain)),
                     ("features", format!("[{}]", json.write_string(&feature))),
                     ("deep", json.write_random(1)),
                 ];
-                args.push(("sessionData", json.write_object(&data)));
+                args.push(("sessionData", json.write_object(&session_data)));
             }
             let mut args = json.write_object(&args);
             if json.words().is_once_in(12) {
                 args = json.write_string(&args);
             }
             let name = json.write_string(&name);
-            let other = json.words().pick(&["parameters", "arguments"]);
-            let key = if json.words().is_once_in(12) { other } else { "args" };
-            let mut call = vec![("name", name), (key, args)];
+            let alias = json.words().pick(&["parameters", "arguments"]);
+            let args_key = if json.words().is_once_in(12) { alias } else { "args" };
+            let mut call = vec![("name", name), (args_key, args)];
             if json.words().is_once_in(12) {
                 call.push(("why", json.write_random(1)));
             }
@@ -151,6 +154,7 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
     draft + &before + &reply + "\n" + &after
 }
 
+/// Makes an answer of a dialogue round, with variations that models write.
 pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
     let mut json = LooseJsonWriter::new(words, false);
     let reasoning = json.words().prose();
@@ -176,11 +180,11 @@ pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
         _ => json.write_object(&[("咨询师", message)]),
     };
     let reason = json.words().text_line();
-    let other = json.words().pick(&["message", "reply"]);
-    let key = if json.words().is_once_in(16) { other } else { "response" };
+    let alias = json.words().pick(&["message", "reply"]);
+    let response_key = if json.words().is_once_in(16) { alias } else { "response" };
     let mut fields = vec![
         ("assessment", assessment),
-        (key, response),
+        (response_key, response),
         ("should_exit", json.words().pick(&["true", "false"]).to_owned()),
         ("exit_reason", json.write_string(&reason)),
     ];
@@ -224,7 +228,7 @@ pub(super) fn json_value_reply(words: &mut WordSource) -> String {
     draft + &before + &reply + "\n" + &after
 }
 
-/// Sometimes changes the order of fields.
+/// Changes the order of fields one time in three.
 fn shuffle_fields(words: &mut WordSource, fields: &mut [(&str, String)]) {
     if words.is_once_in(3) {
         for _ in 0..fields.len() {
@@ -234,7 +238,7 @@ fn shuffle_fields(words: &mut WordSource, fields: &mut [(&str, String)]) {
     }
 }
 
-/// Inserts a comment after a comma of the JSON.
+/// Inserts a comment after a comma of the JSON; returns it unchanged if there is none.
 fn insert_comment(words: &mut WordSource, reply: &str) -> String {
     let commas: Vec<usize> = reply.match_indices(",\"").map(|(at, _)| at + 1).collect();
     if commas.is_empty() {
