@@ -156,8 +156,7 @@ fn compare_costs(amount: &str) -> anyhow::Result<()> {
         let dialect_costs: Vec<_> = costs.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
         let per_byte = |cost: &WorkCost| cost.per_byte(&PASSES[0]);
         let count = dialect_costs.len().max(1);
-        let mean_cost =
-            dialect_costs.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / count as f64;
+        let mean_cost = dialect_costs.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / count as f64;
         println!("{}: {mean_cost:.0} instructions a byte of hostile input", entry.name);
         if let Some((_, case_index, cost)) =
             dialect_costs.iter().max_by(|a, b| per_byte(&a.2).total_cmp(&per_byte(&b.2)))

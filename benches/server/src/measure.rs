@@ -291,14 +291,12 @@ async fn measure_first_text(
             }
         }
         let [upstream_times, bare_times, tambour_times] = &times;
-        let added_time =
-            |times: &[f64], share: f64| quantile(times, share) - quantile(upstream_times, share);
+        let added_time = |times: &[f64], share: f64| quantile(times, share) - quantile(upstream_times, share);
         let name = |label: &str| {
             let unit = if connections == 1 { "connection" } else { "connections" };
             format!("{label}, {connections} {unit}")
         };
-        let added_times =
-            |share| (Some(added_time(bare_times, share)), added_time(tambour_times, share));
+        let added_times = |share| (Some(added_time(bare_times, share)), added_time(tambour_times, share));
         let (bare_added, tambour_added) = added_times(0.5);
         table.print_line(
             &name("added to first byte, median"),
@@ -308,13 +306,7 @@ async fn measure_first_text(
             &FigureTarget::AtMostMore(0.25),
         );
         let (bare_added, tambour_added) = added_times(0.99);
-        table.print_line(
-            &name("the same, 99 of 100"),
-            "ms",
-            bare_added,
-            tambour_added,
-            &FigureTarget::None,
-        );
+        table.print_line(&name("the same, 99 of 100"), "ms", bare_added, tambour_added, &FigureTarget::None);
         let late_count = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
         table.print_line(
             &name("replies 35 ms late or more"),
@@ -395,13 +387,7 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
         kib_per_stream[1],
         &FigureTarget::Ratio(1.5),
     );
-    table.print_line(
-        "memory with 600 of them",
-        "MiB",
-        Some(peaks_mib[0]),
-        peaks_mib[1],
-        &FigureTarget::None,
-    );
+    table.print_line("memory with 600 of them", "MiB", Some(peaks_mib[0]), peaks_mib[1], &FigureTarget::None);
     drop(pair);
     let pair = ServerPair::start(program, upstream, true).await?;
     let mut kib_per_reader = Vec::new();

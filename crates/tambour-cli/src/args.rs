@@ -149,9 +149,7 @@ fn dialect_value(entry: &DialectEntry) -> PossibleValue {
 /// Names of all contracts, as values of an argument.
 pub(crate) fn contract_values() -> impl Iterator<Item = PossibleValue> {
     let other_contracts = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
-    dialect_values()
-        .chain(
-            other_contracts
-                .map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")),
-        )
+    dialect_values().chain(
+        other_contracts.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")),
+    )
 }

@@ -121,11 +121,12 @@ impl ServeCommand {
 pub(crate) fn read_environment() -> Result<Vec<(String, String)>, ConfigError> {
     let names = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let tambour_variables = names.filter(|(name, _)| name.starts_with("TAMBOUR_"));
-    tambour_variables.map(|(name, value)| match value.into_string() {
-        Ok(value) => Ok((name, value)),
-        Err(_) => Err(ConfigError(format!("{name}: the value is not UTF-8"))),
-    })
-    .collect()
+    tambour_variables
+        .map(|(name, value)| match value.into_string() {
+            Ok(value) => Ok((name, value)),
+            Err(_) => Err(ConfigError(format!("{name}: the value is not UTF-8"))),
+        })
+        .collect()
 }
 
 /// Interrupt and terminate signals; none is lost while an earlier one is handled.

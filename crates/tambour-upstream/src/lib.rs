@@ -125,7 +125,7 @@ pub enum ReplySource {
 #[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
     /// Id of the message, for log lines; not sent to the service.
-    pub message: Arc<str>,
+    pub message_id: Arc<str>,
     /// Span of the message, the parent of the call's span.
     pub span: TraceSpan,
     /// Messages by role, the system prompt first.
@@ -317,7 +317,8 @@ impl Upstream {
             }
         };
         let span = request.span.start_chat(&target, request);
-        let mut call = UpstreamCall::begin(&self.name, &request.message, &self.metrics, &self.breaker, span);
+        let mut call =
+            UpstreamCall::begin(&self.name, &request.message_id, &self.metrics, &self.breaker, span);
         let source = match &self.source {
             ReplySource::Service(service) => {
                 let headers = call.trace_headers();

@@ -123,7 +123,7 @@ impl RecordedReplies {
         })?;
         if request.response_format.is_some() {
             tracing::debug!(
-                message_id = %request.message,
+                message_id = %request.message_id,
                 "a recording is played unchanged: `response_format` is ignored"
             );
         }

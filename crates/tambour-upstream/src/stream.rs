@@ -66,7 +66,7 @@ impl HttpReply {
             last_content: now,
             deadline: request_time + timeouts.total(),
             timer: SelfWoken::new(sleep_until(deadline)),
-            decoder: ResponseDecoder::new(kind, &request.message),
+            decoder: ResponseDecoder::new(kind, &request.message_id),
             limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
             received_bytes: 0,
             idle_bytes: 0,

@@ -85,8 +85,7 @@ fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<(
     for job_outcomes in outcomes {
         all_outcomes.extend(job_outcomes?);
     }
-    let count =
-        |kind: BreakageOutcome| all_outcomes.iter().filter(|outcome| **outcome == kind).count();
+    let count = |kind: BreakageOutcome| all_outcomes.iter().filter(|outcome| **outcome == kind).count();
     let (survived_count, unbuilt_count) =
         (count(BreakageOutcome::Survived), count(BreakageOutcome::BuildFailed));
     println!(

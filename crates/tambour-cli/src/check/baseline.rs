@@ -126,12 +126,11 @@ impl Baseline {
             }
         });
         let new_flags = new_flags.collect();
-        let new_findings =
-            new_counts.into_iter().map(|(finding, count)| FindingChange {
-                text: text.clone(),
-                finding,
-                count,
-            });
+        let new_findings = new_counts.into_iter().map(|(finding, count)| FindingChange {
+            text: text.clone(),
+            finding,
+            count,
+        });
         self.new_findings.extend(new_findings);
         self.checked_texts.insert(text);
         new_flags

@@ -99,9 +99,7 @@ impl ServerHandler for StdioMcpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(
-            tools::TOOLS.iter().map(tools::McpToolEntry::to_tool).collect(),
-        ))
+        Ok(ListToolsResult::with_all_items(tools::TOOLS.iter().map(tools::McpToolEntry::to_tool).collect()))
     }
 
     async fn call_tool(

@@ -147,10 +147,7 @@ struct CallFields {
 
 /// Makes name and arguments of a call, perhaps with a fault.
 fn random_call_fields(words: &mut WordSource) -> CallFields {
-    let fault = random_fault(
-        words,
-        &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
-    );
+    let fault = random_fault(words, &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered]);
     let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
     let (prose, line) = (words.prose(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);

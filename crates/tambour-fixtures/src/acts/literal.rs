@@ -66,8 +66,7 @@ impl Literals {
             }
             Value::Number(number) => {
                 let value = number.as_f64();
-                (!self.numbers.iter().any(|literal| Some(*literal) == value))
-                    .then(|| number.to_string())
+                (!self.numbers.iter().any(|literal| Some(*literal) == value)).then(|| number.to_string())
             }
             Value::Null | Value::Bool(_) => None,
         }

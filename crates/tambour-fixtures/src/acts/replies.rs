@@ -42,13 +42,7 @@ impl BlockZone {
     /// Returns whether the zone is a fault in the text of the block, wherever the block is.
     #[must_use]
     pub fn is_block_fault(self) -> bool {
-        matches!(
-            self,
-            BlockZone::Guessed
-                | BlockZone::Doubled
-                | BlockZone::Unregistered
-                | BlockZone::Wrapped
-        )
+        matches!(self, BlockZone::Guessed | BlockZone::Doubled | BlockZone::Unregistered | BlockZone::Wrapped)
     }
 
     /// Returns whether the zone surrounds a single block within other text.

@@ -28,10 +28,7 @@ pub struct DeliveryLag {
 ///
 /// # Errors
 /// More bytes are pending.
-pub fn measure_lag(
-    trial: &WordTrial,
-    reported_bytes: fn(&Pipeline) -> usize,
-) -> Result<DeliveryLag, String> {
+pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
     let mut sink = DeliveryTimes::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
     let mut pipeline = pipeline.with_extensions(true);

@@ -29,9 +29,7 @@ use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::problem::{Problem, deserialize_object, parse_body};
 use crate::http::app::App;
-use crate::run::dialogues::{
-    self, DialogueOrigin, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRequest,
-};
+use crate::run::dialogues::{self, DialogueOrigin, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRequest};
 use crate::run::live_run::ReaderGuard;
 use crate::run::request_repeats::repeat_since;
 use crate::run::run_registry::RunningTurn;

@@ -260,7 +260,10 @@ async fn a_journal_of_a_later_version_is_refused_and_not_changed() {
     let error = open_store(&folder, true).await.err().unwrap();
     assert!(matches!(error, StoreError::LaterJournal(_)), "{error}");
     let message = error.to_string();
-    assert!(message.starts_with("the journal file ") && message.contains("0000000000000001.log"), "{message}");
+    assert!(
+        message.starts_with("the journal file ") && message.contains("0000000000000001.log"),
+        "{message}"
+    );
     assert_eq!(std::fs::read(segment_file(&folder.0.join("tambour.journal"))).unwrap(), bytes);
 }
 

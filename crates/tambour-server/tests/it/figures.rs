@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mock::{
-    GOOD_REPLY, MockServer, Step, finish_steps, reply_script, response_script, sse_frame,
-};
+use crate::mock::{GOOD_REPLY, MockServer, Step, finish_steps, reply_script, response_script, sse_frame};
 use crate::server::{Answer, TestServer};
 
 /// Cost of one reply: seven prompt tokens and five reply tokens, at 1 and 2 a million.

@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 
 use crate::each_dialect::each_dialect;
 use tambour_fixtures::acts::{
-    Action, ActionKind, ActionTrial, BlockZone, FORMS, TrialOutcome, ViolationKind, make_action_trial,
-    zones,
+    Action, ActionKind, ActionTrial, BlockZone, FORMS, TrialOutcome, ViolationKind, make_action_trial, zones,
 };
 
 /// Damaged replies of each dialect without `ACTS_ITERATIONS`. Before a release, and after changes to a dialect, seeds 0 to
@@ -113,8 +112,7 @@ fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
 /// Fails unless every form of a call was read in acting and in forbidden zones.
 fn assert_forms(outcome: &TrialOutcome) {
     let min_count = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
-    let count =
-        |form: &str, zone: BlockZone| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
+    let count = |form: &str, zone: BlockZone| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
     for form in FORMS {
         assert!(
             count(form, BlockZone::Plain) > min_count,

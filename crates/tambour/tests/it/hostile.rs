@@ -13,11 +13,11 @@ use tambour_fixtures::queue;
 
 /// Compared sizes, in bytes.
 const SMALL: usize = 8 << 10;
-const LARGE: usize = 64 << 10;
+const LARGE: usize = 32 << 10;
 
 /// Sizes of inputs that both exceed the limits of held and kept text, in bytes.
-const BIG: usize = 48 << 10;
-const HUGE: usize = 192 << 10;
+const BIG: usize = 32 << 10;
+const HUGE: usize = 96 << 10;
 
 /// Largest number of bytes allocated at a time for any input. Values that are delivered whole, such as
 /// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.

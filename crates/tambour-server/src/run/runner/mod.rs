@@ -91,8 +91,8 @@ impl MessageRun {
 impl UpstreamChoice {
     /// Builds the request, without the messages.
     fn build_request(&self, run: &MessageRun, remaining_fallbacks: usize) -> ModelRequest {
-        let (message, span) = (run.row.id.as_str().into(), run.span.clone());
-        ModelRequest { message, span, has_fallback: remaining_fallbacks > 0, ..self.request.clone() }
+        let (message_id, span) = (run.row.id.as_str().into(), run.span.clone());
+        ModelRequest { message_id, span, has_fallback: remaining_fallbacks > 0, ..self.request.clone() }
     }
 
     /// Replaces the system prompt of another upstream with that of this one, in the prompt record and in the
@@ -146,9 +146,8 @@ pub(crate) async fn run_message(
         read_replies(&engine, &run, &choices, prompt, &mut conversation_guard, &mut log, &mut measures);
     let read_result = AssertUnwindSafe(reading).catch_unwind().await;
     drop(choices);
-    let end_result = Box::pin(
-        AssertUnwindSafe(finish_run(&engine, &run, log, read_result.ok(), measures)).catch_unwind(),
-    );
+    let end_result =
+        Box::pin(AssertUnwindSafe(finish_run(&engine, &run, log, read_result.ok(), measures)).catch_unwind());
     match end_result.await {
         Ok(Ok(status)) => {
             if status == "failed" {

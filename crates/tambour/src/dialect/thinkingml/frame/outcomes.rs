@@ -106,7 +106,7 @@ impl ReplyFrame {
     pub(super) fn begin_late(&mut self, element: LateElement) {
         let is_further = element.is_thought() && self.has_late_thought;
         self.has_late_thought |= element.is_thought();
-        self.late_element = Some(if is_further { element.as_further_thought() } else { element });
+        self.late_element = Some(if is_further { element.into_further_thought() } else { element });
         self.part = FramePart::Late;
         self.is_in_comment = false;
     }
@@ -135,7 +135,7 @@ impl ReplyFrame {
         let len = token.raw().len();
         let message = "`<serp>` must come before `<thinking>`".to_owned();
         let element = LateElement::new(ThinkingMlElement::Serp, rules::SERP_AFTER_THINKING, message, at, len);
-        self.begin_late(element.as_part_of_thinking());
+        self.begin_late(element.into_part_of_thinking());
         if matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing) {
             self.end_late(at.offset + len, out);
         }
