@@ -87,7 +87,7 @@ impl StructureArgs {
     }
 }
 
-/// Most nodes of a YAML file. Aliases, which could expand without bound, are not allowed at all.
+/// Maximum number of nodes of a YAML file. Aliases, which could expand without bound, are not allowed at all.
 const MAX_YAML_NODES: usize = 10_000;
 
 /// Reads a value from a YAML or JSON file.

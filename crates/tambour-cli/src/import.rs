@@ -145,7 +145,7 @@ fn import_json(imported_file: &ImportedFile) -> Value {
     out
 }
 
-/// Most characters of a file name made from a name, without number and extension.
+/// Maximum number of characters of a file name made from a name, without number and extension.
 const MAX_STEM_CHARS: usize = 60;
 
 /// Makes a file name, unique within this run, of letters, digits, `_` and `-`. Names that differ in case only

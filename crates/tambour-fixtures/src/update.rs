@@ -16,8 +16,8 @@ use crate::fixture::{Fixture, expectations_path};
 use crate::reading::is_judged_only;
 use crate::run::{ProfileReadings, compare, completed_event, contract_events, join_deltas};
 
-/// Most bytes of a reply within a `.jsonl` file, and number of line breaks that it must stay below; a longer
-/// reply gets files of its own.
+/// Maximum number of bytes of a reply within a `.jsonl` file, and number of line breaks that it must stay
+/// below; a longer reply gets files of its own.
 const SHORT_REPLY: (usize, usize) = (400, 12);
 
 /// Changed lines of a file, by number from 0; `None` removes a line.

@@ -13,7 +13,7 @@ use super::StoreError;
 pub struct Retention<'a> {
     /// Messages created, and dialogues last changed, before this RFC 3339 time expire.
     pub before: Option<&'a str>,
-    /// Most bytes of an owner; the oldest messages or dialogues beyond it expire.
+    /// Maximum number of bytes of an owner; the oldest messages or dialogues beyond it expire.
     pub bytes: Option<u64>,
 }
 

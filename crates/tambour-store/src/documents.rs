@@ -62,7 +62,7 @@ pub struct PutOptions {
     /// based on, unless that one is published, is run by a dialogue or belongs to an earlier ten-minute
     /// interval.
     pub is_autosave: bool,
-    /// Most documents of the kind per owner.
+    /// Maximum number of documents of the kind per owner.
     pub max_documents: u32,
     /// Latest version that the author knew, 0 for none. It must still be the latest one; not checked if
     /// absent.

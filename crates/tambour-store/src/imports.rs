@@ -46,9 +46,9 @@ pub struct ImportRow {
 /// Limits of an owner's imports.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportQuota {
-    /// Most files, of both kinds together.
+    /// Maximum number of files, of both kinds together.
     pub files: u32,
-    /// Most bytes of all files together.
+    /// Maximum number of bytes of all files together.
     pub bytes: u64,
 }
 

@@ -12,10 +12,11 @@ use super::kind::ServiceKind;
 use super::lines::LineReader;
 use super::{NativeCall, ReplyItem, new_failure};
 
-/// Most bytes of one JSON body, and of all calls of a response.
+/// Maximum number of bytes of one JSON body, and of all calls of a response.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// Most calls of a response: each part of a call is looked up among them, which is slow for many.
+/// Maximum number of calls of a response: each part of a call is looked up among them, which is slow for
+/// many.
 const MAX_CALLS: usize = 1024;
 
 /// Byte order mark.

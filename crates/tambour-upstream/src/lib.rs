@@ -138,7 +138,7 @@ pub struct ModelRequest {
     pub round: Option<(u32, Language)>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Most tokens of the reply.
+    /// Maximum number of tokens of the reply.
     pub max_tokens: Option<u32>,
     /// Nucleus sampling.
     pub top_p: Option<f64>,
@@ -156,7 +156,7 @@ pub struct ModelRequest {
     pub extra_fields: Map<String, Value>,
     /// True if a fallback remains, so that long pauses before a retry are avoided.
     pub has_fallback: bool,
-    /// Most bytes of the reply (`limits.input`); the default when absent.
+    /// Maximum number of bytes of the reply (`limits.input`); the default when absent.
     pub max_reply_bytes: Option<usize>,
 }
 
@@ -175,7 +175,7 @@ pub struct Timeouts {
     pub content_ms: u64,
     /// Milliseconds from the request to the end of the reply.
     pub total_ms: u64,
-    /// Most attempts, including the first. Once something was received, none follows.
+    /// Maximum number of attempts, including the first. Once something was received, none follows.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub retry_ms: u64,

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use tambour::privacy::{Detector, DetectorSet, FoldedText};
 
-/// Most characters of a text that are examined.
+/// Maximum number of characters of a text that are examined.
 const MAX_EXAMINED_CHARS: usize = 4000;
-/// Most characters of the redacted text.
+/// Maximum number of characters of the redacted text.
 const MAX_KEPT_CHARS: usize = 300;
 
 /// Returns the text, shortened, with `[access_key]` in place of every possible secret.

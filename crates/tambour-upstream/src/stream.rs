@@ -34,7 +34,7 @@ pub(super) struct HttpReply {
     /// Timer of the next timeout. Reset only when it fires, not at each chunk.
     timer: SelfWoken<Sleep>,
     decoder: ResponseDecoder,
-    /// Most bytes of the reply.
+    /// Maximum number of bytes of the reply.
     limit: usize,
     /// Bytes received.
     received_bytes: usize,

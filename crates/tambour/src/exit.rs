@@ -42,7 +42,7 @@ pub struct ExitRound {
     pub criteria: ExitCriteria,
 }
 
-/// Most rounds of an action (S-006).
+/// Maximum number of rounds of an action (S-006).
 const MAX_ROUNDS: u32 = 20;
 
 /// Fields of the criteria.

@@ -57,7 +57,7 @@ impl Limits {
     /// Default of [`Limits::input`].
     pub const DEFAULT_INPUT: usize = 16 << 20;
 
-    /// Most bytes of text held back after any byte of the reply, the sum of:
+    /// Maximum number of bytes of text held back after any byte of the reply, the sum of:
     ///
     /// - two tags: an unfinished one, and one before it that may continue after a removed tag;
     /// - a line with a tag in an open code span, or the 1,024 bytes that may precede the title of a phase;

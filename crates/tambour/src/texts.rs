@@ -148,10 +148,10 @@ pub fn explain_parse_error(message: &str) -> String {
     }
 }
 
-/// Most names that a message lists.
+/// Maximum number of names that a message lists.
 const MAX_LISTED_NAMES: usize = 20;
 
-/// Most names that are compared with one.
+/// Maximum number of names that are compared with one.
 const MAX_COMPARED_NAMES: usize = 1000;
 
 /// Up to three of the first 1000 names in `candidates` that resemble `name`, the closest first.

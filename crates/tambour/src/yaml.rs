@@ -26,13 +26,13 @@ use crate::texts::explain_parse_error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct YamlLimits {
-    /// Most bytes of the text.
+    /// Maximum number of bytes of the text.
     pub bytes: usize,
     /// Deepest nesting of lists and mappings.
     pub depth: usize,
-    /// Most nodes: mappings, lists, keys and scalars. Repetition by an alias counts again.
+    /// Maximum number of nodes: mappings, lists, keys and scalars. Repetition by an alias counts again.
     pub nodes: usize,
-    /// Most aliases (`*name`), and most anchors.
+    /// Maximum number of aliases (`*name`), and most anchors.
     pub aliases: usize,
 }
 

@@ -228,7 +228,7 @@ impl fmt::Display for FindingChange {
     }
 }
 
-/// Most changes of each kind that the printed comparison lists.
+/// Maximum number of changes of each kind that the printed comparison lists.
 const MAX_SHOWN_CHANGES: usize = 50;
 
 impl BaselineComparison {

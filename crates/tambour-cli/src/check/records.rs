@@ -13,12 +13,12 @@ pub(super) struct RecordSummary {
     fields: Vec<String>,
 }
 
-/// Most records that are searched for fields, from the first.
+/// Maximum number of records that are searched for fields, from the first.
 const SAMPLED_RECORDS: usize = 100;
 
-/// Most fields listed in a message.
+/// Maximum number of fields listed in a message.
 const MAX_LISTED_FIELDS: usize = 10;
-/// Most characters of a field name in a message.
+/// Maximum number of characters of a field name in a message.
 const MAX_FIELD_CHARS: usize = 60;
 
 /// Usual names of the field with the reply.

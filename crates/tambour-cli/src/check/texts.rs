@@ -272,7 +272,7 @@ struct RecordFaults {
 }
 
 impl RecordFaults {
-    /// Most messages for one file.
+    /// Maximum number of messages for one file.
     const MAX_SHOWN_FAULTS: usize = 5;
 
     fn add(&mut self, line: u64, message: &str, path: &str, run: &mut CheckRun) -> io::Result<()> {

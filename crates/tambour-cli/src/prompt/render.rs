@@ -33,7 +33,7 @@ pub(crate) struct RenderCommand {
     /// Add world info and variables of another prompt, card or book
     #[arg(long = "with", value_name = "FILE")]
     others: Vec<PathBuf>,
-    /// Most tokens of the prompt
+    /// Maximum number of tokens of the prompt
     #[arg(long, value_name = "N")]
     max_context: Option<usize>,
     /// Tokenizer that counts tokens

@@ -18,7 +18,7 @@ const PENDING_SLACK: usize = 2 * MARKER_LEN;
 pub struct DeliveryLag {
     /// Number of words whose delivery was timed.
     pub word_count: usize,
-    /// Most bytes of words that had arrived and were delivered later.
+    /// Maximum number of bytes of words that had arrived and were delivered later.
     pub max_pending: usize,
 }
 

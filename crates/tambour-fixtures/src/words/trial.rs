@@ -187,7 +187,7 @@ impl WordTrial {
         pipeline.finish(&self.end(), sink);
     }
 
-    /// Most bytes that may be held back.
+    /// Maximum number of bytes that may be held back.
     pub(super) fn max_held_bytes(&self) -> usize {
         let limits = &self.options.limits;
         // The answer of a plan may come before its mode.

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// arrays are never treated as pairs.
 pub const DESCRIPTION_PAIR: &str = "x-value-with-description";
 
-/// Most local references followed from one place in a schema.
+/// Maximum number of local references followed from one place in a schema.
 const MAX_REFERENCES: usize = 16;
 
 /// Deepest nesting that is searched.

@@ -12,10 +12,10 @@ use tambour::error::{Error, Location, Result};
 /// Longest expression, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 4 << 10;
 
-/// Most tokens of an expression.
+/// Maximum number of tokens of an expression.
 const MAX_EXPRESSION_TOKENS: usize = 500;
 
-/// Most steps of an evaluation.
+/// Maximum number of steps of an evaluation.
 const EXPRESSION_FUEL: u64 = 10_000;
 
 /// Creates the environment of expressions: without the functions of prompts.

@@ -94,17 +94,17 @@ pub struct JinjaLimits {
     pub source: usize,
     /// Longest output of a template, in bytes.
     pub output: usize,
-    /// Most steps of one template. One step is an instruction, a value that is traversed, or 64 bytes that
-    /// are read or produced.
+    /// Maximum number of steps of one template. One step is an instruction, a value that is traversed, or 64
+    /// bytes that are read or produced.
     pub fuel: u64,
-    /// Most steps of all templates of one prompt.
+    /// Maximum number of steps of all templates of one prompt.
     pub prompt_fuel: u64,
-    /// Most bytes of all values that the templates of one prompt create, including dropped ones, and of their
-    /// output.
+    /// Maximum number of bytes of all values that the templates of one prompt create, including dropped ones,
+    /// and of their output.
     pub memory: usize,
     /// Deepest nesting of statements, expressions and macros.
     pub recursion: usize,
-    /// Most compiled templates in the cache.
+    /// Maximum number of compiled templates in the cache.
     pub templates: usize,
 }
 
@@ -498,7 +498,7 @@ enum OutputFault {
 /// Output buffer with a limit.
 struct BoundedOutput {
     bytes: Vec<u8>,
-    /// Most bytes.
+    /// Maximum number of bytes.
     limit: usize,
     /// Set when a write failed.
     fault: Option<OutputFault>,

@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context
 use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge, weigh, weigh_keys};
 use super::text::check_key;
 
-/// Most items of a list that is unpacked into names.
+/// Maximum number of items of a list that is unpacked into names.
 const MAX_UNPACKED_ITEMS: usize = 1_000;
 
 /// Registers the filters of [`OPERATORS`].

@@ -20,17 +20,17 @@ const READ_ONLY_NAMES: &[&str] = &["state", "state_desc", "global_state"];
 /// Statements with a scope of their own: later templates do not see assignments inside them.
 const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 
-/// Most tokens between two commas of an expression, counted per bracket level. The engine parses and drops a
-/// chain of operators with one nested call for each.
+/// Maximum number of tokens between two commas of an expression, counted per bracket level. The engine parses
+/// and drops a chain of operators with one nested call for each.
 const MAX_CHAIN_TOKENS: usize = 500;
 
-/// Most tags and tokens of a template; each takes some hundred bytes during compilation.
+/// Maximum number of tags and tokens of a template; each takes some hundred bytes during compilation.
 const MAX_PARTS: usize = 100_000;
 
 /// Longest name, in bytes: the engine hashes a name at each lookup.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// Most `elif` branches of one `if`: each of them nests one level deeper in the engine.
+/// Maximum number of `elif` branches of one `if`: each of them nests one level deeper in the engine.
 const MAX_ELIF: usize = 100;
 
 /// A rewritten source with its mapping to the original.

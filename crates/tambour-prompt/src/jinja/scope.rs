@@ -52,10 +52,10 @@ const SCOPE_VARIABLE: &str = "__scope";
 /// Deepest nesting of field texts within field texts.
 const MAX_FIELD_DEPTH: usize = 8;
 
-/// Most field texts that one prompt renders.
+/// Maximum number of field texts that one prompt renders.
 const MAX_FIELDS: usize = 10_000;
 
-/// Most warnings that are stored; further ones are only counted.
+/// Maximum number of warnings that are stored; further ones are only counted.
 const MAX_WARNINGS: usize = 1_000;
 
 /// Scope that the templates of one prompt share.

@@ -102,7 +102,7 @@ enum PassKind {
     MoreMessages,
 }
 
-/// Most characters of a key in a reported cause.
+/// Maximum number of characters of a key in a reported cause.
 const MAX_REPORTED_KEY: usize = 200;
 
 /// Kinds of text in the lists of [`EntryTexts`], in their order.

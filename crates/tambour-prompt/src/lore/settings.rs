@@ -27,7 +27,7 @@ pub struct ScanSettings {
     pub include_names: bool,
     /// Lets the text of active entries activate others.
     pub recursive: bool,
-    /// Most passes, including the first one over the messages; 0 means no limit.
+    /// Maximum number of passes, including the first one over the messages; 0 means no limit.
     pub max_recursion_steps: u32,
     /// Makes keys case-sensitive, unless an entry has a setting of its own.
     pub case_sensitive: bool,

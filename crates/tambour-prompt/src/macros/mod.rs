@@ -33,7 +33,7 @@ use crate::jinja::{find_syntax_error, is_valid_template};
 use tambour::finding::clip;
 use tambour::span::Place;
 
-/// Most warnings kept for one text.
+/// Maximum number of warnings kept for one text.
 const MAX_WARNINGS: usize = 1_000;
 
 /// A text with its macros translated to Jinja.

@@ -17,11 +17,11 @@ use crate::jinja::{is_context_name, is_filter_name, is_test_name};
 /// Deepest nesting of macros.
 pub(super) const MAX_MACRO_DEPTH: usize = 32;
 
-/// Most tokens between two commas of Jinja code, counted per bracket level; longer code is text.
+/// Maximum number of tokens between two commas of Jinja code, counted per bracket level; longer code is text.
 const MAX_CHAIN_TOKENS: usize = 500;
 
-/// Most macros and escapes of one text. A text with more is left unchanged, because nodes take many times the
-/// bytes of their source.
+/// Maximum number of macros and escapes of one text. A text with more is left unchanged, because nodes take
+/// many times the bytes of their source.
 pub(super) const MAX_NODES: usize = 50_000;
 
 /// Text parsed into nodes.

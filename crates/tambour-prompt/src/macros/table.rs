@@ -9,7 +9,7 @@ pub(super) struct MacroRule {
     pub(super) row: &'static str,
     /// Fewest arguments; the body of a scoped form counts as one.
     pub(super) min_args: usize,
-    /// Most arguments, counted likewise.
+    /// Maximum number of arguments, counted likewise.
     pub(super) max_args: usize,
     /// True if the macro may enclose text that becomes its last argument.
     pub(super) is_scopable: bool,

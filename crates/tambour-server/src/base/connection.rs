@@ -38,7 +38,7 @@ pub(crate) struct Connection {
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(10);
 /// Longest wait for the next bytes while draining.
 const MAX_DRAIN_IDLE: Duration = Duration::from_secs(2);
-/// Most bytes that are drained.
+/// Maximum number of bytes that are drained.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
 
 impl Connection {

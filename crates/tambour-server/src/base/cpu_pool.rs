@@ -17,14 +17,14 @@ use crate::base::problem::Problem;
 /// small work would take longer than doing it.
 pub(crate) const OFFLOAD_BYTES: usize = 64 << 10;
 
-/// Most waiting jobs of one owner; further ones are refused.
+/// Maximum number of waiting jobs of one owner; further ones are refused.
 const MAX_QUEUED: usize = 256;
 
 /// Bounded pool for CPU-bound work.
 pub(crate) struct CpuPool {
     /// A permit for each job that may run at once, of all owners.
     total_permits: Arc<Semaphore>,
-    /// Most running jobs of one owner.
+    /// Maximum number of running jobs of one owner.
     max_owner_jobs: usize,
     queues: OwnerMap<OwnerQueue>,
 }

@@ -2,7 +2,7 @@
 
 /// Files reserved for other uses: the database, the log, name resolution.
 const RESERVED_FILES: usize = 64;
-/// Most open files that the number of streams is computed from, even if the system allows more.
+/// Maximum number of open files that the number of streams is computed from, even if the system allows more.
 const MAX_FILES: usize = 1 << 20;
 /// Assumed limit where the system reports none.
 const DEFAULT_FILES: usize = 8192;

@@ -25,7 +25,7 @@ const RETRY_SECONDS: u64 = 5;
 const BASE_BYTES: usize = 4 << 20;
 /// Further bytes of memory allowed per byte of the body: enough for many short fields.
 const BYTES_PER_BODY_BYTE: usize = 24;
-/// Most copies of a request's values that exist at once.
+/// Maximum number of copies of a request's values that exist at once.
 const MAX_COPIES: usize = 4;
 /// Copies of a request's values other than strings that a running message keeps; of strings it keeps one.
 const KEPT_COPIES: usize = 3;
@@ -51,7 +51,7 @@ pub(crate) struct MemoryBudget {
 struct MemoryPool {
     /// Permits of the whole pool, each for `PERMIT_BYTES`.
     total: Arc<Semaphore>,
-    /// Most permits of one owner.
+    /// Maximum number of permits of one owner.
     max_owner_permits: usize,
     /// Permits of each owner; a reservation takes as many from here as from `total`.
     shares: OwnerMap<Semaphore>,

@@ -60,8 +60,8 @@ impl Tokenizer {
     }
 }
 
-/// Most bytes that are encoded at once: the encoder backtracks over runs of white space, and panics on a run
-/// that is too long for its stack.
+/// Maximum number of bytes that are encoded at once: the encoder backtracks over runs of white space, and
+/// panics on a run that is too long for its stack.
 const MAX_ENCODED: usize = 64 << 10;
 
 fn count_encoded(encoding: &CoreBPE, mut text: &str) -> usize {

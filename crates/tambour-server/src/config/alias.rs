@@ -39,7 +39,7 @@ pub struct AliasConfig {
     /// Adds the dialect's format instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<bool>,
-    /// Most re-asks of an unusable reply.
+    /// Maximum number of re-asks of an unusable reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_reasks: Option<u32>,
     /// Registered tools, which the server runs.

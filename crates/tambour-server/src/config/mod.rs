@@ -62,17 +62,17 @@ pub struct Config {
     pub heartbeat_ms: u64,
     /// Milliseconds that running streams get when the server stops.
     pub drain_ms: u64,
-    /// Most running messages and dialogue turns of one owner, queued ones included.
+    /// Maximum number of running messages and dialogue turns of one owner, queued ones included.
     pub max_running: usize,
-    /// Most open event streams of one owner.
+    /// Maximum number of open event streams of one owner.
     pub max_streams: usize,
-    /// Most open event streams in all; by default as many as the limit of open files allows.
+    /// Maximum number of open event streams in all; by default as many as the limit of open files allows.
     pub max_streams_total: usize,
-    /// Most bytes of a request.
+    /// Maximum number of bytes of a request.
     pub max_request: usize,
-    /// Most bytes of a request that imports files.
+    /// Maximum number of bytes of a request that imports files.
     pub max_import: usize,
-    /// Most bytes, approximately, of earlier messages that a prompt includes.
+    /// Maximum number of bytes, approximately, of earlier messages that a prompt includes.
     pub max_history: usize,
     /// Retention of messages.
     pub retention: RetentionConfig,
@@ -117,7 +117,7 @@ pub struct RetentionConfig {
     /// Days that a message is kept after its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
-    /// Most bytes of all messages of an owner; the oldest are deleted first.
+    /// Maximum number of bytes of all messages of an owner; the oldest are deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Contract {
 pub(crate) struct ReadingDefaults {
     /// Limits and texts.
     pub(crate) options: Options,
-    /// Most bytes of a tool result that the model is shown.
+    /// Maximum number of bytes of a tool result that the model is shown.
     pub(crate) max_shown_bytes: usize,
 }
 

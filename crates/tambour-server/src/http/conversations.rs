@@ -22,9 +22,9 @@ use crate::store::{ConversationRow, MessageRow, StoreError};
 
 /// Approximate bytes of a page of messages.
 const PAGE_BYTES: usize = 4 << 20;
-/// Most characters of a title.
+/// Maximum number of characters of a title.
 const MAX_TITLE_CHARS: usize = 500;
-/// Most bytes of metadata.
+/// Maximum number of bytes of metadata.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
 /// Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`.

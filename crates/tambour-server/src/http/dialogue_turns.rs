@@ -26,9 +26,9 @@ use crate::run::skeins;
 use crate::store::DocumentKind::Script;
 use crate::store::{DialogueRow, RowPage};
 
-/// Most turns of a test that the server runs: each renders a prompt.
+/// Maximum number of turns of a test that the server runs: each renders a prompt.
 const MAX_TEST_TURNS: usize = 500;
-/// Most bytes of the name of a script that are used in a file name.
+/// Maximum number of bytes of the name of a script that are used in a file name.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.

@@ -40,7 +40,7 @@ use crate::store::{
     StoreError, WriteOutcome,
 };
 
-/// Most bytes of each of these: a user's text, the variables of a dialogue, an answer.
+/// Maximum number of bytes of each of these: a user's text, the variables of a dialogue, an answer.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Body of `POST /api/v1/dialogues`.

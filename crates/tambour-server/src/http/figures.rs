@@ -20,11 +20,11 @@ use crate::store::{FigureStep, FirstTextTimes, ReplyCounts, RuleCount, StepFigur
 
 /// Number of days when `from` is absent.
 const DEFAULT_DAYS: i64 = 7;
-/// Most days with steps of one hour.
+/// Maximum number of days with steps of one hour.
 const MAX_DAYS_BY_HOUR: i32 = 31;
-/// Most days with steps of one day.
+/// Maximum number of days with steps of one day.
 const MAX_DAYS_BY_DAY: i32 = 366;
-/// Most rules in the list.
+/// Maximum number of rules in the list.
 const MAX_RULES: u32 = 100;
 
 /// Query of the days and of the length of the steps.

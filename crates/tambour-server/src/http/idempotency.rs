@@ -23,9 +23,9 @@ use crate::http::app::{App, AppState};
 use crate::run::request_repeats::{RETENTION_HOURS, in_progress_problem, repeat_since};
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
-/// Most bytes of an idempotency key.
+/// Maximum number of bytes of an idempotency key.
 pub(super) const MAX_KEY_BYTES: usize = 255;
-/// Most responses of one owner in memory; the oldest are dropped first.
+/// Maximum number of responses of one owner in memory; the oldest are dropped first.
 const MAX_IN_MEMORY: usize = 1000;
 
 /// Storage of an operation's response.

@@ -28,9 +28,9 @@ use crate::store::{ImportKind, ImportQuota, ImportRow};
 
 /// Path of the operation, whose bodies may be longer than others.
 pub(super) const PATH: &str = "/api/v1/imports";
-/// Most files of one request.
+/// Maximum number of files of one request.
 const MAX_FILES: usize = 50;
-/// Most bytes of a file's name.
+/// Maximum number of bytes of a file's name.
 const MAX_NAME_BYTES: usize = 255;
 /// Limits of an owner's imports.
 const IMPORT_QUOTA: ImportQuota = ImportQuota { files: 2000, bytes: 1 << 30 };

@@ -173,10 +173,10 @@ pub(crate) struct NewKey {
     /// Owner of everything created with the key, shared by all keys of that owner; a new one when absent.
     #[serde(default)]
     owner: Option<String>,
-    /// Most messages and turns of dialogues a minute.
+    /// Maximum number of messages and turns of dialogues a minute.
     #[serde(default)]
     requests_per_minute: Option<u32>,
-    /// Most tokens of prompts and replies a day (UTC), as counted by upstreams.
+    /// Maximum number of tokens of prompts and replies a day (UTC), as counted by upstreams.
     #[serde(default)]
     tokens_per_day: Option<u64>,
     /// The only aliases that the key may use, through the routes of other protocols.
@@ -191,11 +191,11 @@ pub(crate) struct KeyChange {
     /// Display name.
     #[serde(default)]
     name: Option<String>,
-    /// Most messages and turns of dialogues a minute.
+    /// Maximum number of messages and turns of dialogues a minute.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<u32>)]
     requests_per_minute: Option<Option<u32>>,
-    /// Most tokens of prompts and replies a day (UTC), as counted by upstreams.
+    /// Maximum number of tokens of prompts and replies a day (UTC), as counted by upstreams.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<u64>)]
     tokens_per_day: Option<Option<u64>>,

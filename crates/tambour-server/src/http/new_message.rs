@@ -63,7 +63,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) timed: Option<TimedEffects>,
-    /// Most tokens of the rendered prompt.
+    /// Maximum number of tokens of the rendered prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_context: Option<usize>,
     /// Views of `ui_component` that the client can draw; all when absent.
@@ -93,7 +93,7 @@ pub(crate) struct NewMessage {
     /// Sampling temperature; 0.7 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) temperature: Option<f64>,
-    /// Most tokens of the reply; 1000 for `ai_say` when absent.
+    /// Maximum number of tokens of the reply; 1000 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u32>,
     /// Nucleus sampling.
@@ -127,7 +127,7 @@ pub(crate) struct NewMessage {
     /// Caller on whose behalf tools run; a tool may be limited to callers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) caller: Option<String>,
-    /// Most re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
+    /// Maximum number of re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_reasks: Option<u32>,
     /// Responds with the event stream.
@@ -206,7 +206,7 @@ const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
 const ROUND_DIALECT: &str = "ai_say";
 
-/// Most re-asks of one message.
+/// Maximum number of re-asks of one message.
 const MAX_REASKS: u32 = 5;
 
 fn default_dialect() -> String {

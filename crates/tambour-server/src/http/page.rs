@@ -12,14 +12,14 @@ use crate::store::RowPage;
 
 /// Default rows of a page.
 const DEFAULT_LIMIT: u32 = 50;
-/// Most rows of a page.
+/// Maximum number of rows of a page.
 const MAX_LIMIT: u32 = 200;
 
 /// Query of a listing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
-    /// Most rows of the page.
+    /// Maximum number of rows of the page.
     limit: Option<u32>,
     /// Id of the last row of the previous page.
     after: Option<String>,

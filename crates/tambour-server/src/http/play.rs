@@ -24,13 +24,13 @@ use crate::record::spending::UpstreamSpending;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
-/// Most turns when the request does not say.
+/// Maximum number of turns when the request does not say.
 const DEFAULT_TURNS: u32 = 30;
 /// Highest `max_turns`.
 const MAX_TURNS: u32 = 100;
-/// Most bytes of the role, and of all answers together.
+/// Maximum number of bytes of the role, and of all answers together.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Most tokens of an answer that a model invents.
+/// Maximum number of tokens of an answer that a model invents.
 const ANSWER_TOKENS: u32 = 400;
 
 /// Body of `POST /api/v1/dialogues/{id}/play`.
@@ -43,7 +43,7 @@ pub(crate) struct NewPlay {
     /// Description of the person whom a model plays when no given answer is left.
     #[serde(default)]
     role: Option<String>,
-    /// Most turns, 1 to 100; 30 when absent.
+    /// Maximum number of turns, 1 to 100; 30 when absent.
     #[serde(default)]
     max_turns: Option<u32>,
 }

@@ -40,7 +40,7 @@ pub(crate) struct RenderPrompt {
     #[serde(default)]
     #[schema(value_type = Object)]
     timed: TimedEffects,
-    /// Most tokens of the prompt; the Skein's own limit when absent.
+    /// Maximum number of tokens of the prompt; the Skein's own limit when absent.
     #[serde(default)]
     max_context: Option<usize>,
     /// Method of counting tokens.

@@ -16,7 +16,7 @@ use crate::base::problem::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Most bytes of an error text of the framework; a longer one is replaced by an empty text.
+/// Maximum number of bytes of an error text of the framework; a longer one is replaced by an empty text.
 const MAX_ERROR_BYTES: usize = 2000;
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");

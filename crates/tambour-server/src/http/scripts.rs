@@ -53,8 +53,8 @@ pub(crate) struct ScriptText {
     text_language: Option<Language>,
 }
 
-/// Most bytes of a script that is checked without the CPU pool. Less than for other requests: a check takes
-/// much longer than parsing.
+/// Maximum number of bytes of a script that is checked without the CPU pool. Less than for other requests: a
+/// check takes much longer than parsing.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 
 /// Faults of a script: those that prevent it from running, and all others.

@@ -13,15 +13,15 @@ use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow, RowPage};
 use crate::upstream::Message;
 
-/// Most characters of the text to search for.
+/// Maximum number of characters of the text to search for.
 const MAX_QUERY_CHARS: usize = 200;
-/// Most conversations scanned by one request.
+/// Maximum number of conversations scanned by one request.
 const MAX_CONVERSATIONS: usize = 1000;
 /// Approximate bytes of messages read by one request.
 const MAX_SCAN_BYTES: usize = 32 << 20;
 /// Time after which the scan stops.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(2);
-/// Most rows read at a time.
+/// Maximum number of rows read at a time.
 const ROWS_PER_READ: u32 = 50;
 /// Approximate bytes of messages read at a time.
 const BYTES_PER_READ: usize = 2 << 20;

@@ -22,7 +22,7 @@ use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
 /// Longest time of the test of an upstream or alias.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Most tokens of the reply in a test.
+/// Maximum number of tokens of the reply in a test.
 const TEST_TOKENS: u32 = 16;
 
 /// `GET /api/v1/upstreams`: configured upstreams and aliases. Secrets are masked.

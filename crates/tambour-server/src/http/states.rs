@@ -27,9 +27,9 @@ use crate::http::app::App;
 use crate::run::states::{self, ChangedState, lock_conversation};
 use crate::store::{RowPage, StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
 
-/// Most mismatches between state and schema that are reported.
+/// Maximum number of mismatches between state and schema that are reported.
 const MAX_MISMATCHES: usize = 16;
-/// Most bytes of the analysis that explains operations.
+/// Maximum number of bytes of the analysis that explains operations.
 const MAX_ANALYSIS_BYTES: usize = 16 << 10;
 /// Code of the notice about refused operations. Its text comes from the library's texts.
 const REFUSED_NOTICE: &str = "state_update_partial_failure";
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for BoundedOperations {
 
 /// Suffix of the path of `POST .../state/operations`, whose operations are parsed one by one.
 pub(super) const OPERATIONS_SUFFIX: &str = "/state/operations";
-/// Most bytes of memory for the operations of a request, as `weigh` estimates them.
+/// Maximum number of bytes of memory for the operations of a request, as `weigh` estimates them.
 const MAX_OPERATION_MEMORY: usize = 16 << 20;
 
 /// Parses one operation. A number that exceeds the range of a double makes only its operation invalid, not

@@ -16,7 +16,7 @@ use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
-/// Most characters of the reason for a denial; a longer one is cut.
+/// Maximum number of characters of the reason for a denial; a longer one is cut.
 const MAX_REASON_CHARS: usize = 1000;
 
 /// Body of `POST /api/v1/messages/{id}/tool_results`.

@@ -26,9 +26,9 @@ use crate::tools::{
     SECRET_ENV_PREFIX, ToolLimits, WebhookGuard, secret_from_env,
 };
 
-/// Most registered tools of one owner.
+/// Maximum number of registered tools of one owner.
 const MAX_TOOLS: u32 = 1000;
-/// Most tools of one message.
+/// Maximum number of tools of one message.
 const MAX_OFFERED: usize = 128;
 /// Patterns in the schemas of all tools of a message together, as a multiple of the limit of one schema.
 const PATTERN_FACTOR: usize = 4;

@@ -19,9 +19,9 @@ use crate::http::app::App;
 use crate::run::dialogues::hash_text;
 use crate::store::{Document, DocumentChange, DocumentKind, DocumentVersion, PutOptions, PutOutcome};
 
-/// Most documents of one kind per owner.
+/// Maximum number of documents of one kind per owner.
 const MAX_DOCUMENTS: u32 = 1000;
-/// Most bytes of a text.
+/// Maximum number of bytes of a text.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Query of a `POST` or `PUT` of a text.

@@ -63,9 +63,9 @@ pub(super) struct McpHandler {
 
 /// Bytes that a message may have in addition to the most bytes of a result, such as for a page of tools.
 const MAX_MESSAGE_OVERHEAD_BYTES: usize = 4 << 20;
-/// Most bytes of an error response.
+/// Maximum number of bytes of an error response.
 const MAX_ERROR_BYTES: usize = 4 << 10;
-/// Most concurrent requests over HTTP, enough for the running messages.
+/// Maximum number of concurrent requests over HTTP, enough for the running messages.
 const MAX_CALLS: usize = 1000;
 /// Longest pause before an event stream is reopened.
 const MAX_REOPEN_PAUSE: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 #[derive(Debug)]
 pub struct BoundedLines<R> {
     inner: R,
-    /// Most bytes of a line.
+    /// Maximum number of bytes of a line.
     max_bytes: usize,
     /// Bytes since the last line break.
     line_len: usize,

@@ -54,7 +54,7 @@ pub(crate) struct ListedTool {
 pub(crate) struct ServerBounds {
     /// Timeout of a call and of connecting.
     pub(crate) timeout: Duration,
-    /// Most bytes of a result.
+    /// Maximum number of bytes of a result.
     pub(crate) max_result_bytes: usize,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::tools::CallError;
 
-/// Most characters of a server's error text.
+/// Maximum number of characters of a server's error text.
 const MAX_ERROR_CHARS: usize = 2000;
 
 /// Converts the response to a call.

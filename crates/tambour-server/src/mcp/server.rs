@@ -28,7 +28,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Time that a request waits for a server that was never reached.
 const REACH_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most characters of an error in the log.
+/// Maximum number of characters of an error in the log.
 const MAX_LOGGED_CHARS: usize = 500;
 
 /// Handle of a server; dropping it disconnects.

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Most bytes of one line; the rest is dropped.
+/// Maximum number of bytes of one line; the rest is dropped.
 const MAX_LINE_BYTES: usize = 1000;
-/// Most lines logged per minute.
+/// Maximum number of lines logged per minute.
 const MAX_LINES_PER_MINUTE: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -80,7 +80,7 @@ fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
     }))
 }
 
-/// Most calls of one tool that are matched exactly; beyond that all arguments are accepted.
+/// Maximum number of calls of one tool that are matched exactly; beyond that all arguments are accepted.
 const MAX_EXACT_CALLS: usize = 128;
 
 /// Returns the text of the answer, from the events of a reply.

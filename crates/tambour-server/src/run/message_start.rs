@@ -37,7 +37,7 @@ pub(crate) struct StartRequest {
     pub(crate) offer: Option<ToolOffer>,
     /// True for a client of the legacy protocol, which receives the raw text.
     pub(crate) is_legacy: bool,
-    /// Most re-asks of one upstream.
+    /// Maximum number of re-asks of one upstream.
     pub(crate) max_reasks: u32,
     /// True to queue after a running message of the conversation instead of being refused.
     pub(crate) is_queued: bool,

@@ -21,9 +21,9 @@ use crate::config::skeins::parse_skein;
 use crate::run::engine::RunEngine;
 use crate::store::ImportKind;
 
-/// Most lorebooks of one prompt.
+/// Maximum number of lorebooks of one prompt.
 const MAX_BOOKS: usize = 20;
-/// Most bytes of all imported files of one prompt.
+/// Maximum number of bytes of all imported files of one prompt.
 const MAX_IMPORT_BYTES: u64 = 64 << 20;
 
 /// Sources of a prompt.
@@ -44,7 +44,7 @@ pub(crate) struct PromptParts {
 /// Options of a rendering.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RenderSettings {
-    /// Most tokens of the prompt; `None` for the limit of the Skein, if any.
+    /// Maximum number of tokens of the prompt; `None` for the limit of the Skein, if any.
     pub(crate) max_context: Option<usize>,
     pub(crate) tokenizer: Tokenizer,
     /// True to count tokens even without a limit.

@@ -215,7 +215,7 @@ impl Server {
                     connections.spawn(connection::serve(socket, service.clone(), connection_stop.clone()));
                 }
                 Err(error) => {
-                    // Most likely file descriptors are used up; other connections may free some.
+                    // Most likely, file descriptors are used up; other connections may free some.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

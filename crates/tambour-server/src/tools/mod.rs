@@ -30,7 +30,7 @@ pub struct ToolLimits {
     pub allowed_hosts: Vec<String>,
     /// True if allowed hosts may have loopback and private addresses.
     pub allow_private: bool,
-    /// Most replies of one message that may call tools.
+    /// Maximum number of replies of one message that may call tools.
     pub max_iterations: u32,
     /// Timeout of a webhook in milliseconds, if its tool has none.
     pub timeout_ms: u64,
@@ -40,13 +40,13 @@ pub struct ToolLimits {
     pub results_ms: u64,
     /// Milliseconds that users have to confirm calls.
     pub confirmations_ms: u64,
-    /// Most bytes of a result of a webhook or an MCP server.
+    /// Maximum number of bytes of a result of a webhook or an MCP server.
     pub max_answer: usize,
-    /// Most bytes of one result that the model is shown.
+    /// Maximum number of bytes of one result that the model is shown.
     pub max_shown: usize,
-    /// Most patterns of one schema; all tools of a message may have four times as many together.
+    /// Maximum number of patterns of one schema; all tools of a message may have four times as many together.
     pub max_patterns: usize,
-    /// Most bytes of one compiled pattern.
+    /// Maximum number of bytes of one compiled pattern.
     pub max_pattern_bytes: usize,
 }
 
@@ -138,10 +138,10 @@ impl std::fmt::Debug for HiddenText {
     }
 }
 
-/// Most bytes of a tool's definition, and of a schema.
+/// Maximum number of bytes of a tool's definition, and of a schema.
 pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 
-/// Most bytes of a description.
+/// Maximum number of bytes of a description.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
 /// Prefix of the environment variables that may hold secrets of tools, so that no client can have another

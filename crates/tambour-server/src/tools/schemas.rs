@@ -13,7 +13,7 @@ use crate::base::cpu_pool::CpuPool;
 use crate::base::fail;
 use crate::base::problem::Problem;
 
-/// Most bytes of memory that the cached schemas take, by estimate.
+/// Maximum number of bytes of memory that the cached schemas take, by estimate.
 const CACHE_BYTES: u64 = 64 << 20;
 /// Estimated bytes of a compiled schema for each byte of its text, without its patterns.
 const COMPILED_BYTES_PER_BYTE: usize = 16;

@@ -34,9 +34,9 @@ pub(crate) struct WebhookRequest<'a> {
     pub(crate) caller: Option<&'a str>,
 }
 
-/// Most bytes read of an error response.
+/// Maximum number of bytes read of an error response.
 const MAX_ERROR_BYTES: usize = 4 << 10;
-/// Most characters of an error response that the error of the call has.
+/// Maximum number of characters of an error response that the error of the call has.
 const MAX_ERROR_CHARS: usize = 500;
 
 impl WebhookClient {

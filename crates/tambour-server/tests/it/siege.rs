@@ -8,7 +8,7 @@ use crate::client::EventStream;
 use crate::mock::{MockServer, reply_script};
 use crate::server_process::ServerProcess;
 
-/// Most anonymous memory of the server, in KiB.
+/// Maximum number of anonymous memory of the server, in KiB.
 const MAX_MEMORY: u64 = 1 << 20;
 /// Time to the first text that two of three chats keep: not all, since the tests share the machine with other processes.
 const MAX_FIRST_TEXT: Duration = Duration::from_millis(100);

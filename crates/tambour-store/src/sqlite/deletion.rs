@@ -25,7 +25,7 @@ const MESSAGES_PER_TRANSACTION: usize = 16;
 /// Fewest pages that a step of the vacuum frees, and the number that the first step does. A step blocks other
 /// writers.
 const MIN_PAGES: u32 = 16;
-/// Most pages that a step frees.
+/// Maximum number of pages that a step frees.
 const MAX_PAGES: u32 = 4096;
 /// Time that a step should take. The number of its pages is adapted to it.
 const STEP_TIME: Duration = Duration::from_millis(20);

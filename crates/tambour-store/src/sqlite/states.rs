@@ -22,9 +22,9 @@ use crate::{
     StoredUpdate, is_route_update,
 };
 
-/// Most updates of one conversation that are kept; older ones become part of the base.
+/// Maximum number of updates of one conversation that are kept; older ones become part of the base.
 const MAX_UPDATES: usize = 1000;
-/// Most bytes of these updates.
+/// Maximum number of bytes of these updates.
 const MAX_UPDATE_BYTES: usize = 16 << 20;
 
 #[async_trait]

@@ -13,7 +13,7 @@ use crate::span::Place;
 /// Turns lines into events.
 #[derive(Debug)]
 pub(super) struct TranscriptReader {
-    /// Most bytes of the data of one event, or of an array.
+    /// Maximum number of bytes of the data of one event, or of an array.
     limit: usize,
     /// Form, decided by the first non-blank line unless the caller chose one.
     form: Option<TranscriptForm>,
@@ -368,7 +368,7 @@ pub(super) fn split_event<'a>(
 /// Splits bytes that arrive in chunks into lines: a line feed, a carriage return or both end a line.
 #[derive(Debug)]
 pub(super) struct TranscriptLines {
-    /// Most bytes of a line that are kept.
+    /// Maximum number of bytes of a line that are kept.
     limit: usize,
     /// Kept bytes of the current line.
     buffer: Vec<u8>,

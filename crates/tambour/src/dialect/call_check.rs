@@ -13,7 +13,7 @@ pub(super) const REFUSED_CODE: &str = "tool_call_refused";
 /// Code of the notice about a truncated call.
 pub(super) const TRUNCATED_CODE: &str = "tool_call_cut";
 
-/// Most mismatches of arguments that one message lists.
+/// Maximum number of mismatches of arguments that one message lists.
 const MAX_MISMATCHES: usize = 8;
 
 /// Reason why a call must not run.

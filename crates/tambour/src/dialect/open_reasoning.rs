@@ -18,7 +18,7 @@ pub(super) struct ReasoningBuffer {
     /// Text not emitted yet, and its start.
     held_text: String,
     start: Place,
-    /// Most bytes of a run (`limits.hold`).
+    /// Maximum number of bytes of a run (`limits.hold`).
     limit: usize,
 }
 
@@ -96,7 +96,7 @@ impl ReasoningBuffer {
 /// Leading bytes of a line that decide whether it is a fence.
 const FENCE_LINE_BYTES: usize = 64;
 
-/// Most bytes between the start of a fence and that of the value in it.
+/// Maximum number of bytes between the start of a fence and that of the value in it.
 const MAX_FENCE_GAP: usize = 256;
 
 /// Finds the run at the end of a text.
@@ -118,7 +118,7 @@ struct TrailingValueFinder {
     /// Start of the run, and whether one of its values has a field of the structure.
     run_start: Option<usize>,
     has_field: bool,
-    /// Most bytes of a run (`limits.hold`).
+    /// Maximum number of bytes of a run (`limits.hold`).
     limit: usize,
 }
 

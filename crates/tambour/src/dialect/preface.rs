@@ -15,7 +15,7 @@ pub(super) struct Preface {
     thought_bytes: usize,
     /// Set if no structure arrived in time, so that the reply is emitted unchanged.
     is_plain: bool,
-    /// Most bytes held, without thoughts (`limits.hold`).
+    /// Maximum number of bytes held, without thoughts (`limits.hold`).
     limit: usize,
 }
 

@@ -63,9 +63,9 @@ pub enum SanitizedPiece<'a> {
 #[derive(Debug)]
 pub struct HtmlSanitizer {
     mode: HtmlMode,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     max_tag_bytes: usize,
-    /// Most bytes of a line held back as possible code.
+    /// Maximum number of bytes of a line held back as possible code.
     max_line_bytes: usize,
     /// Code context of the emitted text.
     code: CodeTracker,

@@ -27,7 +27,7 @@ pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDecla
     })
 }
 
-/// Most bytes of a value: two colours and a few words.
+/// Maximum number of bytes of a value: two colours and a few words.
 const MAX_VALUE_LEN: usize = 128;
 
 fn is_allowed(name: &str, value: &str) -> bool {

@@ -12,10 +12,10 @@ use crate::finding::{FindingReport, Rule, clip};
 use crate::lex::code::CodeContext;
 use crate::span::Place;
 
-/// Most open elements; the tag of a further one is rejected.
+/// Maximum number of open elements; the tag of a further one is rejected.
 const MAX_DEPTH: usize = 64;
 
-/// Most characters of model text in a message.
+/// Maximum number of characters of model text in a message.
 const MAX_SHOWN: usize = 60;
 
 /// Elements of the whitelist that have an end tag.

@@ -85,7 +85,7 @@ pub struct FenceStripper {
     carry: String,
     /// Place after the last part.
     place: PlaceCounter,
-    /// Most bytes of `carry`.
+    /// Maximum number of bytes of `carry`.
     limit: usize,
 }
 

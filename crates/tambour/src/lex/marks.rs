@@ -8,7 +8,7 @@ use self::MarkKind::{Close, CloseOwn, Header, Open, Stop};
 use super::scan;
 use super::space::is_space;
 
-/// Most bytes of a mark, attributes included, for readers without a tag lexer.
+/// Maximum number of bytes of a mark, attributes included, for readers without a tag lexer.
 pub const MAX_MARK_LEN: usize = 128;
 
 /// Effect of a mark.

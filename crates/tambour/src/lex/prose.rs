@@ -16,7 +16,7 @@ pub struct ProseTracker {
     unread: String,
 }
 
-/// Most bytes of text that are collected before they are processed.
+/// Maximum number of bytes of text that are collected before they are processed.
 const BATCH_LEN: usize = 256;
 
 impl ProseTracker {
@@ -161,7 +161,7 @@ impl ProseLine {
     }
 }
 
-/// Most bytes of white space within a sentence.
+/// Maximum number of bytes of white space within a sentence.
 const MAX_BLANK: usize = 64;
 
 /// Tracks the code spans of a paragraph by their backtick runs.
@@ -181,7 +181,7 @@ struct SpanTracker {
     watched: Vec<bool>,
 }
 
-/// Most open runs tracked.
+/// Maximum number of open runs tracked.
 const MAX_OPEN_RUNS: usize = 32;
 
 impl SpanTracker {

@@ -58,7 +58,7 @@ pub struct SignMasks {
 const BLOCK_LEN: usize = 16;
 
 impl SignMasks {
-    /// Most bytes of a text, one for each bit of a mask.
+    /// Maximum number of bytes of a text, one for each bit of a mask.
     pub const MAX_LEN: usize = 64;
 
     /// Computes the masks of `text`; `None` if it is too long.

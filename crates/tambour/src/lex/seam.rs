@@ -24,7 +24,7 @@ pub struct SeamReader {
     unfinished_place: Place,
     /// Bytes at the start of `unfinished` that are emitted already, since no tag is that long.
     sent_len: usize,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     limit: usize,
 }
 

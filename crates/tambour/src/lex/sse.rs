@@ -16,7 +16,7 @@ pub struct SseReader {
     /// True if the last byte was a carriage return, so that a line feed at the start of the next chunk
     /// belongs to it.
     is_after_cr: bool,
-    /// Most bytes of a line, and of the data of a frame.
+    /// Maximum number of bytes of a line, and of the data of a frame.
     limit: usize,
     /// True if part of the current frame was dropped.
     is_truncated: bool,

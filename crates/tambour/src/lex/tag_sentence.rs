@@ -102,10 +102,11 @@ const NON_VERBS: &[&str] = &[
 /// Least bytes of an unlisted verb in the third person.
 const MIN_VERB_LEN: usize = 4;
 
-/// Most bytes of white space between a tag and the rest of a sentence about it.
+/// Maximum number of bytes of white space between a tag and the rest of a sentence about it.
 pub const MAX_BLANK: usize = 64;
 
-/// Most bytes of a word that may continue a sentence about a tag; the end of a longer one is not awaited.
+/// Maximum number of bytes of a word that may continue a sentence about a tag; the end of a longer one is not
+/// awaited.
 const MAX_WORD_LEN: usize = 24;
 
 /// Words of Chinese, Japanese and Korean that continue a sentence about a tag, with or without a blank.

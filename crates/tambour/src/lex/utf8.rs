@@ -11,10 +11,10 @@ pub struct Utf8Decoder {
     tail_len: usize,
 }
 
-/// Most bytes of a chunk that is scanned for ASCII first.
+/// Maximum number of bytes of a chunk that is scanned for ASCII first.
 const MAX_ASCII_PROBE: usize = 64;
 
-/// Most bytes of a chunk that is copied after the tail, so that both are emitted together.
+/// Maximum number of bytes of a chunk that is copied after the tail, so that both are emitted together.
 const MAX_JOINED: usize = 16;
 
 /// Replacement for bytes that are not UTF-8.

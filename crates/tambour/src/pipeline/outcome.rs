@@ -4,7 +4,7 @@ use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
 use crate::exit::RoundAnswer;
 use crate::state::AppliedBlock;
 
-/// Most notices recorded for one message.
+/// Maximum number of notices recorded for one message.
 const MAX_NOTICES: usize = 64;
 
 /// Result of a reply, collected from the events that were sent and the actions that were applied.

@@ -14,7 +14,7 @@ pub(super) struct FindingReporter {
     profile: Profile,
     /// Lists only the first finding of the stream.
     first_only: bool,
-    /// Most findings that are listed.
+    /// Maximum number of findings that are listed.
     limit: usize,
     /// Findings so far, listed or not.
     count: usize,

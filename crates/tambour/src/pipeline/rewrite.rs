@@ -12,7 +12,7 @@ use crate::finding::{Profile, Severity};
 use crate::options::Options;
 use crate::state;
 
-/// Most times that a reply is rewritten before it counts as unstable.
+/// Maximum number of times that a reply is rewritten before it counts as unstable.
 const MAX_PASSES: usize = 4;
 
 /// Writes a reply again and checks the text against the actions of the original.

@@ -26,11 +26,11 @@ use crate::privacy::DetectorSet;
 use crate::schema::type_name;
 use crate::span::Place;
 
-/// Most queries of one reply (T-045).
+/// Maximum number of queries of one reply (T-045).
 pub const MAX_QUERIES: usize = 5;
 /// Usual number of queries at most (T-049).
 pub const USUAL_QUERIES: usize = 3;
-/// Most Unicode scalar values of one query (T-047, R-10).
+/// Maximum number of Unicode scalar values of one query (T-047, R-10).
 pub const MAX_QUERY_CHARS: usize = 80;
 
 /// Origin of queries. It decides which specification the findings cite.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::references::{DATA_KEYWORDS, SchemaReferences, visit_schemas};
 
-/// Most schemas that may be compiled.
+/// Maximum number of schemas that may be compiled.
 pub(super) const MAX_COMPILED: u64 = 50_000;
 
 /// Keywords that cause schemas to be compiled again.

@@ -11,9 +11,9 @@ use std::iter;
 
 use serde_json::{Map, Value};
 
-/// Most steps of one check; a step takes about as long as looking at a field.
+/// Maximum number of steps of one check; a step takes about as long as looking at a field.
 pub(super) const MAX_CHECK_STEPS: u64 = 2_000_000;
-/// Most bytes of the faults collected for a report.
+/// Maximum number of bytes of the faults collected for a report.
 pub(super) const MAX_REPORT_BYTES: u64 = 16 << 20;
 /// Deepest nesting of schemas on the path to one place of a value, through references too.
 const MAX_SCHEMA_DEPTH: usize = 512;

@@ -16,7 +16,8 @@ use super::references::{SchemaReferences, escape_key, visit_schemas};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SchemaLimits {
-    /// Most patterns anywhere in the schema: values of `pattern` and keys of `patternProperties`.
+    /// Maximum number of patterns anywhere in the schema: values of `pattern` and keys of
+    /// `patternProperties`.
     pub patterns: usize,
     /// Approximate size limit of one compiled pattern, in bytes.
     pub pattern_bytes: usize,

@@ -38,7 +38,7 @@ pub struct Sequencer {
     texts: Texts,
     /// True if the stream may begin with the answer.
     skip_thinking: bool,
-    /// Most bytes of a delta.
+    /// Maximum number of bytes of a delta.
     max_delta: usize,
 }
 

@@ -13,9 +13,9 @@ pub struct SpaceTrimmer {
     has_text: bool,
     /// White space that is trailing unless more text follows.
     held_space: String,
-    /// Most bytes of held white space.
+    /// Maximum number of bytes of held white space.
     limit: usize,
-    /// Most bytes of a piece that joins held white space with the text after it.
+    /// Maximum number of bytes of a piece that joins held white space with the text after it.
     max_joined: usize,
 }
 

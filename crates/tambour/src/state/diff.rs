@@ -44,7 +44,7 @@ pub fn diff(before: &Value, after: &Value) -> Vec<StateDifference> {
     found
 }
 
-/// Most levels compared; a value below them differs as a whole.
+/// Maximum number of levels compared; a value below them differs as a whole.
 const MAX_DEPTH: usize = 128;
 
 /// Compares the values at the path `keys`.

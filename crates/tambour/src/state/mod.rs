@@ -156,7 +156,7 @@ pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>)
     }
 }
 
-/// Most refused operations that a notice lists.
+/// Maximum number of refused operations that a notice lists.
 const MAX_REFUSALS: usize = 16;
 
 /// Result of one operation.

@@ -39,7 +39,7 @@ pub enum Op {
 /// All operations.
 pub const OPS: [Op; 8] = [Op::Set, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Push, Op::Pop, Op::Delete];
 
-/// Most characters of a model's text shown in a message.
+/// Maximum number of characters of a model's text shown in a message.
 const MAX_SHOWN: usize = 60;
 
 impl Op {

@@ -43,7 +43,7 @@ pub(super) struct ResolvedPath {
     pub(super) has_value: bool,
 }
 
-/// Most characters of a path in a message.
+/// Maximum number of characters of a path in a message.
 const MAX_SHOWN_PATH: usize = 120;
 
 /// Follows a path. A missing key of an object is not a fault, nor are keys after it.

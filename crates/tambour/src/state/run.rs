@@ -16,7 +16,7 @@ use crate::limits::StateLimits;
 use crate::schema::{Schema, SchemaMismatch, type_name};
 use crate::texts::format_count;
 
-/// Most schema violations of a state that a check returns.
+/// Maximum number of schema violations of a state that a check returns.
 const MAX_VIOLATIONS: usize = 256;
 
 /// Step budget of all schema checks of a block: each operation is checked, and each check reads the entire

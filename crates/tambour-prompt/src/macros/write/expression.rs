@@ -10,10 +10,10 @@ use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim
 use super::super::table::{self, MacroTarget};
 use super::{JinjaWriter, literal_text};
 
-/// Most operands that `~` joins; more become arguments of one call, which nests less.
+/// Maximum number of operands that `~` joins; more become arguments of one call, which nests less.
 const MAX_JOINED: usize = 20;
 
-/// Most copies that `{{newline::n}}` and `{{space::n}}` print.
+/// Maximum number of copies that `{{newline::n}}` and `{{space::n}}` print.
 const MAX_COPIES: usize = 1_000;
 
 impl<'s> JinjaWriter<'s> {

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-/// Most bytes of a problem document that is converted.
+/// Maximum number of bytes of a problem document that is converted.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
 /// Converts the errors of routes of other protocols.

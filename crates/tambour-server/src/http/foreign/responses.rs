@@ -124,7 +124,7 @@ pub(in crate::http) async fn remove(
 /// Query of the input items of a response.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct ItemQuery {
-    /// Most items of the page, 1 to 100; 20 when absent.
+    /// Maximum number of items of the page, 1 to 100; 20 when absent.
     #[serde(default)]
     limit: Option<usize>,
     /// `desc` (newest first, default) or `asc`.

@@ -12,7 +12,7 @@ use crate::http::keys::Caller;
 use crate::run::live_run::LiveRun;
 use crate::store::ConversationRow;
 
-/// Most bytes of a client's name for a conversation.
+/// Maximum number of bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Ids of running messages by the id of their conversation.

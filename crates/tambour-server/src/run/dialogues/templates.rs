@@ -31,8 +31,8 @@ pub(crate) struct ParsedTemplateCache {
     misses: Counter,
 }
 
-/// Most cached templates. When they are reached, the whole cache is cleared, which is rare: only constantly
-/// changed templates fill it.
+/// Maximum number of cached templates. When they are reached, the whole cache is cleared, which is rare: only
+/// constantly changed templates fill it.
 const MAX_CACHED: usize = 1000;
 
 impl ParsedTemplateCache {

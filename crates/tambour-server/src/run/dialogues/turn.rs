@@ -35,7 +35,7 @@ use crate::store::{
 use crate::telemetry::TraceSpan;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
 
-/// Most bytes of a script that is parsed without moving other tasks to another thread.
+/// Maximum number of bytes of a script that is parsed without moving other tasks to another thread.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 /// Milliseconds after which a round counts as slow (S-102).
 const SLOW_ROUND_MS: u64 = 3000;

@@ -67,7 +67,7 @@ pub(super) struct AttemptSettings {
 const APPEND_INTERVAL: Duration = Duration::from_millis(4);
 /// Gathered bytes from which they are appended without waiting.
 const FULL_BATCH_BYTES: usize = 8 << 10;
-/// Most findings that a re-ask lists.
+/// Maximum number of findings that a re-ask lists.
 const MAX_REASK_FINDINGS: usize = 20;
 
 /// Sink that gathers the entries of a reply until they are appended to the log.

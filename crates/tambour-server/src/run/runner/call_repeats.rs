@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tambour::event::ToolCall;
 
-/// Most calls of a message with the same tool and arguments.
+/// Maximum number of calls of a message with the same tool and arguments.
 const MAX_IDENTICAL_CALLS: u32 = 2;
 
 /// Tool calls of a message so far.

@@ -59,7 +59,7 @@ pub(crate) struct MessageRun {
     /// True for a client of the legacy protocol, which receives raw text: this counts as delivered once it is
     /// on the log.
     pub(crate) is_legacy: bool,
-    /// Most re-asks of one upstream.
+    /// Maximum number of re-asks of one upstream.
     pub(crate) max_reasks: u32,
     /// Time that the run continues without a reader.
     pub(crate) grace_time: Duration,

@@ -54,7 +54,8 @@ impl From<WriteOutcome> for LoopHalt {
     }
 }
 
-/// Most calls of one reply: each may take long, and its result is kept until it is sent to the model.
+/// Maximum number of calls of one reply: each may take long, and its result is kept until it is sent to the
+/// model.
 const MAX_CALLS: usize = 128;
 
 /// Tool calls of one message.

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use tambour::texts::format_count;
 
-/// Most message ids in one list.
+/// Maximum number of message ids in one list.
 const MAX_LISTED: usize = 10;
 
 /// Result of reading the journal at the start of the server.

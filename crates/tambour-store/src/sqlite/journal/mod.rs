@@ -36,7 +36,7 @@ pub(super) use sync::JournalSyncer;
 
 /// Size in bytes from which a segment counts as full, and the next one begins.
 const SEGMENT_BYTES: u64 = 8 << 20;
-/// Most bytes of buffer capacity kept between records.
+/// Maximum number of bytes of buffer capacity kept between records.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Header of a segment: a name of eight bytes, and the version of its records.
 const SEGMENT_HEADER: &[u8; 12] = b"tambour\n\x02\0\0\0";

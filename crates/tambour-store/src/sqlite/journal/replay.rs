@@ -23,7 +23,8 @@ use crate::{data_folder, fail};
 /// Bytes of rows after which a transaction is written.
 const TRANSACTION_BYTES: usize = 4 << 20;
 
-/// Most lost entries of a message that get placeholders. A damaged number must not fill the disk.
+/// Maximum number of lost entries of a message that get placeholders. A damaged number must not fill the
+/// disk.
 const MAX_PLACEHOLDERS: u64 = 1 << 20;
 
 /// Result of a replay.

@@ -39,7 +39,7 @@ pub(super) enum MarkMeaning {
     EndOfReasoning,
 }
 
-/// Most bytes considered after a mark.
+/// Maximum number of bytes considered after a mark.
 const MAX_TEXT_AFTER: usize = 16;
 
 impl MarkContext {

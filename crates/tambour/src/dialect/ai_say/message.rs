@@ -54,7 +54,7 @@ pub(super) struct AnswerMessage {
     current_list: Option<Place>,
     /// Place of the key of the list that contains the held-back text.
     other_list: Option<Place>,
-    /// Most bytes of one text held back (`limits.hold`).
+    /// Maximum number of bytes of one text held back (`limits.hold`).
     limit: usize,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum MessageKeyKind {
     Other,
 }
 
-/// Most recorded places of texts that were not emitted.
+/// Maximum number of recorded places of texts that were not emitted.
 const MAX_LOST_KEYS: usize = 64;
 
 /// Handling of the current string.

@@ -68,10 +68,10 @@ pub(super) struct RenamedKey {
     pub(super) field_name: &'static str,
 }
 
-/// Most renamed keys recorded.
+/// Maximum number of renamed keys recorded.
 const MAX_RENAMED_KEYS: usize = 16;
 
-/// Most duplicate keys whose places are recorded.
+/// Maximum number of duplicate keys whose places are recorded.
 const MAX_DUPLICATE_KEYS: usize = 16;
 
 impl AnswerObject {

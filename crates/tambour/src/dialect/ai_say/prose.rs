@@ -18,7 +18,7 @@ pub(super) struct AnswerProse {
     is_fenced: bool,
     /// Set once no more prose is kept: it exceeds the hold limit, or there is a message.
     is_discarding: bool,
-    /// Most bytes held back (`limits.hold`).
+    /// Maximum number of bytes held back (`limits.hold`).
     limit: usize,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct ProseExtents {
     past_extents: Vec<Extent>,
 }
 
-/// Most extents of prose recorded; the last one is extended over further ones.
+/// Maximum number of extents of prose recorded; the last one is extended over further ones.
 const MAX_EXTENTS: usize = 64;
 
 /// Bytes of a line that decide whether it is a fence mark.

@@ -18,7 +18,8 @@ use crate::tool::MAX_CHECK_STEPS;
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Most faults of one kind that are reported: mismatches of one call's arguments, unknown fields.
+/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown
+/// fields.
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Extent of a part of the reply: its first place, and the offset after it.
@@ -45,7 +46,7 @@ pub(super) struct PlanPlaces {
     pub(super) list_count: usize,
 }
 
-/// Most members whose places are recorded.
+/// Maximum number of members whose places are recorded.
 const MAX_MEMBERS: usize = 64;
 
 impl PlanPlaces {

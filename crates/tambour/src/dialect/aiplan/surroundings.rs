@@ -109,7 +109,7 @@ impl PlanContext {
     }
 }
 
-/// Most bytes kept of a fence's language.
+/// Maximum number of bytes kept of a fence's language.
 const MAX_LANGUAGE: usize = 32;
 
 impl PlanSurroundings {

@@ -97,7 +97,7 @@ pub(super) struct MarkdownTracker {
     /// Index of the open run that is known to close on this line: text up to there is code.
     closing_run: Option<usize>,
     held: Option<HeldTokens>,
-    /// Most bytes that are held.
+    /// Maximum number of bytes that are held.
     limit: usize,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct MvuCommands {
     pub(super) is_truncated: bool,
 }
 
-/// Most brackets that may be open in a command.
+/// Maximum number of brackets that may be open in a command.
 const MAX_BRACKET_DEPTH: usize = 64;
 
 /// Number of operations from which on the fields of an object are no longer split into operations.

@@ -30,7 +30,7 @@ pub(super) struct ContentWriter {
     is_reported: bool,
 }
 
-/// Most bytes of the end of the text in which choices are looked for.
+/// Maximum number of bytes of the end of the text in which choices are looked for.
 const MAX_TAIL_BYTES: usize = 4 << 10;
 
 impl ContentWriter {

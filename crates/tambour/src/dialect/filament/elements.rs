@@ -12,10 +12,10 @@ use crate::finding::{FindingReport, clip};
 use crate::lex::space::trim;
 use crate::structure::{ElementBody, ExpectedElement};
 
-/// Most bytes of a view name.
+/// Maximum number of bytes of a view name.
 const MAX_VIEW_BYTES: usize = 128;
 
-/// Most bytes of the source of a medium.
+/// Maximum number of bytes of the source of a medium.
 const MAX_SOURCE_BYTES: usize = 2048;
 
 /// Returns the trimmed text of an object under a key.

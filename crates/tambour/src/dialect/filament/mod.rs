@@ -79,7 +79,8 @@ struct ReplyPrefix {
     text: String,
 }
 
-/// Most bytes held of a beginning that may be the marker, with white space and a fence around it.
+/// Maximum number of bytes held of a beginning that may be the marker, with white space and a fence around
+/// it.
 const MAX_PREFIX_BYTES: usize = 1 << 10;
 
 impl FilamentReader {

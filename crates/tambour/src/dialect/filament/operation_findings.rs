@@ -13,10 +13,10 @@ use crate::repair::json::{self, PathStep};
 use crate::span::Place;
 use crate::state::Operation;
 
-/// Most characters of the name and path of an operation in a message.
+/// Maximum number of characters of the name and path of an operation in a message.
 const MAX_NAME_CHARS: usize = 60;
 
-/// Most bytes of a key on a path to operations, with its quotes.
+/// Maximum number of bytes of a key on a path to operations, with its quotes.
 const MAX_KEY_BYTES: usize = 64;
 
 /// A finding about the operation at a path in the JSON of a block.

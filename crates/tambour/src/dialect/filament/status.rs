@@ -11,16 +11,16 @@ use crate::event::{StatusBar, StatusItem, UiComponent};
 use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
-/// Most bytes of an item's name.
+/// Maximum number of bytes of an item's name.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Most bytes of a tag with its attributes.
+/// Maximum number of bytes of a tag with its attributes.
 const MAX_TAG_BYTES: usize = 4 * MAX_NAME_BYTES;
 
-/// Most levels of items in free tags.
+/// Maximum number of levels of items in free tags.
 const MAX_TAG_DEPTH: usize = 64;
 
-/// Most levels of items in JSON; a deeper value is one item with its JSON as text.
+/// Maximum number of levels of items in JSON; a deeper value is one item with its JSON as text.
 const MAX_JSON_DEPTH: usize = 32;
 
 /// Reads a closed block.

@@ -16,10 +16,10 @@ use crate::span::Place;
 /// A value found in a text, as strict JSON.
 pub(super) type FoundJson = json::FoundValue<String>;
 
-/// Most values examined in one reply.
+/// Maximum number of values examined in one reply.
 const MAX_VALUES: usize = 8;
 
-/// Most mismatches listed in one message.
+/// Maximum number of mismatches listed in one message.
 const MAX_MISMATCHES: usize = 8;
 
 /// Finds the value of a reply and checks it against the schema.

@@ -62,7 +62,7 @@ fn is_envelope_field(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
 }
 
-/// Most unexpected fields of one event that get a finding each.
+/// Maximum number of unexpected fields of one event that get a finding each.
 const MAX_EXTRA_FIELDS: usize = 32;
 
 /// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a

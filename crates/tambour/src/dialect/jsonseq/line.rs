@@ -56,7 +56,7 @@ pub(super) struct EventLine {
 /// Keys under which a list of events may be nested.
 const WRAPPER_KEYS: [&str; 6] = ["events", "stream", "output", "response", "reply", "result"];
 
-/// Most late keys recorded.
+/// Maximum number of late keys recorded.
 const MAX_LATE_KEYS: usize = 16;
 
 /// Largest buffer capacity, in bytes, that is reused.

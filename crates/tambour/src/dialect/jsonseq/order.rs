@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::repair::json::Extent;
 use crate::span::Place;
 
-/// Most keys whose texts are kept for a reply without an answer.
+/// Maximum number of keys whose texts are kept for a reply without an answer.
 const MAX_SPARE_KEYS: usize = 64;
 
 /// Destination of a delta's text.
@@ -73,7 +73,7 @@ pub(super) struct EventOrder {
     /// Extent of the last queries.
     last_queries: Option<Extent>,
     pub(super) has_final_end: bool,
-    /// Most bytes of each held text (`limits.hold`).
+    /// Maximum number of bytes of each held text (`limits.hold`).
     hold_limit: usize,
     /// Findings on the current event.
     pub(super) reports: EventReports,

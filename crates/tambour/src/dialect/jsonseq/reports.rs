@@ -12,7 +12,7 @@ use crate::span::Place;
 pub(super) struct PendingReports {
     /// `None` once an event has been seen.
     held: Option<Vec<FindingReport>>,
-    /// Most findings held back.
+    /// Maximum number of findings held back.
     max_held: usize,
 }
 

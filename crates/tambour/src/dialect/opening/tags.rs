@@ -83,7 +83,7 @@ fn thinking_dialect() -> Option<&'static str> {
 /// Elements that need no closing tag.
 const VOID_ELEMENTS: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
 
-/// Most tags kept as candidates; one of the first begins the structure, if there is one.
+/// Maximum number of tags kept as candidates; one of the first begins the structure, if there is one.
 const MAX_CANDIDATES: usize = 64;
 
 /// Columns of indentation that make a line code in Markdown; a tab counts as all of them.

@@ -56,9 +56,9 @@ pub(super) struct AnswerWriter {
     is_call_form: bool,
     /// HTML elements that quote.
     quoting: QuotingElements,
-    /// Most bytes of unfinished markup.
+    /// Maximum number of bytes of unfinished markup.
     tag_limit: usize,
-    /// Most bytes held of a line from a mark in an open code span on.
+    /// Maximum number of bytes held of a line from a mark in an open code span on.
     line_limit: usize,
 }
 

@@ -25,7 +25,7 @@ struct EventLineFinder {
 /// Beginning of an event object. White space between the characters does not count.
 const EVENT_PATTERN: &[u8] = b"{\"event\":\"";
 
-/// Most bytes of an event name.
+/// Maximum number of bytes of an event name.
 const MAX_EVENT_NAME_BYTES: usize = 32;
 
 impl LateStructureWatch {

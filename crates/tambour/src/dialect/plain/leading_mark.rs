@@ -13,7 +13,7 @@ use crate::lex::space::is_blank;
 use crate::lex::tag_sentence;
 use crate::span::Place;
 
-/// Most bytes held until a leading mark is decided.
+/// Maximum number of bytes held until a leading mark is decided.
 const MAX_PENDING_BYTES: usize = 1023;
 
 /// An undecided leading mark and the text after it. An element after the mark, or a sentence about it, makes

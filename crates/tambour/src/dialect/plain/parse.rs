@@ -52,9 +52,9 @@ pub(super) struct PlainParser {
     /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
     pub(super) last_unopened: Option<usize>,
     pub(super) answer: AnswerWriter,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     pub(super) tag_limit: usize,
-    /// Most bytes of held reasoning.
+    /// Maximum number of bytes of held reasoning.
     pub(super) hold_limit: usize,
 }
 

@@ -33,9 +33,9 @@ pub(super) struct SummaryReader {
     /// Bytes of the text in the reply.
     written_len: usize,
     seam: SeamReader,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     tag_limit: usize,
-    /// Most bytes of a summary.
+    /// Maximum number of bytes of a summary.
     text_limit: usize,
     /// Place where `text_limit` was reached; the rest is left out.
     full_at: Option<Place>,

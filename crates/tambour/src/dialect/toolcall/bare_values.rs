@@ -19,7 +19,7 @@ fn argument_types<'a>(tools: Option<&'a ToolRegistry>, tool: &str, key: &str) ->
     types
 }
 
-/// Most levels of nested alternatives in a schema that are searched for types.
+/// Maximum number of levels of nested alternatives in a schema that are searched for types.
 const MAX_ALTERNATIVE_LEVELS: usize = 4;
 
 /// Collects the types of a schema and of its alternatives, down to `levels` of them.

@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
 use crate::lex::space::is_space;
 
-/// Most bytes of the name of a tool.
+/// Maximum number of bytes of the name of a tool.
 const MAX_NAME: usize = 128;
 
-/// Most bytes from the mark to the arguments. A longer head is not a call.
+/// Maximum number of bytes from the mark to the arguments. A longer head is not a call.
 pub(super) const MAX_HEAD: usize = 512;
 
 /// Result of reading the beginning of a text.

@@ -20,13 +20,13 @@ use crate::span::Place;
 use crate::texts::format_count;
 use crate::tool::MAX_CHECK_STEPS;
 
-/// Most bytes that are added to the held text at once.
+/// Maximum number of bytes that are added to the held text at once.
 const MAX_PIECE: usize = 256;
 
 /// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
-/// Most bytes of a piece of text after a call that decide whether its sentence continues.
+/// Maximum number of bytes of a piece of text after a call that decide whether its sentence continues.
 const MAX_TEXT_AFTER: usize = 128;
 
 /// Splits one reply into text, reasoning and calls.

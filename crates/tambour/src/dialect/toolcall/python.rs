@@ -60,7 +60,7 @@ struct PythonReader<'a> {
     doubt: Option<ValueDoubt>,
 }
 
-/// Most nesting levels, whatever `limits.depth` allows, since the reader is recursive.
+/// Maximum number of nesting levels, whatever `limits.depth` allows, since the reader is recursive.
 const MAX_DEPTH: usize = 48;
 
 /// Returns the nesting depth that these limits and the reader allow.

@@ -10,7 +10,7 @@ use super::formats::{CallBody, CallForm};
 use crate::lex::scan;
 use crate::lex::space::is_space;
 
-/// Most bytes of white space and superfluous brackets before the end mark of a call.
+/// Maximum number of bytes of white space and superfluous brackets before the end mark of a call.
 const MAX_GAP: usize = 64;
 
 /// Result of following a call.

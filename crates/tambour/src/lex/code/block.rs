@@ -22,7 +22,7 @@ pub(super) struct BlockTracker {
     is_item_empty: bool,
 }
 
-/// Most containers tracked; deeper ones are text.
+/// Maximum number of containers tracked; deeper ones are text.
 const MAX_DEPTH: usize = 32;
 
 /// The same limit in the type of the depth.

@@ -19,7 +19,7 @@ pub struct CodeFilter<T> {
     held_bytes: usize,
     /// Beginning of a possible entity.
     entity_start: String,
-    /// Most bytes that are held back.
+    /// Maximum number of bytes that are held back.
     limit: usize,
 }
 

@@ -64,7 +64,7 @@ enum ScanContext {
     Runs,
 }
 
-/// Most open backtick runs tracked per line; further ones are text.
+/// Maximum number of open backtick runs tracked per line; further ones are text.
 const MAX_OPEN_RUNS: usize = 32;
 
 impl CodeTracker {

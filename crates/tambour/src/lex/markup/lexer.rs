@@ -70,7 +70,7 @@ impl MarkupLexer {
         MarkupLexer { reads_comments: false, ..self }
     }
 
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     pub(super) fn tag_limit(&self) -> usize {
         self.syntax.limit
     }

@@ -63,7 +63,7 @@ pub(super) enum LexerStep {
 pub(super) struct MarkupSyntax {
     /// A literal mark that begins with `<<`, or empty.
     pub(super) mark: &'static str,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     pub(super) limit: usize,
     /// True if reasoning marks that are not tags are tokens.
     pub(super) reads_reasoning: bool,

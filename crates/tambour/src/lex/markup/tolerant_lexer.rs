@@ -24,7 +24,7 @@ pub struct TolerantLexer {
 struct TolerantReader {
     /// Names of the tags that may be misspelled.
     names: TagNames,
-    /// Most bytes of a tag.
+    /// Maximum number of bytes of a tag.
     limit: usize,
     /// True if `<!--` begins a comment.
     reads_comments: bool,

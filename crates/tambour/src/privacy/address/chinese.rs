@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::folded_text::{FoldedText, is_alnum, is_digit};
 use super::is_han;
 
-/// Most characters examined before a road or an estate.
+/// Maximum number of characters examined before a road or an estate.
 const MAX_REACH: usize = 24;
 
 /// Returns whether a character ends the name of an administrative division, with which an address starts.

@@ -46,7 +46,7 @@ pub struct ValueBuilder {
     duplicates: Vec<DuplicateKey>,
     doubts: ValueDoubts,
     members: Option<MemberPlaces>,
-    /// Most bytes and items of one value; `None` for no limits.
+    /// Maximum number of bytes and items of one value; `None` for no limits.
     limits: Option<(usize, usize)>,
     /// Bytes and items that the current value may still have.
     remaining: (usize, usize),
@@ -67,7 +67,7 @@ struct BuilderFrame {
     index: Option<Box<KeyIndex>>,
 }
 
-/// Most bytes of a string that is copied to a buffer of exact size.
+/// Maximum number of bytes of a string that is copied to a buffer of exact size.
 const MAX_COPIED_STRING: usize = 4 << 10;
 
 impl ValueBuilder {

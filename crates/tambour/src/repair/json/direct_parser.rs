@@ -44,7 +44,7 @@ struct DirectParser<'a> {
     items_left: usize,
     /// Brackets that may still be opened.
     depth_left: usize,
-    /// Most bytes of a key or a number.
+    /// Maximum number of bytes of a key or a number.
     max_word_len: usize,
     /// Members of all open objects.
     entries: Vec<(String, Value)>,
@@ -54,7 +54,7 @@ struct DirectParser<'a> {
 
 /// Bytes of a string that are checked one by one before a search pays off.
 const SHORT_STRING: usize = 16;
-/// Most characters of a number without exponent whose digits a double always keeps.
+/// Maximum number of characters of a number without exponent whose digits a double always keeps.
 const EXACT_DIGITS: usize = 15;
 
 impl DirectParser<'_> {

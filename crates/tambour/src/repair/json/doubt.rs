@@ -47,12 +47,12 @@ impl ValueDoubt {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueDoubts(Vec<ValueDoubt>);
 
-/// Most doubts recorded; the last of them concerns every value.
+/// Maximum number of doubts recorded; the last of them concerns every value.
 const MAX_DOUBTS: usize = 64;
 
-/// Most steps of a path.
+/// Maximum number of steps of a path.
 pub(super) const MAX_PATH_STEPS: usize = 16;
-/// Most bytes of a key in a path; a doubt under a longer key concerns every value.
+/// Maximum number of bytes of a key in a path; a doubt under a longer key concerns every value.
 const MAX_KEY_LEN: usize = 256;
 
 impl ValueDoubts {

@@ -178,7 +178,7 @@ fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
     Some(FoundValue { reports, span, is_repaired: true, is_auto_closed: true, ..found })
 }
 
-/// Most bytes of the first key of members without brackets.
+/// Maximum number of bytes of the first key of members without brackets.
 const MAX_KEY_LEN: usize = 256;
 
 /// Finds a value in a Markdown quotation, with `>` before each of its lines.

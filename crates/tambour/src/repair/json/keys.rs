@@ -11,9 +11,9 @@ use crate::span::Place;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KeyBuffers(Vec<String>);
 
-/// Most buffers in the pool.
+/// Maximum number of buffers in the pool.
 const MAX_BUFFERS: usize = 16;
-/// Most bytes of a buffer in the pool.
+/// Maximum number of bytes of a buffer in the pool.
 const MAX_BUFFER_LEN: usize = 1 << 10;
 
 impl KeyBuffers {
@@ -50,7 +50,7 @@ pub struct DuplicateKey {
     depth: usize,
 }
 
-/// Most duplicate keys listed for one value.
+/// Maximum number of duplicate keys listed for one value.
 const MAX_DUPLICATES: usize = 16;
 
 impl DuplicateKey {

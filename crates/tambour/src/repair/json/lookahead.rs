@@ -6,7 +6,7 @@
 use crate::lex::json::{self, QuoteKind, is_json_space, is_word_byte};
 use crate::lex::utf8;
 
-/// Most bytes examined from the place of a question.
+/// Maximum number of bytes examined from the place of a question.
 pub(super) const WINDOW: usize = 128;
 
 /// Error that means: the answer depends on bytes that have not arrived.

@@ -21,15 +21,15 @@ pub struct MemberPlaces {
     open_members: Vec<usize>,
     /// Number of objects so far.
     object_count: usize,
-    /// Most keys in the path of a recorded member.
+    /// Maximum number of keys in the path of a recorded member.
     depth: usize,
     buffers: KeyBuffers,
 }
 
-/// Most members recorded.
+/// Maximum number of members recorded.
 const MAX_MEMBERS: usize = 256;
 
-/// Most bytes of the key of a recorded member.
+/// Maximum number of bytes of the key of a recorded member.
 const MAX_KEY_LEN: usize = 1 << 10;
 
 /// A member and its place.

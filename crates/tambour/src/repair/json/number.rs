@@ -82,7 +82,7 @@ pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
 /// Number of digits, and absolute value of the exponent, up to which a double keeps all digits.
 const EXACT_RANGE: (usize, i64) = (15, 290);
 
-/// Most digits that a double is printed with.
+/// Maximum number of digits that a double is printed with.
 const MAX_PRINTED_DIGITS: usize = 17;
 
 /// Returns whether a double does not keep all digits of a JSON number.

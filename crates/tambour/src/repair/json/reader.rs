@@ -15,10 +15,10 @@ use super::state::{
     ValueSuspicion,
 };
 
-/// Most bytes of a number; a longer one is read as a string.
+/// Maximum number of bytes of a number; a longer one is read as a string.
 pub(super) const MAX_NUMBER_LEN: usize = 1 << 10;
 
-/// Most bytes held back at any time, except for comments: the longest number and one look-ahead.
+/// Maximum number of bytes held back at any time, except for comments: the longest number and one look-ahead.
 pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 
 /// Reads JSON values from text that arrives in chunks of any size, and repairs faults in the same pass.
@@ -37,11 +37,11 @@ pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 #[derive(Clone, Debug)]
 pub struct JsonReader {
     pub(super) mode: ReaderMode,
-    /// Most brackets open at once.
+    /// Maximum number of brackets open at once.
     pub(super) max_depth: usize,
-    /// Most bytes of a key, and of an HTML comment outside of values.
+    /// Maximum number of bytes of a key, and of an HTML comment outside of values.
     pub(super) max_key_len: usize,
-    /// Most repairs reported.
+    /// Maximum number of repairs reported.
     pub(super) max_reports: usize,
     /// Text that was pushed but not read.
     held_text: String,
@@ -76,7 +76,7 @@ pub struct JsonReader {
     pub(super) stray_text: Option<(Place, usize)>,
     /// Start of the open comment; `None` while a line is skipped.
     pub(super) comment_place: Option<Place>,
-    /// Most bytes of a number.
+    /// Maximum number of bytes of a number.
     pub(super) max_number_len: usize,
     /// True if numbers are emitted as written.
     pub(super) keeps_digits: bool,
@@ -346,7 +346,7 @@ impl JsonReader {
         }
     }
 
-    /// Most bytes of a key.
+    /// Maximum number of bytes of a key.
     pub(super) fn max_key_len(&self) -> usize {
         self.max_key_len
     }

@@ -11,8 +11,8 @@ use super::reader::JsonReader;
 use super::state::{ExpectedToken, OpenLexeme, ReadFlow, StringState, TextCursor, TextSpot};
 use super::structure::ItemRole;
 
-/// Most bytes of a tail: commas, closing brackets and white space before a quote or before the end of the
-/// text, which may turn out not to belong to the string.
+/// Maximum number of bytes of a tail: commas, closing brackets and white space before a quote or before the
+/// end of the text, which may turn out not to belong to the string.
 const MAX_TAIL: usize = 64;
 
 impl JsonReader {

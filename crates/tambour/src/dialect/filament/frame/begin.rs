@@ -12,7 +12,7 @@ use crate::lex::prose::QuotingElements;
 use crate::span::Place;
 use crate::structure::{ElementMisfit, NameSpelling};
 
-/// Most unused attributes of a tag that one finding names.
+/// Maximum number of unused attributes of a tag that one finding names.
 const MAX_REPORTED_ATTRIBUTES: usize = 8;
 
 impl FilamentFrame {

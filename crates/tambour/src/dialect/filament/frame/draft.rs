@@ -46,7 +46,7 @@ pub(super) enum InnerEnd {
     Text,
 }
 
-/// Most times that a text is read, so that the cost stays linear.
+/// Maximum number of times that a text is read, so that the cost stays linear.
 const MAX_READS: usize = 8;
 
 /// Event that makes a held draft part of the thinking.

@@ -7,7 +7,7 @@ use crate::lex::marks::{self, MarkMatch};
 use crate::lex::markup::MarkupToken;
 use crate::span::Place;
 
-/// Most bytes held of a possible failure marker, white space included.
+/// Maximum number of bytes held of a possible failure marker, white space included.
 const MAX_PREFIX_BYTES: usize = 1023;
 
 /// Held beginning of an answer.

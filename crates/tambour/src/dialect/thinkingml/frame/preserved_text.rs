@@ -52,7 +52,7 @@ impl HeldSummary {
     }
 }
 
-/// Most findings held with a summary; with more of them the element is taken as a summary.
+/// Maximum number of findings held with a summary; with more of them the element is taken as a summary.
 const MAX_HELD_REPORTS: usize = 64;
 
 /// Output that collects findings and passes on everything else.

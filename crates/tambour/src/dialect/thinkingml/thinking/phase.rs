@@ -11,11 +11,11 @@ use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Most bytes of a title, and of the text before a title that is held back.
+/// Maximum number of bytes of a title, and of the text before a title that is held back.
 const MAX_TITLE_BYTES: usize = 1024;
 
-/// Most bytes of a title as written, where each byte may be an entity of six bytes. A title that is longer as
-/// written is too long in any case.
+/// Maximum number of bytes of a title as written, where each byte may be an entity of six bytes. A title that
+/// is longer as written is too long in any case.
 const MAX_TITLE_SOURCE_BYTES: usize = 6 * (MAX_TITLE_BYTES + 1);
 
 impl ThinkingReader {
