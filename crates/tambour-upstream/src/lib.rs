@@ -5,16 +5,15 @@
 //! its folder, behind one trait.
 //!
 //! ```
-//! use std::sync::Arc;
 //! use tambour_upstream::{Message, ModelRequest, ReplyItem, Timeouts, Upstream, UpstreamConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // `openai=http://127.0.0.1:9100/v1` asks a service; `demo` plays recorded replies.
-//! let config = UpstreamConfig::from_argument("demo", None)?;
+//! // `openai=http://127.0.0.1:9100/v1` asks a service; this plays recorded replies.
+//! let config = UpstreamConfig::from_argument("replay=../../fixtures/recorded/thinkingml.jsonl", None)?;
 //! let upstream = Upstream::connect("model", &config, Timeouts::default())?;
 //! let messages = vec![Message::new("user", "Hello!")];
 //! let request = ModelRequest { messages, dialect: "thinkingml".into(), ..ModelRequest::default() };
-//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! let text = runtime.block_on(async {
 //!     let mut reply = upstream.open(&request).await.map_err(|failure| failure.message)?;
 //!     let (mut text, mut items) = (String::new(), Vec::new());
@@ -29,7 +28,7 @@
 //!         }
 //!     }
 //! })?;
-//! assert!(text.contains("<final>"));
+//! assert!(text.starts_with("<serp>"), "{text}");
 //! # Ok(())
 //! # }
 //! ```

@@ -236,18 +236,27 @@ impl ClientSetup {
         if !has_npm_packages {
             return;
         }
+        // Each starts a server of its own, and mostly waits.
+        let mut started = Vec::new();
+        if let Some(python) = &python {
+            let python_path = python.display().to_string();
+            let tests: [(&str, &Path, &[&str]); 3] = [
+                ("clients, Python", python, &["clients.py", server, "fixtures"]),
+                ("clients, agents in Python", python, &["openai_agents.py", server]),
+                (
+                    "clients, examples of the page",
+                    node,
+                    &["snippets.mjs", server, "docs/clients.md", &python_path],
+                ),
+            ];
+            started.extend(tests.map(|(name, program, arguments)| {
+                steps.start_step(name, client_command(program, arguments))
+            }));
+        }
         steps.run_step("clients", &mut client_command(node, &["clients.mjs", server, "fixtures"]));
-        let Some(python) = python else { return };
-        steps.run_step("clients, Python", &mut client_command(&python, &["clients.py", server, "fixtures"]));
-        steps.run_step(
-            "clients, agents in Python",
-            &mut client_command(&python, &["openai_agents.py", server]),
-        );
-        let python_path = python.display().to_string();
-        steps.run_step(
-            "clients, examples of the page",
-            &mut client_command(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
-        );
+        for step in started {
+            steps.wait_step(step);
+        }
     }
 }
 
