@@ -50,6 +50,7 @@ const EXCERPT_RADIUS: usize = 40;
 
 impl Location {
     /// Location of a byte offset in `text`; an offset past the end gives the end.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_offset(text: &str, offset: usize) -> Location {
         let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
@@ -63,7 +64,7 @@ impl Location {
 
     /// Location of a line and a column in characters, both from 1.
     #[must_use]
-    pub fn from_char_column(text: &str, line: usize, column: usize) -> Location {
+    pub(crate) fn from_char_column(text: &str, line: usize, column: usize) -> Location {
         let line_start = line_offset(text, line);
         let column_offset: usize =
             text[line_start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
@@ -72,11 +73,12 @@ impl Location {
 
     /// Location of a line and a column in bytes, both from 1, as parsers report them.
     #[must_use]
-    pub fn from_byte_column(text: &str, line: usize, column: usize) -> Location {
+    pub(crate) fn from_byte_column(text: &str, line: usize, column: usize) -> Location {
         Location::from_offset(text, line_offset(text, line) + column.saturating_sub(1))
     }
 
     /// Location of a JSON syntax error. `serde_json` counts columns in bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_json_error(text: &str, fault: &serde_json::Error) -> Location {
         match (fault.is_eof(), fault.column()) {
@@ -94,6 +96,7 @@ fn line_offset(text: &str, line: usize) -> usize {
 }
 
 /// Message of a JSON error without its trailing "at line … column …", which counts bytes.
+#[doc(hidden)]
 #[must_use]
 pub fn json_error_message(fault: &serde_json::Error) -> String {
     let message = fault.to_string();

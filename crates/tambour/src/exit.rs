@@ -154,6 +154,7 @@ impl ExitCriteria {
     }
 
     /// Returns true if the action may end with open questions (S-080).
+    #[doc(hidden)]
     #[must_use]
     pub fn allows_questions(&self) -> bool {
         self.allows_questions
@@ -161,6 +162,7 @@ impl ExitCriteria {
 
     /// Returns the level of understanding from which the action ends if the model suggests it and the user
     /// said that they understand (S-072); `None` if that rule is off (S-083).
+    #[doc(hidden)]
     #[must_use]
     pub fn expressed_threshold(&self) -> Option<f64> {
         self.expressed_threshold
@@ -200,6 +202,7 @@ pub struct RoundAnswer {
 }
 
 /// Status of an action after a round.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ActionStatus {
@@ -224,6 +227,7 @@ impl Default for Assessment {
 
 impl Assessment {
     /// Returns all fields as JSON, including the model's reasoning: for the application, not for the user.
+    #[doc(hidden)]
     #[must_use]
     pub fn to_full_value(&self) -> Value {
         let mut value = self.to_value();
@@ -232,6 +236,7 @@ impl Assessment {
     }
 
     /// Returns the fields that a decision depends on as JSON, with integral levels as integers.
+    #[doc(hidden)]
     #[must_use]
     pub fn to_value(&self) -> Value {
         let level = self.understanding_level;
@@ -292,6 +297,7 @@ pub fn decide(
 
 /// Returns the status of an action after the decision `should_exit`. `has_reply` is set if the user has
 /// replied since the first message of the action (S-081, S-082).
+#[doc(hidden)]
 #[must_use]
 pub fn action_status(should_exit: bool, require_acknowledgment: bool, has_reply: bool) -> ActionStatus {
     match should_exit {

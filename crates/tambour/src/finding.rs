@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::span::{Place, Span};
 
 /// Shortens `text` to at most `limit` characters, with an ellipsis, for use in a message.
+#[doc(hidden)]
 #[must_use]
 pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {
@@ -126,6 +127,7 @@ pub struct FindingReport {
 
 impl FindingReport {
     /// Report on the first row of `rule`, without a repair.
+    #[doc(hidden)]
     pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> FindingReport {
         FindingReport {
             rule,
@@ -139,6 +141,7 @@ impl FindingReport {
     }
 
     /// Sets another row of the same rule.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_row(mut self, row: &'static str) -> FindingReport {
         debug_assert!(self.rule.rows.contains(&row), "{row} is not a row of {}", self.rule.code);
@@ -147,6 +150,7 @@ impl FindingReport {
     }
 
     /// Sets the description of the repair.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_repair(mut self, repair: impl Into<String>) -> FindingReport {
         self.repair = Some(repair.into());
@@ -155,7 +159,7 @@ impl FindingReport {
 
     /// Marks the value with the fault as doubtful.
     #[must_use]
-    pub fn with_doubt(mut self, doubt: Doubt) -> FindingReport {
+    pub(crate) fn with_doubt(mut self, doubt: Doubt) -> FindingReport {
         self.doubt = Some(doubt);
         self
     }

@@ -66,7 +66,6 @@ pub mod state;
 pub mod structure;
 pub mod tool;
 pub mod verdict;
-pub mod yaml;
 
 // Internals: public only for this project's own tests and server; they may change at any time.
 #[doc(hidden)]
@@ -79,6 +78,8 @@ pub mod schema;
 pub mod sequence;
 #[doc(hidden)]
 pub mod texts;
+#[doc(hidden)]
+pub mod yaml;
 
 pub use error::{Error, Result};
 pub use event::{Event, Sink};

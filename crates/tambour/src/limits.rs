@@ -55,6 +55,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Default of [`Limits::input`].
+    #[doc(hidden)]
     pub const DEFAULT_INPUT: usize = 16 << 20;
 
     /// Maximum number of bytes of text held back after any byte of the reply, the sum of:

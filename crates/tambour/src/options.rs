@@ -57,12 +57,12 @@ pub struct Options {
 impl Options {
     /// Options of one dialect.
     #[must_use]
-    pub fn section<T: OptionSection>(&self) -> T {
+    pub(crate) fn section<T: OptionSection>(&self) -> T {
         self.sections.find().cloned().unwrap_or_default()
     }
 
     /// Changes the options of one dialect.
-    pub fn update_section<T: OptionSection>(&mut self, change: impl FnOnce(&mut T)) {
+    pub(crate) fn update_section<T: OptionSection>(&mut self, change: impl FnOnce(&mut T)) {
         let mut section = self.section::<T>();
         change(&mut section);
         self.sections.insert(section);
@@ -234,7 +234,7 @@ fn set_examples(options: &mut Options, value: &Value) {
 }
 
 /// Options of one dialect, in a type of its own.
-pub trait OptionSection: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
+pub(crate) trait OptionSection: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
 
 impl<T: Any + Clone + Debug + Default + PartialEq + Send + Sync> OptionSection for T {}
 

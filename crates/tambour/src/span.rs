@@ -30,6 +30,7 @@ impl Place {
     pub const START: Place = Place { offset: 0, line: 1, column: 1 };
 
     /// Moves the place past `text`; linear in `text`.
+    #[doc(hidden)]
     #[inline]
     pub fn advance(&mut self, text: &str) {
         let bytes = text.as_bytes();
@@ -73,6 +74,7 @@ impl Place {
     }
 
     /// Place after `text`, which starts at this place.
+    #[doc(hidden)]
     #[must_use]
     pub fn end_of(mut self, text: &str) -> Place {
         self.advance(text);

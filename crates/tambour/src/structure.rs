@@ -68,6 +68,7 @@ pub enum ElementBody {
 }
 
 /// An element that a tag name refers to.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementMatch<'a> {
     /// The element.
@@ -77,6 +78,7 @@ pub struct ElementMatch<'a> {
 }
 
 /// Spelling of an element's name.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameSpelling {
     /// The exact name.
@@ -90,6 +92,7 @@ pub enum NameSpelling {
 }
 
 /// Reason why an element may not begin at a place.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementMisfit<'a> {
     /// Has occurred already and may not repeat.
@@ -274,6 +277,7 @@ impl ExpectedStructure {
     }
 
     /// Returns whether `name` must follow `predecessor`, directly or through others.
+    #[doc(hidden)]
     #[must_use]
     pub fn must_follow(&self, name: &str, predecessor: &str) -> bool {
         let predecessors_of = |name: &str| self.get(name).map_or(&[][..], |element| &element.predecessors);
@@ -304,6 +308,7 @@ impl ExpectedStructure {
     }
 
     /// Element that a tag name refers to: by its exact name, in another letter case, or by an alias.
+    #[doc(hidden)]
     #[must_use]
     pub fn find_element(&self, name: &str) -> Option<ElementMatch<'_>> {
         let match_with = |spelling| move |element| ElementMatch { element, spelling };
@@ -318,6 +323,7 @@ impl ExpectedStructure {
 
     /// Like [`ExpectedStructure::find_element`], but also accepts one wrong letter in the name of a mandatory
     /// element, if only one such element matches (F-205).
+    #[doc(hidden)]
     #[must_use]
     pub fn find_similar(&self, name: &str) -> Option<ElementMatch<'_>> {
         let is_near = |element: &&ExpectedElement| {
@@ -336,6 +342,7 @@ impl ExpectedStructure {
 
     /// Returns the reason why the element `name` may not begin after the elements `earlier_names` of the same
     /// parent, in order of appearance. `None` if it may.
+    #[doc(hidden)]
     #[must_use]
     pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
         if !self.get(name)?.is_repeatable && earlier_names.contains(&name) {
@@ -350,6 +357,7 @@ impl ExpectedStructure {
     }
 
     /// Mandatory elements at the top level that `present_names` lacks.
+    #[doc(hidden)]
     pub fn missing_elements<'a>(
         &'a self,
         present_names: &'a [&str],

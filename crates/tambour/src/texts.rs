@@ -82,6 +82,7 @@ impl Texts {
 
 impl Texts {
     /// User-visible text of the notice with the code `code`; a general text for an unknown code.
+    #[doc(hidden)]
     #[must_use]
     pub fn notice_text(&self, code: &str) -> &'static str {
         let [zh, en] = match code {

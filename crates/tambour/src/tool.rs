@@ -21,6 +21,7 @@ use crate::schema::Schema;
 use crate::texts::Language;
 
 pub use crate::schema::SchemaMismatch;
+#[doc(hidden)]
 pub use crate::texts::closest_names;
 
 /// Steps for checking the arguments of all calls in a reply, in the units of [`Schema::check`].
@@ -65,12 +66,14 @@ impl RegisteredTool {
 
     /// Creates a tool with a schema that [`RegisteredTool::new`] accepted before. The schema is compiled on
     /// first use, which takes milliseconds. If it is invalid, no arguments satisfy it.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_trusted(name: &str, schema: Value) -> RegisteredTool {
         RegisteredTool::from_schema(name, Schema::from_trusted(schema))
     }
 
     /// Creates a tool whose arguments must satisfy a compiled schema.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_schema(name: &str, args_schema: Schema) -> RegisteredTool {
         RegisteredTool::from_schema(name, args_schema)
@@ -99,6 +102,7 @@ impl RegisteredTool {
     }
 
     /// Counts the regular expressions of the schema.
+    #[doc(hidden)]
     #[must_use]
     pub fn count_patterns(&self) -> usize {
         self.schema.count_patterns()
@@ -128,6 +132,7 @@ impl RegisteredTool {
     }
 
     /// Returns the arguments as a signature: `(userInput: string, projectName?: string)`.
+    #[doc(hidden)]
     #[must_use]
     pub fn signature(&self) -> String {
         self.schema.signature()
@@ -135,13 +140,13 @@ impl RegisteredTool {
 
     /// Returns example arguments, if some that satisfy the schema can be generated.
     #[must_use]
-    pub fn sample_args(&self) -> Option<Value> {
+    pub(crate) fn sample_args(&self) -> Option<Value> {
         self.schema.sample()
     }
 
     /// Returns true if the tool can be called without arguments (P-031).
     #[must_use]
-    pub fn accepts_no_arguments(&self) -> bool {
+    pub(crate) fn accepts_no_arguments(&self) -> bool {
         self.schema.accepts(&Value::Object(serde_json::Map::new()))
     }
 
@@ -172,6 +177,7 @@ impl ToolRegistry {
     }
 
     /// Returns the four tools of the specification's example (P-020).
+    #[doc(hidden)]
     #[must_use]
     pub fn sample() -> ToolRegistry {
         static SAMPLE: LazyLock<ToolRegistry> = LazyLock::new(|| ToolRegistry::new(sample_tools()));

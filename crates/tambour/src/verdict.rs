@@ -80,6 +80,7 @@ impl Contract {
     /// Returns whether a fenced block of a Markdown document is an example for this contract: its language
     /// names this dialect only, or its language is missing or shared by several dialects and its text is
     /// detected as this one (P-037).
+    #[doc(hidden)]
     #[must_use]
     pub fn matches_example(self, example: &FencedExample<'_>) -> bool {
         let entry = match self {
@@ -108,6 +109,7 @@ impl Contract {
     }
 
     /// Checks a fenced block against the contract; findings have the places of its document.
+    #[doc(hidden)]
     #[must_use]
     pub fn check_example(self, example: &FencedExample<'_>, options: &Options) -> Verdict {
         let includes_fence = match self {

@@ -87,7 +87,7 @@ impl FencedExample<'_> {
 
     /// Translates a finding on the text to places in the document.
     #[must_use]
-    pub fn relocate(&self, mut finding: Finding) -> Finding {
+    pub(crate) fn relocate(&self, mut finding: Finding) -> Finding {
         let place = Place::START.end_of(&self.markdown[..self.document_offset(finding.span.start)]);
         // The end is computed from the last byte, since the byte after it may be in another piece.
         let end = match finding.span.end.checked_sub(1) {

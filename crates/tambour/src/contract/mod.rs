@@ -14,7 +14,9 @@ mod transcript;
 pub use check::{
     StreamCheckOptions, StreamChecker, TranscriptForm, check_events, check_transcript, check_values,
 };
+#[doc(hidden)]
 pub use examples::{FencedExample, find_examples};
+#[doc(hidden)]
 pub use fields::check_queries;
 pub(crate) use rules::RULES;
 

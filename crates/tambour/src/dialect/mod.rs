@@ -41,7 +41,7 @@ use crate::state::Operation;
 pub use ai_say::{add_answer_keys, parse_flag, role, roles};
 #[doc(hidden)]
 pub use opening::{NeededKey, Opening, OpeningTag, TagPosition, ValueShape};
-pub use thinkingml::escape_literals;
+pub(crate) use thinkingml::escape_literals;
 
 /// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
 const FAILURE_MARKER: &str = "<<ParsingError>>";
@@ -78,6 +78,7 @@ pub enum Intent<'a> {
 }
 
 /// One action that a reply asks for.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplyAction {
@@ -96,6 +97,7 @@ pub enum ReplyAction {
 }
 
 /// State operations of one block.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateIntent {
     /// Reason for the operations, in the model's words.
@@ -107,6 +109,7 @@ pub struct UpdateIntent {
 }
 
 /// The plan of a reply.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanIntent {
     /// The plan object, or the fallback (P-017). Each item of its `tool_calls` may run: it has a `name`, and
@@ -117,6 +120,7 @@ pub struct PlanIntent {
 }
 
 /// A tool call whose arguments satisfy the schema of its tool.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallIntent {
     /// Name of the tool.
@@ -253,6 +257,7 @@ impl FormatInstructions {
 }
 
 /// Style in which Markdown documents show replies of a dialect.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExampleStyle {
@@ -285,7 +290,7 @@ pub fn find_dialect(name: &str) -> Result<&'static DialectEntry> {
 }
 
 /// Name of the dialect whose raw replies are XML.
-pub const THINKINGML: &str = thinkingml::ENTRY.name;
+pub(crate) const THINKINGML: &str = thinkingml::ENTRY.name;
 
 /// Name of the dialect that detects the others.
 pub const AUTO: &str = auto::ENTRY.name;

@@ -169,7 +169,7 @@ impl FoldedMessage {
 
     /// Phases of the reasoning; an empty single phase is left out.
     #[must_use]
-    pub fn reasoning_phases(&self) -> &[(String, String)] {
+    pub(crate) fn reasoning_phases(&self) -> &[(String, String)] {
         match &self.phases[..] {
             [(_, text)] if text.is_empty() => &[],
             phases => phases,

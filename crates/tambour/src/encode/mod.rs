@@ -20,9 +20,12 @@ pub mod legacy;
 pub mod responses;
 pub mod sse;
 
-pub use client_protocol::{StreamContext, UsageCounts};
+pub use client_protocol::StreamContext;
+#[doc(hidden)]
+pub use client_protocol::UsageCounts;
 pub use encoder::{Encoder, EncoderEntry, EncoderEntryKind, NativeEncoder};
 pub use entry_content::FoldedMessage;
+#[doc(hidden)]
 pub use json::{write_data, write_number, write_string};
 
 /// Native protocol in which events are written to a client.
@@ -57,6 +60,7 @@ impl OutputProtocol {
 
     /// Protocol that the setting `llm_app_settings.app_output_protocol` selects: `legacy` unless the
     /// setting names another protocol (J-032).
+    #[doc(hidden)]
     #[must_use]
     pub fn from_setting(setting: Option<&str>) -> OutputProtocol {
         setting.and_then(OutputProtocol::from_name).unwrap_or_default()

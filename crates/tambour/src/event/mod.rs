@@ -18,7 +18,9 @@ pub use extension::{
     OwnElement, Picture, PlanOutcome, Request, Skill, StateOperation, StateResult, StateUpdate, StatusBar,
     StatusItem, ToolCall, ToolError, ToolResult, ToolStart, UiComponent,
 };
-pub use sink::{EventCollector, JoinedEvents, ReplyAppraisal, ReplyWorth, Sink, push_joined};
+pub use sink::{EventCollector, Sink};
+#[doc(hidden)]
+pub use sink::{JoinedEvents, ReplyAppraisal, ReplyWorth, push_joined};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -356,6 +358,7 @@ pub(crate) const CONTRACT_EVENTS: &[&str] = &[
 ];
 
 /// Class of the event called `name`, or `None` for an unknown name (J-001, X-010).
+#[doc(hidden)]
 #[must_use]
 pub fn parse_kind(name: &str) -> Option<EventKind> {
     Some(match name {

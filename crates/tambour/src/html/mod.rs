@@ -167,7 +167,7 @@ impl HtmlSanitizer {
 
     /// Reads the next chunk, which starts at `place` of the reply, so that findings have their place although
     /// the chunks are not adjacent in the reply.
-    pub fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+    pub(crate) fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         self.place = place;
         self.read_text_chunk(text, out);
     }

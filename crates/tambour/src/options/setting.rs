@@ -59,6 +59,7 @@ impl Setting {
 
     /// Returns the accepted values in one line: the words of a choice, the unit of a number, or a kind of
     /// value.
+    #[doc(hidden)]
     #[must_use]
     pub fn values_label(&self) -> String {
         match self.accepts {

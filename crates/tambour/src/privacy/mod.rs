@@ -117,6 +117,7 @@ impl DetectorSet {
     }
 
     /// First match in `text`.
+    #[doc(hidden)]
     #[must_use]
     pub fn find_first(&self, text: &str) -> Option<SensitiveMatch> {
         self.scan(text).into_iter().next()

@@ -36,6 +36,7 @@ use crate::texts::Language;
 const SUGGESTION_THRESHOLD: u8 = 60;
 
 /// Id of the protocol that is always active: `thought` and `content`.
+#[doc(hidden)]
 pub const CORE_PROTOCOL: &str = "core";
 
 /// One protocol of a registry.

@@ -130,6 +130,6 @@ static MEANING_PRESERVING: &[&str] = &[
 ];
 
 /// Doubt that a repair by this rule casts on the value; `None` if the repair preserves the meaning.
-pub fn repair_doubt(rule: &Rule) -> Option<Doubt> {
+pub(crate) fn repair_doubt(rule: &Rule) -> Option<Doubt> {
     (!MEANING_PRESERVING.contains(&rule.code)).then_some(Doubt::Guess)
 }

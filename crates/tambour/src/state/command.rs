@@ -12,7 +12,7 @@ use super::place::{resolve_path, value_at};
 /// Way in which the state resolves an operation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum StateCommand {
+pub(crate) enum StateCommand {
     /// A string that is set in place of a number becomes a number, if it is the text of one.
     Number,
     /// The fields of the root become those of this object.

@@ -28,11 +28,14 @@ mod place;
 pub(crate) mod rules;
 mod run;
 
-pub use command::StateCommand;
+pub(crate) use command::StateCommand;
 pub use diff::{StateDifference, diff};
 pub use history::{AppliedBlock, HistoryPoint, RollbackError, StateHistory, fold, rollback};
+#[doc(hidden)]
 pub use number::bound_numbers;
-pub use operation::{OPS, Op, Operation, OperationRefusal, RefusalReason};
+#[doc(hidden)]
+pub use operation::OPS;
+pub use operation::{Op, Operation, OperationRefusal, RefusalReason};
 pub use path::{StatePath, StatePathError, StateStep};
 pub use place::{ChangedPlace, StateKey};
 
@@ -81,6 +84,7 @@ impl AttachedState {
     }
 
     /// As [`AttachedState::apply`], but refuses the operations that are left once `stop_flag` is set.
+    #[doc(hidden)]
     pub fn apply_until_stopped(
         &mut self,
         analysis: &str,
@@ -96,6 +100,7 @@ impl AttachedState {
 }
 
 /// Returns the operations of an event, as they were read.
+#[doc(hidden)]
 #[must_use]
 pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
     let to_operation = |StateOperation { op, path, value, refused }: &StateOperation| {
@@ -114,7 +119,11 @@ pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
 
 /// Builds the event of an update, with results if it was applied.
 #[must_use]
-pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpResult]>) -> StateUpdate {
+pub(crate) fn to_event(
+    analysis: &str,
+    operations: &[Operation],
+    results: Option<&[OpResult]>,
+) -> StateUpdate {
     let operation_data = |operation: &Operation| StateOperation {
         op: operation.op().to_owned(),
         path: operation.path().to_owned(),
@@ -137,6 +146,7 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
 
 /// Lists the refused operations, each with index and reason, for the notice of F-113. Returns `None` if none
 /// was refused.
+#[doc(hidden)]
 #[must_use]
 pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>) -> Option<String> {
     let refusals: Vec<(usize, RefusalReason)> = match results {

@@ -66,13 +66,13 @@ impl Op {
 
     /// Returns true if the operation takes a value.
     #[must_use]
-    pub fn takes_value(self) -> bool {
+    pub(crate) fn takes_value(self) -> bool {
         !matches!(self, Op::Pop | Op::Delete)
     }
 
     /// Returns true for an arithmetic operation.
     #[must_use]
-    pub fn is_arithmetic(self) -> bool {
+    pub(crate) fn is_arithmetic(self) -> bool {
         matches!(self, Op::Add | Op::Sub | Op::Mul | Op::Div)
     }
 }
@@ -239,6 +239,7 @@ impl Operation {
 
     /// Restores an operation from its stored name, path and value, as returned by [`Operation::op`] and the
     /// other getters.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_stored(op: String, path: String, value: Option<Value>) -> Operation {
         Operation::parse(op, path, value)
@@ -287,6 +288,7 @@ impl Operation {
     /// Refuses the operation because of the way in which it was written. Its value may not be the intended
     /// one, so it is dropped and cannot be used. An earlier refusal is kept, unless it is about the type of
     /// that value.
+    #[doc(hidden)]
     #[must_use]
     pub fn refuse(mut self, reason: RefusalReason, message: impl Into<String>) -> Operation {
         let is_type_mismatch =
@@ -312,13 +314,13 @@ impl Operation {
     /// Lets the state resolve the operation with `command` when it is applied. Without a state, the operation
     /// stays as it is.
     #[must_use]
-    pub fn with_command(self, command: StateCommand) -> Operation {
+    pub(crate) fn with_command(self, command: StateCommand) -> Operation {
         Operation { command: Some(Box::new(command)), ..self }
     }
 
     /// Returns the command that resolves the operation.
     #[must_use]
-    pub fn command(&self) -> Option<&StateCommand> {
+    pub(crate) fn command(&self) -> Option<&StateCommand> {
         self.command.as_deref()
     }
 
@@ -375,6 +377,7 @@ impl Operation {
     /// Builds the finding about a fault in the way the operation is written, which is at `place` and ends
     /// before the byte `end`. `None` if there is no fault, or a value was guessed, which the JSON reader
     /// reports.
+    #[doc(hidden)]
     #[must_use]
     pub fn report(&self, place: Place, end: usize) -> Option<FindingReport> {
         if let Some(refusal) = self.refusal() {

@@ -192,7 +192,7 @@ const THINKING_TAGS: (&str, &str) = ("<thinking>", "</thinking>");
 /// Escapes `<final>` and `</final>` in the thinking of a raw reply, so that the reply passes the structure
 /// check. Nothing else changes; a reply whose answer begins inside `<thinking>` is returned unchanged.
 #[must_use]
-pub fn escape_literals(reply: &str) -> Cow<'_, str> {
+pub(crate) fn escape_literals(reply: &str) -> Cow<'_, str> {
     let Some(start) = reply.find(THINKING_TAGS.0).map(|at| at + THINKING_TAGS.0.len()) else {
         return reply.into();
     };

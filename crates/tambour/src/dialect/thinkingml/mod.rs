@@ -30,7 +30,7 @@ use crate::options::{Options, Setting, SettingValues};
 use crate::span::Place;
 use frame::ReplyFrame;
 
-pub use escape::escape_literals;
+pub(crate) use escape::escape_literals;
 
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {

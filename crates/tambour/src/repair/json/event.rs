@@ -70,7 +70,7 @@ pub struct ThoughtMark<'a> {
 impl ThoughtMark<'_> {
     /// Place after the mark.
     #[must_use]
-    pub fn end(&self) -> Place {
+    pub(crate) fn end(&self) -> Place {
         self.place.end_of(self.text)
     }
 }
@@ -181,10 +181,12 @@ pub trait JsonSink {
     fn report(&mut self, report: FindingReport);
 
     /// Receives the place of an opening bracket, or the place after a closing one, before its event.
+    #[doc(hidden)]
     fn bracket(&mut self, _place: TokenPlace<'_>) {}
 
     /// Receives the span of the next number, from `place` to the byte offset `end`, if the number has more
     /// digits than are kept. By RFC 8259 this is no fault.
+    #[doc(hidden)]
     fn report_rounding(&mut self, _place: Place, _end: usize) {}
 }
 

@@ -46,16 +46,20 @@ mod surrounding_text;
 mod value_maker;
 mod word;
 
-pub use builder::{BuiltValue, ValueBuilder, ValueCollector};
+#[doc(hidden)]
+pub use builder::ValueBuilder;
+pub use builder::{BuiltValue, ValueCollector};
 pub use doubt::{PathStep, ValueDoubt, ValueDoubts};
+#[doc(hidden)]
+pub use event::TopKeyTracker;
 pub use event::{
-    JsonEvent, JsonSink, ThoughtClosing, ThoughtMark, TokenPlace, TopKeyTracker, ValueEnd, ValueOrigin,
-    ValueStart,
+    JsonEvent, JsonSink, ThoughtClosing, ThoughtMark, TokenPlace, ValueEnd, ValueOrigin, ValueStart,
 };
-pub use finder::{
-    FoundValue, find, find_displayed, find_in_string, find_text, parse_strict, parse_strict_text,
-    parse_strict_with_doubts,
-};
+pub use finder::{FoundValue, find, find_displayed, find_text, parse_strict, parse_strict_text};
+#[doc(hidden)]
+pub use finder::{find_in_string, parse_strict_with_doubts};
+#[doc(hidden)]
 pub use keys::DuplicateKey;
+#[doc(hidden)]
 pub use members::{Extent, MemberPlace, MemberPlaces};
 pub use reader::{JsonReader, MAX_HELD_BYTES};

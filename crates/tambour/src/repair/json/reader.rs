@@ -159,26 +159,27 @@ impl JsonReader {
 
     /// Starts counting places at `place`. Must be called before the first push.
     #[must_use]
-    pub fn with_start(mut self, place: Place) -> JsonReader {
+    pub(crate) fn with_start(mut self, place: Place) -> JsonReader {
         self.set_start(place);
         self
     }
 
     /// Like [`JsonReader::with_start`], on an existing reader.
-    pub fn set_start(&mut self, place: Place) {
+    pub(crate) fn set_start(&mut self, place: Place) {
         self.base_place = place;
         self.known_place = (0, place);
     }
 
     /// Treats marks of thinking as text, and searches for values everywhere.
     #[must_use]
-    pub fn without_thoughts(mut self) -> JsonReader {
+    pub(crate) fn without_thoughts(mut self) -> JsonReader {
         self.surrounding_text.ignores_marks = true;
         self
     }
 
     /// Seeks objects with one of these keys. Such an object at the start of a line ends an earlier value that
     /// began in a sentence; at the start of a fence it ends a value that was left open before the fence.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_sought_keys(mut self, keys: &'static [&'static str]) -> JsonReader {
         self.sought_keys = keys;
@@ -250,12 +251,6 @@ impl JsonReader {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.stack.len()
-    }
-
-    /// Returns whether a value is being read.
-    #[must_use]
-    pub fn is_in_value(&self) -> bool {
-        !self.stack.is_empty() || matches!(self.lexeme, OpenLexeme::String | OpenLexeme::BareString)
     }
 
     /// Bytes examined so far, for tests of linearity.

@@ -136,12 +136,6 @@ impl JsonReader {
         sink.report(FindingReport { doubt, ..report });
     }
 
-    /// Number of repairs so far, reported or not.
-    #[must_use]
-    pub fn repair_count(&self) -> usize {
-        self.repair_count
-    }
-
     /// Reports the stray words just skipped, once something else follows.
     #[inline]
     pub(super) fn report_stray_text<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
