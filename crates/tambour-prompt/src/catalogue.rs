@@ -32,6 +32,7 @@ pub fn find(id: &str) -> impl Iterator<Item = CatalogueEntry> {
 }
 
 /// Codes and rows that look like `id`, the closest first.
+#[doc(hidden)]
 #[must_use]
 pub fn close(id: &str) -> Vec<&'static str> {
     let mut seen = HashSet::new();

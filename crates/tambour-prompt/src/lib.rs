@@ -30,8 +30,9 @@ pub mod dialogue;
 pub mod jinja;
 pub mod lore;
 pub mod macros;
-pub mod name;
-pub mod print;
+mod name;
+mod print;
+#[doc(hidden)]
 pub mod role;
 pub mod script;
 pub mod skein;

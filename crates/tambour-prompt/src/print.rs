@@ -11,7 +11,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 /// Returns `value` as text: strings unchanged, `null` as an empty text, `true` and `false` by name, numbers
 /// in their shortest form (`80`, not `80.0`), lists and maps as compact JSON with keys in their order.
 #[must_use]
-pub fn print(value: &Value) -> Cow<'_, str> {
+pub(crate) fn print(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),
         Value::Bool(true) => Cow::Borrowed("true"),
@@ -28,7 +28,7 @@ pub fn print(value: &Value) -> Cow<'_, str> {
 
 /// Returns a number in its shortest form.
 #[must_use]
-pub fn format_number(number: &Number) -> String {
+pub(crate) fn format_number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => self::format_float(float),
         _ => number.to_string(),
@@ -37,7 +37,7 @@ pub fn format_number(number: &Number) -> String {
 
 /// Returns a double in its shortest form; `NaN` and infinities, which JSON lacks, by name.
 #[must_use]
-pub fn format_float(float: f64) -> String {
+pub(crate) fn format_float(float: f64) -> String {
     if float.fract() == 0.0 && float.abs() < MAX_EXACT_INTEGER {
         // Prints -0.0 as 0.
         return (float as i64).to_string();
@@ -49,7 +49,7 @@ pub fn format_float(float: f64) -> String {
 }
 
 /// Appends `value` to `out` as compact JSON with numbers in their shortest form.
-pub fn write_json(value: &Value, out: &mut String) {
+pub(crate) fn write_json(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Number(number) => out.push_str(&self::format_number(number)),
@@ -81,7 +81,7 @@ pub fn write_json(value: &Value, out: &mut String) {
 }
 
 /// Appends `text` to `out` as a JSON string.
-pub fn write_json_string(text: &str, out: &mut String) {
+pub(crate) fn write_json_string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -70,6 +70,7 @@ pub fn check_all(
 
 /// Like [`check_all`], with one language that selects the default templates, and another one for the
 /// problems.
+#[doc(hidden)]
 #[must_use]
 pub fn check_all_in_languages(
     loaded_script: LoadedScript,

@@ -150,11 +150,6 @@ impl ReplyReader {
         }
     }
 
-    /// Sends an event that does not come from the model.
-    pub fn insert_extension(&mut self, extension: impl Into<tambour::event::Extension>, sink: &mut dyn Sink) {
-        self.pipeline.insert(extension, sink);
-    }
-
     /// Ends the reply.
     ///
     /// # Errors

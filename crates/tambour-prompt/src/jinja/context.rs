@@ -150,6 +150,7 @@ impl PromptContext {
     ///
     /// # Errors
     /// Same as [`PromptContext::from_json`].
+    #[doc(hidden)]
     pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<PromptContext> {
         let mut all = self.values.clone();
         for (key, value) in values {

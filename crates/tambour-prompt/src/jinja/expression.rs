@@ -51,12 +51,11 @@ pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Valu
 
 /// Failed evaluation of an expression.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct ExpressionFailure {
+pub(crate) struct ExpressionFailure {
     /// The error in words, with the position.
-    pub error: Error,
+    pub(crate) error: Error,
     /// The values of different types that were compared, if that was the cause.
-    pub mismatch: Option<TypeMismatch>,
+    pub(crate) mismatch: Option<TypeMismatch>,
 }
 
 impl From<Error> for ExpressionFailure {
@@ -141,7 +140,7 @@ pub fn evaluate_condition(expression: &str, variables: &Map<String, Value>) -> R
 /// # Errors
 /// Same as [`evaluate`], except for missing variables; also fails when values of different types are
 /// compared.
-pub fn evaluate_typed_condition(
+pub(crate) fn evaluate_typed_condition(
     expression: &str,
     variables: &Map<String, Value>,
 ) -> std::result::Result<Option<bool>, ExpressionFailure> {

@@ -105,7 +105,7 @@ const fn new_function(name: &'static str, handler: FunctionHandler) -> TemplateF
 }
 
 /// Returns the names of this library's functions for templates. Those with `st_` are for migrated macros.
-pub fn own_function_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn own_function_names() -> impl Iterator<Item = &'static str> {
     FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 

@@ -27,6 +27,7 @@ mod budget;
 mod builtins;
 mod chance;
 mod context;
+#[doc(hidden)]
 pub mod dates;
 mod descriptions;
 mod expression;
@@ -51,13 +52,15 @@ mod variable_keys;
 pub use assembly::{Assembly, AssemblyOutcome, Effect, TemplateWarning};
 pub use budget::Budget;
 pub use context::PromptContext;
+#[doc(hidden)]
 pub use descriptions::DESCRIPTION_PAIR;
-pub use expression::{
-    ExpressionFailure, evaluate, evaluate_condition, evaluate_typed_condition, list_variables,
-};
-pub use functions::own_function_names as functions;
+pub use expression::evaluate;
+pub(crate) use expression::evaluate_typed_condition;
+#[doc(hidden)]
+pub use expression::{evaluate_condition, list_variables};
+#[doc(hidden)]
 pub use operators::OPERATORS;
-pub use typed_comparison::{Operand, OperandType, TypeMismatch, list_comparisons, parse_number};
+pub(crate) use typed_comparison::{Operand, OperandType, TypeMismatch, list_comparisons, parse_number};
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -198,6 +201,7 @@ impl Engine {
     }
 
     /// Number of cache hits and misses (F-040).
+    #[doc(hidden)]
     #[must_use]
     pub fn cache_counts(&self) -> (u64, u64) {
         (self.0.hits.load(Ordering::Relaxed), self.0.misses.load(Ordering::Relaxed))
@@ -216,6 +220,7 @@ impl Engine {
     ///
     /// # Errors
     /// Same as [`Engine::check`].
+    #[doc(hidden)]
     pub fn list_undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
         let compiled_template = self.compile(name, source, None)?;
         let template = compiled_template.env.get_template(&compiled_template.key);
@@ -256,7 +261,7 @@ impl Engine {
     ///
     /// # Errors
     /// Same as [`Engine::check`].
-    pub fn list_assigned(&self, name: &str, source: &str) -> Result<Vec<String>> {
+    pub(crate) fn list_assigned(&self, name: &str, source: &str) -> Result<Vec<String>> {
         Ok(self.compile(name, source, None)?.rewritten_source.assigned_names.clone())
     }
 
@@ -379,6 +384,7 @@ const PART_BYTES: u64 = 200;
 const ENGINE_NAMES: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
 
 /// Names of the filters available to templates.
+#[doc(hidden)]
 #[must_use]
 pub fn filter_names() -> Vec<&'static str> {
     let mut names: Vec<&str> =
@@ -389,11 +395,13 @@ pub fn filter_names() -> Vec<&'static str> {
 }
 
 /// Names of the tests available to templates.
+#[doc(hidden)]
 pub fn test_names() -> impl Iterator<Item = &'static str> {
     builtins::TESTS.iter().copied()
 }
 
 /// Names of the functions available to templates, including those of the engine.
+#[doc(hidden)]
 pub fn function_names() -> impl Iterator<Item = &'static str> {
     functions::own_function_names().chain(builtins::FUNCTIONS.iter().copied())
 }

@@ -13,8 +13,7 @@ use super::{budget::charge, grammar};
 
 /// Type of a value, as comparisons distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OperandType {
+pub(crate) enum OperandType {
     /// `null`, or `none`.
     Null,
     /// `true` or `false`.
@@ -34,7 +33,7 @@ pub enum OperandType {
 impl OperandType {
     /// Returns the type of a variable's value.
     #[must_use]
-    pub fn from_json(value: &serde_json::Value) -> OperandType {
+    pub(crate) fn from_json(value: &serde_json::Value) -> OperandType {
         match value {
             serde_json::Value::Null => OperandType::Null,
             serde_json::Value::Bool(_) => OperandType::Boolean,
@@ -60,13 +59,13 @@ impl OperandType {
 
 /// A comparison of two values of different types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeMismatch {
+pub(crate) struct TypeMismatch {
     /// Comparison operator, such as `>`.
-    pub operator: &'static str,
+    pub(crate) operator: &'static str,
     /// Type of the left operand.
-    pub left: OperandType,
+    pub(crate) left: OperandType,
     /// Type of the right operand.
-    pub right: OperandType,
+    pub(crate) right: OperandType,
 }
 
 impl fmt::Display for TypeMismatch {
@@ -109,7 +108,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
 /// Parses a text that is a number as a whole: digits with an optional sign, point and exponent, half or full
 /// width, surrounded by white space.
 #[must_use]
-pub fn parse_number(text: &str) -> Option<Number> {
+pub(crate) fn parse_number(text: &str) -> Option<Number> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_NUMBER_BYTES {
         return None;
@@ -239,7 +238,7 @@ fn compare_typed_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>)
 
 /// An operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Operand {
+pub(crate) enum Operand {
     /// A variable, by its name.
     Variable(String),
     /// A literal value.
@@ -251,7 +250,7 @@ pub enum Operand {
 /// Returns the comparisons of an expression (`==`, `!=`, `<`, `<=`, `>` and `>=`) in order, with their
 /// operands. Empty if the expression cannot be parsed.
 #[must_use]
-pub fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand)> {
+pub(crate) fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand)> {
     let tokens = tokenize(expression, 0..expression.len());
     let Some((_, comparisons)) = grammar::parse_comparisons(expression, &tokens) else { return Vec::new() };
     let operand = |range: std::ops::Range<usize>| {

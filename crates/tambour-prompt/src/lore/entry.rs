@@ -211,7 +211,7 @@ pub enum CharacterText {
 impl LoreEntry {
     /// Returns a label for messages to users: the title, else the id and the first key.
     #[must_use]
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         if !self.title.trim().is_empty() {
             return format!("entry `{}`", clip(&self.title, 60));
         }
@@ -262,6 +262,7 @@ pub struct CharacterFilter {
 
 impl CharacterFilter {
     /// Returns true if a character with this name and these tags passes.
+    #[doc(hidden)]
     #[must_use]
     pub fn matches(&self, name: &str, tags: &[String]) -> bool {
         let passes_names =

@@ -78,6 +78,7 @@ pub struct MigrationCounts {
 
 impl MigrationCounts {
     /// Adds the counts of another text.
+    #[doc(hidden)]
     pub fn add(&mut self, other: &MigrationCounts) {
         self.translated += other.translated;
         self.left += other.left;
@@ -135,6 +136,7 @@ fn migrate_until_stable(source: &str, mut text: String) -> String {
 
 /// Like [`migrate`], for a text of another program: nothing in it is Jinja, so text that looks like Jinja
 /// prints as it was written.
+#[doc(hidden)]
 #[must_use]
 pub fn migrate_foreign(source: &str) -> MigratedText {
     let (text, warnings, report) = write::write(source, parse::parse(source, false));
@@ -142,6 +144,7 @@ pub fn migrate_foreign(source: &str) -> MigratedText {
 }
 
 /// Returns true if a text may contain macros or Jinja. Any other text is its own migration.
+#[doc(hidden)]
 #[must_use]
 pub fn may_contain_macros(source: &str) -> bool {
     let bytes = source.as_bytes();

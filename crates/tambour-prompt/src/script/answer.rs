@@ -62,7 +62,7 @@ impl AnswerKind {
 /// Parses a date in the form `2026-03-14` or another usual one; returns it in that form, or `None` if it is
 /// not a date.
 #[must_use]
-pub fn parse_date(text: &str) -> Option<String> {
+pub(crate) fn parse_date(text: &str) -> Option<String> {
     // Full-width digits, in the same order as the ASCII ones.
     let to_half_width = |c: char| match c {
         '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),

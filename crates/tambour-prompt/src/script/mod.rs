@@ -37,7 +37,8 @@ mod node;
 mod problem;
 pub(crate) mod rules;
 
-pub use answer::{AnswerForm, AnswerKind, parse_date};
+pub(crate) use answer::parse_date;
+pub use answer::{AnswerForm, AnswerKind};
 pub use edit::{ScriptEditor, edit_script};
 pub use load::{LoadedScript, load, load_in};
 pub use model::{

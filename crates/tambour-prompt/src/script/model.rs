@@ -196,7 +196,7 @@ impl ScriptAction {
     /// Returns the place of a field's value under the first of these names that is present, else that of the
     /// action.
     #[must_use]
-    pub fn spot_of(&self, names: &[&str]) -> SourceSpot {
+    pub(crate) fn spot_of(&self, names: &[&str]) -> SourceSpot {
         let find_spot = |name: &&str| self.spots.iter().find(|(candidate, _)| candidate == name);
         names.iter().find_map(find_spot).map_or(self.spot, |(_, spot)| *spot)
     }
@@ -227,6 +227,7 @@ impl ClientActionKind {
 
 impl Script {
     /// Returns the session of that name, or the first one, with its index.
+    #[doc(hidden)]
     #[must_use]
     pub fn find_session(&self, name: Option<&str>) -> Option<(usize, &ScriptSession)> {
         let is_match =

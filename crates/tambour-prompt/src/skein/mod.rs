@@ -13,6 +13,7 @@
 
 mod assemble;
 mod budget_cut;
+#[doc(hidden)]
 pub mod escape;
 mod expected;
 mod file;
@@ -123,6 +124,7 @@ pub enum BlockFormat {
 
 impl BlockPriority {
     /// All levels by name.
+    #[doc(hidden)]
     pub const NAMES: [(&'static str, BlockPriority); 4] = [
         ("low", BlockPriority::Low),
         ("normal", BlockPriority::Normal),
@@ -137,6 +139,7 @@ impl BlockPriority {
 
 impl BlockFormat {
     /// All formats by name.
+    #[doc(hidden)]
     pub const NAMES: [(&'static str, BlockFormat); 4] = [
         ("yaml", BlockFormat::Yaml),
         ("json", BlockFormat::Json),
@@ -151,6 +154,7 @@ impl BlockFormat {
 
 impl MessageRole {
     /// All roles by name.
+    #[doc(hidden)]
     pub const NAMES: [(&'static str, MessageRole); 3] =
         [("system", MessageRole::System), ("user", MessageRole::User), ("assistant", MessageRole::Assistant)];
 

@@ -22,11 +22,12 @@ mod files;
 mod round;
 mod scan;
 
+#[doc(hidden)]
 pub use check::{VariableReport, VariableSource, VariableUse, check_variables};
-pub use files::{
-    SHIPPED_TEMPLATES, ShippedTemplate, TEMPLATE_NOT_FOUND, TemplateFiles, find_shipped, localized_id,
-    template_id,
-};
+#[doc(hidden)]
+pub use files::{SHIPPED_TEMPLATES, ShippedTemplate, TEMPLATE_NOT_FOUND, find_shipped, localized_id};
+pub use files::{TemplateFiles, template_id};
+#[doc(hidden)]
 pub use round::{RoundFacts, SYSTEM_NAMES, format_time, script_values, system_values};
 
 use std::borrow::Cow;
@@ -88,7 +89,7 @@ pub struct FillWarning {
 impl FillWarning {
     /// Returns the message in a language.
     #[must_use]
-    pub fn localized_message(&self, language: Language) -> String {
+    pub(crate) fn localized_message(&self, language: Language) -> String {
         let marker = match self.layer {
             Layer::Script => format!("{{{}}}", clip(&self.name, 100)),
             Layer::System => format!("{{%{}%}}", clip(&self.name, 100)),
@@ -111,6 +112,7 @@ pub struct FilledTemplate {
 }
 
 /// Template after the script pass, whose system variables have no values yet.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct PartlyFilledTemplate<'t> {
     source: &'t str,
@@ -181,6 +183,7 @@ impl LayeredTemplate {
     }
 
     /// Inserts the values of the script. `{%…%}` is left alone (S-025), also inside these values.
+    #[doc(hidden)]
     #[must_use]
     pub fn script_pass<'t>(&'t self, script: &'t Map) -> PartlyFilledTemplate<'t> {
         let mut warnings = FillWarnings::new(&self.source);

@@ -25,7 +25,7 @@ use words::{ProtectedText, contains_words};
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Enclosing tag of an entry whose content is not a single element.
-pub const ENTRY_TAG: &str = "lorebook_entry";
+pub(crate) const ENTRY_TAG: &str = "lorebook_entry";
 
 /// A text in its normal form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
