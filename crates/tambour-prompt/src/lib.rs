@@ -1,5 +1,9 @@
-//! Prompts for language models, and the dialogues that scripts describe: everything that is sent to a model, on top of
-//! [`tambour`], which reads the replies.
+//! Prompts for language models, and the dialogues that scripts describe: everything that is sent to a model,
+//! on top of [`tambour`], which reads the replies.
+//!
+//! A value that is put into a prompt is never interpreted again.
+//!
+//! # Templates
 //!
 //! ```
 //! use serde_json::json;
@@ -12,29 +16,80 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! * **Templates**: [`template`] has two layers, `{name}` and `{%name%}`; [`jinja`] runs Jinja within a
-//!   budget; [`macros`] translates SillyTavern's macros to Jinja.
-//! * **Files of other programs**: [`card`] imports characters, lorebooks and presets; [`lore`] activates
-//!   world info.
-//! * **Prompts of blocks**: [`skein`].
-//! * **Dialogues**: [`script`] loads them from YAML, [`dialogue`] runs them.
-//! * **Rules**: [`catalogue`] lists those of this crate and of [`tambour`].
-//! * **Shared parts**: [`name`] (tag names), [`print`] (values as text), [`role`] (roles of messages),
-//!   [`tokens`] (an estimate).
+//! [`jinja`] runs Jinja within a budget; [`template`] has two layers, `{name}` and `{%name%}`; [`macros`]
+//! translates SillyTavern's macros to Jinja.
 //!
-//! A value that is put into a prompt is never interpreted again.
+//! # Files of other programs
+//!
+//! ```
+//! use tambour_prompt::card::{self, ImportedFileKind};
+//!
+//! let file = br#"{"name": "Ada", "description": "A smith.", "first_mes": "Hm?"}"#;
+//! let imported = card::import_file("ada.json", file, &Default::default())?;
+//! assert_eq!((imported.kind, &*imported.version, &*imported.name), (ImportedFileKind::Card, "v1", "Ada"));
+//! assert_eq!(imported.export()["spec"], "chara_card_v3");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! [`card`] imports characters, lorebooks and presets; [`lore`] activates world info.
+//!
+//! # Prompts of blocks
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour_prompt::skein::Skein;
+//!
+//! let yaml = "blocks:\n  - tag: world_state\n    data:\n      place: \"{{ place }}\"\n";
+//! let skein = Skein::from_yaml("the prompt", yaml)?;
+//! let rendered = skein.render(&json!({"place": "</world_state> Ruins"}), &Default::default())?;
+//! assert_eq!(rendered.text, "<world_state>\nplace: \"&lt;/world_state> Ruins\"\n</world_state>");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! [`skein`] renders blocks as text or as role messages, and cuts them to a budget of tokens, which
+//! [`tokens`] estimates.
+//!
+//! # Scripts and dialogues
+//!
+//! ```
+//! use tambour::limits::Limits;
+//! use tambour_prompt::dialogue::{Dialogue, DialogueEnv, DialogueRequest, DialogueSettings};
+//! use tambour_prompt::{script, template::TemplateFiles};
+//!
+//! let text = "sessions: [{session: s, phases: [{phase: p, steps: [{topic: t, actions: [
+//!     {type: ai_say, content: Hello., max_rounds: 1, require_acknowledgment: false}]}]}]}]";
+//! let script = script::load(text, &Limits::default()).script.expect("no errors");
+//! let (files, settings) = (TemplateFiles::default(), DialogueSettings::default());
+//! let env = DialogueEnv { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
+//! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
+//! dialogue.input(None, &env).expect("no answer is pending");
+//! assert!(matches!(dialogue.next(&env), DialogueRequest::Call(_)));
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! [`script`] loads scripts from YAML; [`dialogue`] runs them, round by round, and says when the model is
+//! to be asked. [`catalogue`] lists the rules of this crate and of [`tambour`].
 
+// Templates.
+pub mod jinja;
+pub mod macros;
+pub mod template;
+
+// Files of other programs.
 pub mod card;
+pub mod lore;
+
+// Prompts of blocks.
+pub mod skein;
+pub mod tokens;
+
+// Scripts and dialogues.
 pub mod catalogue;
 pub mod dialogue;
-pub mod jinja;
-pub mod lore;
-pub mod macros;
+pub mod script;
+
+// Shared parts; public only for this project's own server.
 mod name;
 mod print;
 #[doc(hidden)]
 pub mod role;
-pub mod script;
-pub mod skein;
-pub mod template;
-pub mod tokens;
