@@ -58,8 +58,8 @@
 //! ```
 //!
 //! [`verdict::Contract`] checks a reply against the rules of its dialect, [`contract::StreamChecker`] a
-//! stream of events. A [`finding`] names its rule, its place ([`span`]) and the repair; [`catalogue`] lists all
-//! rules. [`privacy`] detects sensitive data.
+//! stream of events. A [`finding`] names its rule, its place ([`span`]) and the repair; [`catalogue`] lists
+//! all rules. [`privacy`] detects sensitive data.
 //!
 //! # State, HTML and JSON
 //!

@@ -23,6 +23,7 @@ mod export;
 mod fields;
 mod json;
 mod model;
+#[doc(hidden)]
 pub mod normalize;
 mod png;
 mod preset;

@@ -53,7 +53,6 @@ mod machine;
 mod messages;
 mod reader;
 pub(crate) mod rules;
-#[doc(hidden)]
 pub mod script_test;
 mod state;
 mod turn;
@@ -62,7 +61,6 @@ mod types;
 #[doc(hidden)]
 pub use answers::{AskAnswer, read_ask, read_think};
 pub use call::{CallMessage, ModelCall, ReplyKind};
-#[doc(hidden)]
 pub use coverage::{ActionCoverage, Coverage, CoveredCall, ExitCount};
 pub use hooks::{HookContext, HookProposal, Hooks};
 pub use machine::{DialogueEnv, DialogueRequest, DialogueSettings, InputRefusal, TemplateSource};

@@ -54,10 +54,10 @@ pub use budget::Budget;
 pub use context::PromptContext;
 #[doc(hidden)]
 pub use descriptions::DESCRIPTION_PAIR;
-pub use expression::evaluate;
 pub(crate) use expression::evaluate_typed_condition;
 #[doc(hidden)]
-pub use expression::{evaluate_condition, list_variables};
+pub use expression::list_variables;
+pub use expression::{evaluate, evaluate_condition};
 #[doc(hidden)]
 pub use operators::OPERATORS;
 pub(crate) use typed_comparison::{Operand, OperandType, TypeMismatch, list_comparisons, parse_number};

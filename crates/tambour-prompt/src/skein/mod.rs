@@ -26,7 +26,9 @@ use serde_json::{Map, Value};
 
 use super::lore::{EntryPosition, LoreEntry, MessageRole, ScanSettings};
 
-pub use assemble::{from_book, from_card, from_import, from_preset};
+pub use assemble::from_import;
+#[doc(hidden)]
+pub use assemble::{from_book, from_card, from_preset};
 pub use budget_cut::{DroppedPart, PartKey};
 pub use render::{ActivatedEntry, CountedPart, DroppedEntry, PromptMessage, RenderOptions, RenderedPrompt};
 

@@ -18,9 +18,9 @@ pub use extension::{
     OwnElement, Picture, PlanOutcome, Request, Skill, StateOperation, StateResult, StateUpdate, StatusBar,
     StatusItem, ToolCall, ToolError, ToolResult, ToolStart, UiComponent,
 };
-pub use sink::{EventCollector, Sink};
+pub use sink::{EventCollector, ReplyAppraisal, ReplyWorth, Sink};
 #[doc(hidden)]
-pub use sink::{JoinedEvents, ReplyAppraisal, ReplyWorth, push_joined};
+pub use sink::{JoinedEvents, push_joined};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]

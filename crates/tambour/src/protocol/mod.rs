@@ -233,7 +233,7 @@ impl PromptProtocol {
     ///
     /// # Errors
     /// The value has another form.
-    pub fn from_json(value: &Value) -> Result<PromptProtocol> {
+    pub(crate) fn from_json(value: &Value) -> Result<PromptProtocol> {
         const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
         let Value::Object(fields) = value else {
             return Err(Error::invalid(format!("a protocol must be an object of {}", KEYS.join(", "))));
