@@ -69,6 +69,13 @@
 //!
 //! [`script`] loads scripts from YAML; [`dialogue`] runs them, round by round, and says when the model is
 //! to be asked. [`catalogue`] lists the rules of this crate and of [`tambour`].
+//!
+//! # Features
+//!
+//! Both are on by default; each leaves out dependencies of its own.
+//!
+//! * `binary-cards`: cards in PNG pictures and CHARX archives, besides those in JSON.
+//! * `script-editor`: `script::ScriptEditor`, which changes the text of a script.
 
 // Templates.
 pub mod jinja;

@@ -63,6 +63,7 @@ impl Location {
     }
 
     /// Location of a line and a column in characters, both from 1.
+    #[cfg(feature = "yaml")]
     #[must_use]
     pub(crate) fn from_char_column(text: &str, line: usize, column: usize) -> Location {
         let line_start = line_offset(text, line);

@@ -99,6 +99,14 @@
 //! ```
 //!
 //! [`encode`] writes events as JSON Lines, as Server-Sent Events, and in the protocols of other clients.
+//!
+//! # Features
+//!
+//! Both are on by default; each leaves out a dependency. This project's own programs use them, readers of
+//! replies do not.
+//!
+//! * `markdown`: examples of replies in Markdown documents.
+//! * `yaml`: reading and writing of YAML. `tambour-prompt` turns it on.
 
 // Reading replies.
 pub mod dialect;
@@ -140,6 +148,7 @@ pub mod schema;
 pub mod sequence;
 #[doc(hidden)]
 pub mod texts;
+#[cfg(feature = "yaml")]
 #[doc(hidden)]
 pub mod yaml;
 

@@ -3,10 +3,11 @@
 //!
 //! Reading files and showing findings do not belong here.
 
-use std::borrow::Cow;
+#[cfg(feature = "markdown")]
+mod examples;
 
-use crate::contract::{self, FencedExample, StreamCheckOptions};
-use crate::dialect::{self, DIALECTS, DialectEntry, ExampleStyle};
+use crate::contract::{self, StreamCheckOptions};
+use crate::dialect::{self, DIALECTS, DialectEntry};
 use crate::error::{Error, Result};
 use crate::event::{Event, Sink};
 use crate::finding::{Finding, Severity};
@@ -36,18 +37,6 @@ pub struct Verdict {
 /// Name of the contract of events.
 const EVENTS: &str = "events";
 
-/// Form of transcripts in Markdown documents: a fenced block whose fence is not part of the transcript.
-const TRANSCRIPT_EXAMPLES: ExampleStyle =
-    ExampleStyle { languages: &["sse", "jsonl", "ndjson"], includes_fence: false };
-
-/// Fence languages that several dialects share.
-const SHARED_LANGUAGES: &[&str] = &["xml", "html", "json"];
-
-/// Dialect that any text matches.
-const PLAIN: &str = "plain";
-/// Dialect that any JSON matches.
-const JSON_VALUE: &str = "json_value";
-
 impl Contract {
     /// Contract called `name`: a dialect, or `events`.
     ///
@@ -75,56 +64,6 @@ impl Contract {
             Contract::Dialect(entry) => entry.name,
             Contract::Events => EVENTS,
         }
-    }
-
-    /// Returns whether a fenced block of a Markdown document is an example for this contract: its language
-    /// names this dialect only, or its language is missing or shared by several dialects and its text is
-    /// detected as this one (P-037).
-    #[doc(hidden)]
-    #[must_use]
-    pub fn matches_example(self, example: &FencedExample<'_>) -> bool {
-        let entry = match self {
-            Contract::Events => return TRANSCRIPT_EXAMPLES.languages.contains(&example.language.as_str()),
-            Contract::Dialect(entry) => entry,
-        };
-        let language = example.language.as_str();
-        let lists_language = |entry: &DialectEntry| entry.examples.languages.contains(&language);
-        let is_shared = SHARED_LANGUAGES.contains(&language);
-        if lists_language(entry) && !is_shared {
-            return true;
-        }
-        let detected = dialect::detect(&example.text);
-        let is_distinct = detected.name != PLAIN && detected.name != dialect::AUTO;
-        if lists_language(entry) {
-            // A shared fence language decides nothing if the text is detected as another dialect, except that
-            // any JSON is a `json_value`.
-            return !is_distinct || detected.name == entry.name || entry.name == JSON_VALUE;
-        }
-        let is_unlabelled = is_shared || matches!(language, "" | "text" | "txt");
-        if entry.name == dialect::AUTO {
-            // Any text is `plain`, so only dialects with a distinct format have examples.
-            return lists_language(detected) || (is_unlabelled && !detected.examples.languages.is_empty());
-        }
-        is_unlabelled && detected.name == entry.name
-    }
-
-    /// Checks a fenced block against the contract; findings have the places of its document.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn check_example(self, example: &FencedExample<'_>, options: &Options) -> Verdict {
-        let includes_fence = match self {
-            Contract::Dialect(entry) if entry.name == dialect::AUTO => {
-                dialect::detect(&example.text).examples.includes_fence
-            }
-            Contract::Dialect(entry) => entry.examples.includes_fence,
-            Contract::Events => TRANSCRIPT_EXAMPLES.includes_fence,
-        };
-        let example =
-            if includes_fence { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
-        let mut verdict = self.check(example.text.as_bytes(), options);
-        let findings = std::mem::take(&mut verdict.findings);
-        verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();
-        verdict
     }
 
     /// Checks a whole text against the contract under `options.profile`.

@@ -3,8 +3,8 @@
 //! The last line is `N passed, N failed`: the number of tests, with one for each step that has no tests.
 //!
 //! Nothing should be built twice, since builds take minutes. Cargo chooses the features of dependencies by
-//! the selected packages, and builds them again for another selection. So every step but one (`libraries
-//! alone`) selects the whole workspace.
+//! the selected packages, and builds them again for another selection. So every step but those of the
+//! libraries alone selects the whole workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -119,12 +119,25 @@ fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
     let mut docs = cargo_command();
     docs.args(["doc", "--quiet", "--workspace", "--lib", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     // Selected alone, the libraries get none of the features that other packages turn on in dependencies.
-    let mut libraries = cargo_command();
-    libraries.args(["check", "--quiet", "--package", "tambour", "--package", "tambour-prompt"]);
-    if need::has_target(WASM_TARGET) {
-        libraries.args(["--target", WASM_TARGET]);
-    }
-    let mut background = vec![("docs", docs), ("libraries alone", libraries)];
+    let has_wasm = need::has_target(WASM_TARGET);
+    let check_libraries = |arguments: &[&str]| {
+        let mut command = cargo_command();
+        command.args(["check", "--quiet"]).args(arguments);
+        if has_wasm {
+            command.args(["--target", WASM_TARGET]);
+        }
+        command
+    };
+    let libraries = check_libraries(&["--package", "tambour", "--package", "tambour-prompt"]);
+    // `tambour-prompt` turns on the features of `tambour`, so each is selected by itself.
+    let bare_reader = check_libraries(&["--package", "tambour", "--no-default-features"]);
+    let bare_prompt = check_libraries(&["--package", "tambour-prompt", "--no-default-features"]);
+    let mut background = vec![
+        ("docs", docs),
+        ("libraries alone", libraries),
+        ("tambour alone, no features", bare_reader),
+        ("tambour-prompt alone, no features", bare_prompt),
+    ];
     if need::is_installed("valgrind") {
         // Instruction counts are not affected by parallel steps.
         let mut work = tools_command()?;

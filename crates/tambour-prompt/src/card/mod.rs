@@ -1,5 +1,6 @@
 //! Import of character cards and lorebooks of other programs from JSON, PNG, APNG and CHARX (a zip
-//! archive), and export as V3 JSON (`docs/from-sillytavern.md`).
+//! archive), and export as V3 JSON (`docs/from-sillytavern.md`). PNG, APNG and CHARX need the feature
+//! `binary-cards`.
 //!
 //! Files are data: macros are not run, regular expressions and scripts of a card are kept and never executed,
 //! links are not followed. Unknown fields stay in [`ImportedFile::source`] and are written back by
@@ -16,6 +17,7 @@
 //! ```
 
 mod book;
+#[cfg(feature = "binary-cards")]
 mod charx;
 mod decorator;
 mod entry;
@@ -25,6 +27,7 @@ mod json;
 mod model;
 #[doc(hidden)]
 pub mod normalize;
+#[cfg(feature = "binary-cards")]
 mod png;
 mod preset;
 
@@ -100,10 +103,8 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
     if bytes.len() > limits.file {
         return Err(file.refuse(&format!("{} bytes, at most {} are read", bytes.len(), limits.file)));
     }
-    let json_bytes = if bytes.starts_with(png::SIGNATURE) {
-        png::extract_card(&file, bytes)?
-    } else if charx::is_charx(bytes) {
-        charx::extract_card(&file, bytes)?
+    let json_bytes = if let Some(card_bytes) = extract_binary_card(&file, bytes)? {
+        card_bytes
     } else if bytes.starts_with(b"RIFF")
         || bytes.starts_with(b"GIF8")
         || bytes.starts_with(&[0xff, 0xd8, 0xff])
@@ -126,6 +127,27 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
     }
     imported_file.warnings = list;
     Ok(imported_file)
+}
+
+/// Returns the JSON of the card in a picture or an archive; `None` for other files.
+#[cfg(feature = "binary-cards")]
+fn extract_binary_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+    if bytes.starts_with(png::SIGNATURE) {
+        png::extract_card(file, bytes).map(Some)
+    } else if charx::is_charx(bytes) {
+        charx::extract_card(file, bytes).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Refuses pictures and archives, for which the feature is missing.
+#[cfg(not(feature = "binary-cards"))]
+fn extract_binary_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+    if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"PK") {
+        return Err(file.refuse("cards in pictures and archives need the feature `binary-cards`"));
+    }
+    Ok(None)
 }
 
 /// Warns about unknown macros, which stay in the prompt as text (F-031).

@@ -23,12 +23,14 @@
 //! assert!(loaded.problems[0].report.message.contains("`max_rounds`"));
 //! ```
 //!
-//! [`ScriptEditor`] changes fields in the text of a script and preserves everything else.
+//! [`ScriptEditor`] changes fields in the text of a script and preserves everything else (feature
+//! `script-editor`).
 //!
 //! Not here: templates, against which `dialogue` checks a script, and running anything.
 
 mod action;
 mod answer;
+#[cfg(feature = "script-editor")]
 mod edit;
 mod fields;
 mod load;
@@ -39,6 +41,7 @@ pub(crate) mod rules;
 
 pub(crate) use answer::parse_date;
 pub use answer::{AnswerForm, AnswerKind};
+#[cfg(feature = "script-editor")]
 pub use edit::{ScriptEditor, edit_script};
 pub use load::{LoadedScript, load, load_in};
 pub use model::{

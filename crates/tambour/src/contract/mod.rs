@@ -1,10 +1,11 @@
 //! Checker of outgoing event streams against the contract of events. It also finds the fenced examples of
-//! documents.
+//! documents (feature `markdown`).
 //!
 //! The [`StreamChecker`] is written from the grammar of the specification, independently of the sequencer, so
 //! that each can test the other. Producing the order of events does not belong here.
 
 mod check;
+#[cfg(feature = "markdown")]
 mod examples;
 mod fields;
 mod order;
@@ -14,6 +15,7 @@ mod transcript;
 pub use check::{
     StreamCheckOptions, StreamChecker, TranscriptForm, check_events, check_transcript, check_values,
 };
+#[cfg(feature = "markdown")]
 #[doc(hidden)]
 pub use examples::{FencedExample, find_examples};
 #[doc(hidden)]
