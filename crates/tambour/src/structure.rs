@@ -92,7 +92,6 @@ pub enum NameSpelling {
 }
 
 /// Reason why an element may not begin at a place.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementMisfit<'a> {
     /// Has occurred already and may not repeat.
@@ -342,7 +341,6 @@ impl ExpectedStructure {
 
     /// Returns the reason why the element `name` may not begin after the elements `earlier_names` of the same
     /// parent, in order of appearance. `None` if it may.
-    #[doc(hidden)]
     #[must_use]
     pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
         if !self.get(name)?.is_repeatable && earlier_names.contains(&name) {
@@ -357,7 +355,6 @@ impl ExpectedStructure {
     }
 
     /// Mandatory elements at the top level that `present_names` lacks.
-    #[doc(hidden)]
     pub fn missing_elements<'a>(
         &'a self,
         present_names: &'a [&str],

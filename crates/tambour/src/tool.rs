@@ -177,7 +177,6 @@ impl ToolRegistry {
     }
 
     /// Returns the four tools of the specification's example (P-020).
-    #[doc(hidden)]
     #[must_use]
     pub fn sample() -> ToolRegistry {
         static SAMPLE: LazyLock<ToolRegistry> = LazyLock::new(|| ToolRegistry::new(sample_tools()));

@@ -25,8 +25,8 @@ mod scan;
 #[doc(hidden)]
 pub use check::{VariableReport, VariableSource, VariableUse, check_variables};
 #[doc(hidden)]
-pub use files::{SHIPPED_TEMPLATES, ShippedTemplate, TEMPLATE_NOT_FOUND, find_shipped, localized_id};
-pub use files::{TemplateFiles, template_id};
+pub use files::{SHIPPED_TEMPLATES, ShippedTemplate, find_shipped, localized_id};
+pub use files::{TEMPLATE_NOT_FOUND, TemplateFiles, template_id};
 #[doc(hidden)]
 pub use round::{RoundFacts, SYSTEM_NAMES, format_time, script_values, system_values};
 

@@ -233,6 +233,7 @@ pub struct DialectEntry {
     /// Builds the JSON Schema of the model's output under these options, for dialects of JSON.
     pub schema: Option<fn(&Options) -> serde_json::Value>,
     /// Style of examples in documents (P-037).
+    #[doc(hidden)]
     pub examples: ExampleStyle,
 }
 

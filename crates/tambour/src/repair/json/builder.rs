@@ -21,11 +21,12 @@ pub struct BuiltValue<V = Value> {
     /// End of the value.
     pub end: ValueEnd,
     /// Duplicate keys; of their values the last is kept (P-030).
+    #[doc(hidden)]
     pub duplicates: Vec<DuplicateKey>,
-    /// Doubts about the value and its nested values, if reports are passed to the builder
-    /// ([`ValueBuilder::note_report`]).
+    /// Doubts about the value and its nested values.
     pub doubts: ValueDoubts,
     /// Places of the members of the value, if the builder records them.
+    #[doc(hidden)]
     pub members: MemberPlaces,
 }
 

@@ -2,7 +2,7 @@
 //! around values.
 //!
 //! [`JsonReader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
-//! [`ValueBuilder`] builds values from them. [`find`] returns the one value of a chatty text.
+//! [`ValueCollector`] builds values from them. [`find`] returns the one value of a chatty text.
 //! [`parse_strict`] repairs nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any
 //! size and with all digits.
 //!
