@@ -77,7 +77,7 @@
 //! let mut state = json!({"Mana": {"trust": 5}});
 //! let operations = Operation::parse_list(&json!([["ADD", "Mana.trust", 3]]))?;
 //! assert!(apply(&mut state, &operations, &ApplyOptions::default())[0].ok);
-//! assert_eq!(state, json!({"Mana": {"trust": 8}}));
+//! assert_eq!(state.to_string(), r#"{"Mana":{"trust":8}}"#);
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
