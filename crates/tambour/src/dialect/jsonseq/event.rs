@@ -4,8 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::line::EventLine;
-use super::order::{EventOrder, delta_row};
-use super::phases::parse_lenient_id;
+use super::order::{EventOrder, delta_row, parse_lenient_id};
 use super::reports::PendingReports;
 use super::rules;
 use crate::dialect::IntentSink;

@@ -2,14 +2,13 @@
 //!
 //! `parse` finds the objects; `line` is one object while it arrives, with the array that may hold it. `event`
 //! converts an object to an event, `surroundings` tracks the text between objects, `order` puts events in
-//! order and `phases` numbers phases. `reports` holds findings back until the first event. `write` writes a
-//! reply in this dialect, `prompt` the instructions for it.
+//! order and numbers phases. `reports` holds findings back until the first event. `write` writes a reply in
+//! this dialect, `prompt` the instructions for it.
 
 mod event;
 mod line;
 mod order;
 mod parse;
-mod phases;
 mod prompt;
 mod reports;
 mod rules;
