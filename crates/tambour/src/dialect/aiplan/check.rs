@@ -18,8 +18,10 @@ use crate::tool::MAX_CHECK_STEPS;
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown
-/// fields.
+/// Minimum number of plan fields that make an object nested in another value a plan.
+pub(super) const MIN_NESTED_FIELDS: usize = 2;
+
+/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown fields.
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Extent of a part of the reply: its first place, and the offset after it.

@@ -1,10 +1,12 @@
 //! Decision whether a complete object may be used as the plan: by the contract, its repairs and doubts, its
-//! end and the text around it (P-026, P-027).
+//! end and the text around it (P-026, P-027). A plan that is the only item of a list or under the only key of
+//! an object is unwrapped first.
 
-use super::check::{CheckedPlan, Extent, check_plan};
+use serde_json::Value;
+
+use super::check::{CheckedPlan, Extent, MIN_NESTED_FIELDS, PLAN_FIELDS, check_plan};
 use super::object::{PlanAnswer, PlanObject};
 use super::rules;
-use super::wrapper::{PlanWrapper, unwrap_plan};
 use crate::finding::{Doubt, FindingReport, clip};
 use crate::limits::Limits;
 use crate::options::Options;
@@ -132,6 +134,47 @@ fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
     })
 }
 
+/// Keys that may wrap a plan, in any letter case. Under another key it is not a plan.
+const WRAPPER_KEYS: &[&str] =
+    &["aiplan", "ai_plan", "answer", "data", "json", "output", "plan", "reply", "response", "result"];
+
+/// Kind of wrapper around a plan.
+enum PlanWrapper {
+    /// A list with one item.
+    List,
+    /// An object with this key.
+    Key(String),
+}
+
+/// Takes a plan out of a list with no other item, or an object with no key but a wrapper key. Returns any
+/// other value as it is, without a wrapper.
+fn unwrap_plan(value: Value) -> (Value, Option<PlanWrapper>) {
+    match value {
+        Value::Array(mut items) if items.len() == 1 && is_plan(&items[0]) => {
+            (items.pop().unwrap_or_default(), Some(PlanWrapper::List))
+        }
+        Value::Object(fields)
+            if fields.len() == 1 && fields.iter().all(|(key, value)| is_wrapper(key, value)) =>
+        {
+            match fields.into_iter().next() {
+                Some((key, value)) => (value, Some(PlanWrapper::Key(key))),
+                None => (Value::Null, None),
+            }
+        }
+        value => (value, None),
+    }
+}
+
+/// Returns true if a plan is under a wrapper key.
+fn is_wrapper(key: &str, value: &Value) -> bool {
+    WRAPPER_KEYS.iter().any(|name| name.eq_ignore_ascii_case(key.trim())) && is_plan(value)
+}
+
+/// Returns true if the value has enough plan fields to be a plan.
+fn is_plan(value: &Value) -> bool {
+    PLAN_FIELDS.iter().filter(|&&field| value.get(field).is_some()).count() >= MIN_NESTED_FIELDS
+}
+
 /// Doubts about the values of an object that may be a plan, in its calls or outside of them.
 #[derive(Debug, Default)]
 pub(super) struct PlanDoubts {
@@ -143,7 +186,7 @@ pub(super) struct PlanDoubts {
 
 impl PlanDoubts {
     /// Creates the doubts of a value that contains the plan in this wrapper.
-    pub(super) fn new(doubts: ValueDoubts, wrapper: Option<&PlanWrapper>) -> PlanDoubts {
+    fn new(doubts: ValueDoubts, wrapper: Option<&PlanWrapper>) -> PlanDoubts {
         let wrapper_path = match wrapper {
             None => None,
             Some(PlanWrapper::List) => Some(PathStep::Index(0)),
@@ -154,17 +197,17 @@ impl PlanDoubts {
     }
 
     /// Returns true if the mode is given twice.
-    pub(super) fn has_two_modes(&self) -> bool {
+    fn has_two_modes(&self) -> bool {
         self.doubts.iter().any(|entry| entry.doubt == Doubt::DuplicateKey && entry.path == self.mode_path)
     }
 
     /// Returns true if a value outside the calls was guessed.
-    pub(super) fn has_guess_outside_calls(&self) -> bool {
+    fn has_guess_outside_calls(&self) -> bool {
         self.doubts.iter().any(|entry| entry.doubt != Doubt::DuplicateKey && !self.is_in_call(entry))
     }
 
     /// Returns true if the key at this place is a duplicate inside a call.
-    pub(super) fn is_duplicate_in_call(&self, key: Place) -> bool {
+    fn is_duplicate_in_call(&self, key: Place) -> bool {
         self.doubts.iter().any(|entry| entry.place == key && self.is_in_call(entry))
     }
 

@@ -1,10 +1,10 @@
 //! AIPlan dialect: one JSON object that says what is to be done (P-001 to P-037).
 //!
 //! `parse` reads objects while they arrive, each as an `object`; `judge`, `check` and `calls` check a
-//! complete one against the contract, and `modes` is the table of modes. `wrapper` and `args` read other
-//! forms of a plan and its calls; `surroundings` tracks the text around the plan. Texts stream, which means
-//! that they are emitted as they arrive; calls are held back until the end of the reply and are emitted only
-//! for a plan that is complete, valid and not truncated. A reply in prose is the answer as written.
+//! complete one against the contract, and `modes` is the table of modes. `args` reads other forms of a call's
+//! arguments; `surroundings` tracks the text around the plan. Texts stream, which means that they are emitted
+//! as they arrive; calls are held back until the end of the reply and are emitted only for a plan that is
+//! complete, valid and not truncated. A reply in prose is the answer as written.
 
 mod args;
 mod calls;
@@ -17,7 +17,6 @@ mod parse;
 mod prompt;
 mod rules;
 mod surroundings;
-mod wrapper;
 mod write;
 
 use std::sync::Arc;

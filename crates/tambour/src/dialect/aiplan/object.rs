@@ -1,11 +1,10 @@
 //! The current object: its thought and answer are emitted as they arrive, when allowed; its places and mode
 //! are tracked.
 
-use super::check::{CheckedPlan, PlanPlaces};
+use super::check::{CheckedPlan, MIN_NESTED_FIELDS, PlanPlaces};
 use super::modes::{AnswerRequirement, find_mode};
 use super::options;
 use super::surroundings::PlanContext;
-use super::wrapper::MIN_NESTED_FIELDS;
 use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
 use crate::finding::FindingReport;
