@@ -187,20 +187,28 @@ impl FindingReport {
     }
 }
 
-/// Writes a rule table: one constant per rule, and `RULES` with all of them in order.
+/// Writes a rule table: one constant per rule, and `RULES` with all of them in order. A rule that several
+/// tables share names its common part, a `Rule`, in place of its code, and gives only its own rows and
+/// examples.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! rules {
-    ($($name:ident = $code:literal [$($row:literal),+] $level:ident $title:literal,
-        $(with [$($with:expr),+],)? broken $broken:expr, correct $correct:expr;)+) => {
+    ($($name:ident = $($code:literal)? $($shared:path)? [$($row:literal),+]
+        $($level:ident $title:literal, $(with [$($with:expr),+],)?
+            broken $broken:expr, correct $correct:expr)?
+        $(, $(broken $own_broken:expr,)? correct $own_correct:expr)?;)+) => {
         $(pub(crate) const $name: &$crate::finding::Rule = &$crate::finding::Rule {
-            code: $code,
             rows: &[$($row),+],
-            level: $crate::finding::RuleLevel::$level,
-            title: $title,
-            with: &[$($($with),+)?],
-            broken: $broken,
-            correct: $correct,
+            $(code: $code,)?
+            $(
+                level: $crate::finding::RuleLevel::$level,
+                title: $title,
+                with: &[$($($with),+)?],
+                broken: $broken,
+                correct: $correct,
+            )?
+            $($(broken: $own_broken,)? correct: $own_correct,)?
+            $(..$shared)?
         };)+
         /// The rules, in the order of the specification.
         pub(crate) static RULES: &[&$crate::finding::Rule] = &[$($name),+];

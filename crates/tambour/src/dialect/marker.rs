@@ -1,7 +1,7 @@
 //! The failure marker as the whole of a reply (T-025, J-055), and inexact forms of it (R-72).
 
 use super::{FAILURE_MARKER, IntentSink};
-use crate::finding::{FindingReport, Rule};
+use crate::finding::{FindingReport, Rule, RuleLevel};
 use crate::span::Place;
 
 /// Form in which a reply declares that the model failed.
@@ -12,6 +12,28 @@ pub(super) enum MarkerForm {
     /// An inexact marker: `<ParsingError>`, in a fence, with a full stop.
     Near,
 }
+
+/// Common part of the rule against the marker; each dialect adds its rows and its correct example.
+pub(super) const DECLARATION: Rule = Rule {
+    code: "parsing_error_marker",
+    rows: &[],
+    level: RuleLevel::Must,
+    title: "The model did not declare that it failed.",
+    with: &[],
+    broken: FAILURE_MARKER,
+    correct: "",
+};
+
+/// Common part of the rule on the form of the marker; each dialect adds its rows and its correct example.
+pub(super) const FORM: Rule = Rule {
+    code: "parsing_error_form",
+    rows: &[],
+    level: RuleLevel::Should,
+    title: "The failure marker is written exactly.",
+    with: &[],
+    broken: "```\n<ParsingError>.\n```",
+    correct: "",
+};
 
 /// Rules that a reply with the failure marker breaks.
 #[derive(Clone, Copy, Debug)]

@@ -75,13 +75,11 @@ rules! {
         broken concat!(fenced!(chat!()), fenced!(chat!())), correct CHAT_REPLY;
     PLAN_MISSING = "plan_missing" ["P-017", "R-70"] Must "A reply has a plan.",
         broken "[1, 2]", correct CHAT_REPLY;
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009", "R-07"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct CHAT_REPLY;
+    PARSING_ERROR_MARKER = marker::DECLARATION ["X-009", "R-07"], correct CHAT_REPLY;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer with a plan.\n", fenced!(chat!())),
         correct CHAT_REPLY;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
-        broken "```\n<ParsingError>.\n```", correct CHAT_REPLY;
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], correct CHAT_REPLY;
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
         broken concat!("<think>Which one?</thinking>\n", fenced!(chat!())),
         correct CHAT_REPLY;

@@ -151,11 +151,8 @@ rules! {
     LIMIT_EXCEEDED = "limit_exceeded" ["F-222"] Must "Sizes stay within the limits.",
         with ["limits.value=32"],
         broken update!("[[\"SET\", \"name\", \"a name that is longer than a block may be\"]]"), correct GOOD;
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct GOOD;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should
-        "The failure marker is written exactly.",
-        broken "<<ParsingError>>.", correct GOOD;
+    PARSING_ERROR_MARKER = marker::DECLARATION ["J-055"], correct GOOD;
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], broken "<<ParsingError>>.", correct GOOD;
     EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
         with [concat!("examples=", content!())],
         broken content!(), correct GOOD;

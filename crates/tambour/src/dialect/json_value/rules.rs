@@ -33,10 +33,8 @@ rules! {
     EXAMPLE_ECHO = "example_echo" ["X-011"] Should "The value does not repeat an example of the instructions.",
         with ["examples={\"city\": \"Bergen\", \"days\": 3}"],
         broken GOOD, correct "{\"city\": \"Oslo\", \"days\": 1}";
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct GOOD;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
-        broken "<<ParsingError>>.", correct GOOD;
+    PARSING_ERROR_MARKER = marker::DECLARATION ["X-009"], correct GOOD;
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], broken "<<ParsingError>>.", correct GOOD;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken thought!("<think>Rain or not?\n"), correct thought!("<think>Rain or not?</think>\n");
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",

@@ -57,13 +57,11 @@ const WITH_QUERIES: &str =
     concat!(thinking!(), answer!(), ev!("serp_queries", "\"queries\":[\"a\"]"), ev!("final_end"));
 
 rules! {
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct GOOD;
+    PARSING_ERROR_MARKER = marker::DECLARATION ["J-055"], correct GOOD;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer in events.\n", good!()),
         correct concat!("<think>I will answer in events.</think>\n", good!());
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
-        broken "```\n<ParsingError>.\n```", correct GOOD;
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], correct GOOD;
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
         broken concat!("<think>Which one?</thinking>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());

@@ -4,10 +4,8 @@ use crate::dialect::marker;
 use crate::finding::rules;
 
 rules! {
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct "The answer is 4.";
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written exactly.",
-        broken "```\n<ParsingError>.\n```", correct "The answer is 4.";
+    PARSING_ERROR_MARKER = marker::DECLARATION ["J-055"], correct "The answer is 4.";
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], correct "The answer is 4.";
     ANSWER_MISSING = "answer_missing" ["R-08"] Must "A reply has an answer.",
         broken "<think>2 + 2</think>", correct "<think>2 + 2</think>4";
     THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",

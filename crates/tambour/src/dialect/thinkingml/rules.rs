@@ -120,12 +120,8 @@ rules! {
         "`phase` is directly in `thinking`, `title` directly in `phase`; `final` contains no element.",
         broken concat!(thinking!(), answer!("Mind the <phase id=\"9\"> tag.\n")),
         correct concat!(thinking!(), answer!("Mind the &lt;phase id=\"9\"&gt; tag.\n"));
-    PARSING_ERROR_MARKER = "parsing_error_marker" ["T-025", "T-060"] Must
-        "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct GOOD;
-    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should
-        "The failure marker is written exactly.",
-        broken "```\n<ParsingError>.\n```", correct GOOD;
+    PARSING_ERROR_MARKER = marker::DECLARATION ["T-025", "T-060"], correct GOOD;
+    PARSING_ERROR_FORM = marker::FORM ["R-72"], correct GOOD;
     PARSING_ERROR_EMBEDDED = "parsing_error_embedded" ["T-026", "T-060"] Must
         "The failure marker does not occur together with anything else.",
         broken concat!(thinking!(), answer!("Sorry. <<ParsingError>>\n")), correct GOOD;
