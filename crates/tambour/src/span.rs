@@ -14,6 +14,38 @@ pub struct Span {
     pub end: usize,
 }
 
+/// A part of the raw reply, with the line and column at which it begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Extent {
+    /// Place of its first byte.
+    pub place: Place,
+    /// Byte offset after its last byte.
+    pub end: usize,
+}
+
+impl Extent {
+    /// Empty extent at `place`.
+    pub(crate) fn empty(place: Place) -> Extent {
+        Extent { place, end: place.offset }
+    }
+
+    /// Returns whether the extent has no bytes.
+    pub(crate) fn is_empty(self) -> bool {
+        self.end <= self.place.offset
+    }
+
+    /// Smallest extent that covers both.
+    #[must_use]
+    pub(crate) fn join(self, other: Extent) -> Extent {
+        Extent { place: self.place.min(other.place), end: self.end.max(other.end) }
+    }
+
+    /// Smallest extent that covers those that are present.
+    pub(crate) fn join_present(extents: impl IntoIterator<Item = Option<Extent>>) -> Option<Extent> {
+        extents.into_iter().flatten().reduce(Extent::join)
+    }
+}
+
 /// A position in the raw reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {

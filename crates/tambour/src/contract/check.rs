@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::Extent;
 use super::fields::{self, quote_name};
 use super::order::{OrderChecker, fault_report};
 use super::rules;
@@ -11,7 +10,7 @@ use crate::event::{Event, EventKind, parse_kind};
 use crate::finding::{Finding, FindingReport, Profile, Severity};
 use crate::options::Options;
 use crate::privacy::DetectorSet;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::order::{ContractEvent, PhaseId, fault_report};
-use super::{Extent, rules};
+use super::rules;
 use crate::finding::{FindingReport, Rule, clip};
 use crate::policy::queries::{MAX_QUERIES, MAX_QUERY_CHARS, USUAL_QUERIES, cite_event_row};
 use crate::policy::rules as query_rules;
 use crate::privacy::DetectorSet;
 use crate::schema::type_name;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Checks the contract event `name`; `data` is `None` if it could not be parsed, which is reported
 /// separately. Returns `None` for a name that is not of the contract.

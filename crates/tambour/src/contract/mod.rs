@@ -21,21 +21,3 @@ pub use examples::{FencedExample, find_examples};
 #[doc(hidden)]
 pub use fields::check_queries;
 pub(crate) use rules::RULES;
-
-use crate::span::Place;
-
-/// Extent of an event or a line in the input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extent {
-    /// Place of the start.
-    pub(crate) place: Place,
-    /// Offset of the end.
-    pub(crate) end: usize,
-}
-
-impl Extent {
-    /// Empty extent at `place`.
-    pub(crate) fn empty(place: Place) -> Extent {
-        Extent { place, end: place.offset }
-    }
-}

@@ -10,9 +10,9 @@
 
 use std::collections::HashSet;
 
-use super::Extent;
 use super::rules;
 use crate::finding::{FindingReport, Rule};
+use crate::span::Extent;
 
 /// A contract event, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::check::{CheckerCore, TranscriptForm};
 use super::fields::quote_name;
 use super::order::fault_report;
-use super::{Extent, rules};
+use super::rules;
 use crate::schema::type_name;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Turns lines into events.
 #[derive(Debug)]

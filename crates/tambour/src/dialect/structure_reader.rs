@@ -8,7 +8,7 @@ use super::{Intent, IntentSink};
 use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, JsonReader, JsonSink, TokenPlace};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// The structure of a reply, built from the events of a JSON reader and the text around it.
 pub(super) trait JsonStructure {
@@ -89,10 +89,9 @@ impl<S: JsonStructure> StructureReader<S> {
         }
     }
 
-    /// Returns the extent of the reply itself, once the leading draft is over: its place, and the offset
-    /// after it.
-    pub(super) fn extent(&self) -> (Place, usize) {
-        (self.draft.place(), self.end.offset)
+    /// Returns the extent of the reply itself, once the leading draft is over.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { place: self.draft.place(), end: self.end.offset }
     }
 
     /// Returns the place after all text so far.

@@ -24,7 +24,7 @@ use crate::finding::{FindingReport, Rule};
 use crate::options::SensitivePolicy;
 use crate::privacy::DetectorSet;
 use crate::schema::type_name;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Maximum number of queries of one reply (T-045).
 pub const MAX_QUERIES: usize = 5;
@@ -100,18 +100,18 @@ impl QueryCleaner<'_> {
         let mut item_place = place;
         // Offset in `text` of `item_place`.
         let mut offset = 0;
-        let spans: Vec<(Place, usize)> = item_spans(text)
+        let spans: Vec<Extent> = item_spans(text)
             .into_iter()
             .map(|item| {
                 item_place.advance(&text[offset..item.start]);
                 offset = item.start;
-                (item_place, item_place.offset + item.len())
+                Extent { place: item_place, end: item_place.offset + item.len() }
             })
             .collect();
         // A repairing reader may have found other items than these spans. A query with escapes differs from
         // its text, so it is not compared.
-        let is_in_span = |(value, (item_place, end)): (&Value, &(Place, usize))| {
-            let item = &text[item_place.offset - place.offset..end - place.offset];
+        let is_in_span = |(value, span): (&Value, &Extent)| {
+            let item = &text[span.place.offset - place.offset..span.end - place.offset];
             value.as_str().is_none_or(|value| item.contains(value) || item.contains('\\'))
         };
         let has_places = value
@@ -120,12 +120,12 @@ impl QueryCleaner<'_> {
         self.clean_at(value, if has_places { &spans } else { &[] }, place, end)
     }
 
-    /// Cleans the queries of a value between `place` and `end`. `spans` has the place and end of each query;
+    /// Cleans the queries of a value between `place` and `end`. `spans` has the extent of each query;
     /// it is empty if they are not known.
     fn clean_at(
         &self,
         value: &Value,
-        spans: &[(Place, usize)],
+        spans: &[Extent],
         place: Place,
         end: usize,
     ) -> (Option<Vec<String>>, Vec<FindingReport>) {
@@ -143,8 +143,8 @@ impl QueryCleaner<'_> {
 /// Cleaning of one list of queries.
 struct CleaningPass<'a> {
     cleaner: &'a QueryCleaner<'a>,
-    /// Place and end of each query; empty if they are not known.
-    spans: &'a [(Place, usize)],
+    /// Extent of each query; empty if they are not known.
+    spans: &'a [Extent],
     /// Place of the list.
     place: Place,
     /// Offset after the list.
@@ -208,10 +208,9 @@ impl CleaningPass<'_> {
             // The report covers the surplus queries.
             if let (Some(&surplus_number), Some(report)) =
                 (clean_numbers.get(MAX_QUERIES), self.reports.last_mut())
-                && let (Some(&(place, _)), Some(&(_, end))) =
-                    (self.spans.get(surplus_number - 1), self.spans.last())
+                && let (Some(first), Some(last)) = (self.spans.get(surplus_number - 1), self.spans.last())
             {
-                (report.place, report.end) = (place, end);
+                (report.place, report.end) = (first.place, last.end);
             }
         } else if clean_queries.len() > USUAL_QUERIES {
             self.push_unrepaired_report(
@@ -291,8 +290,8 @@ impl CleaningPass<'_> {
         rule: &'static Rule,
         message: impl Into<String>,
     ) {
-        let span = number.and_then(|number| self.spans.get(number - 1));
-        let (place, end) = span.copied().unwrap_or((self.place, self.end));
+        let span = number.and_then(|number| self.spans.get(number - 1)).copied();
+        let Extent { place, end } = span.unwrap_or(Extent { place: self.place, end: self.end });
         let report = FindingReport::new(rule, place, end, message);
         self.reports.push(match self.cleaner.source {
             QuerySource::Block => report,

@@ -1,16 +1,15 @@
 //! Places of an answer's fields.
 
-use crate::repair::json::{DuplicateKey, Extent, MemberPlace, MemberPlaces};
-use crate::span::Place;
+use crate::repair::json::{DuplicateKey, MemberPlace, MemberPlaces};
+use crate::span::{Extent, Place};
 
 /// Extents of the fields of one answer.
 #[derive(Debug, Default)]
 pub(super) struct FieldExtents {
     /// Members of the value that is or contains the answer.
     members: MemberPlaces,
-    /// Start of that value, and the offset after it.
-    place: Place,
-    end: usize,
+    /// Extent of that value.
+    outer: Extent,
     /// The key around the answer, if it is nested in a wrapper object.
     wrapper_key: Option<String>,
     /// Extent of the string that contains the answer; fields inside it have no places.
@@ -22,8 +21,8 @@ pub(super) struct FieldExtents {
 }
 
 impl FieldExtents {
-    pub(super) fn new(members: MemberPlaces, place: Place, end: usize) -> FieldExtents {
-        FieldExtents { members, place, end, ..FieldExtents::default() }
+    pub(super) fn new(members: MemberPlaces, outer: Extent) -> FieldExtents {
+        FieldExtents { members, outer, ..FieldExtents::default() }
     }
 
     /// Marks the answer as the value of the only key; `is_string` is set if it is written as a string.
@@ -40,19 +39,16 @@ impl FieldExtents {
     /// for keys whose offset is in `kept_offsets`, else the first one.
     pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept_offsets: &[usize]) {
         let dropped_extent = |duplicate: &DuplicateKey| {
-            let (place, end) = if kept_offsets.contains(&duplicate.second.0.offset) {
-                duplicate.second
-            } else {
-                duplicate.first
-            };
-            (place.offset, end)
+            let is_first_kept = kept_offsets.contains(&duplicate.second.place.offset);
+            let dropped = if is_first_kept { duplicate.second } else { duplicate.first };
+            (dropped.place.offset, dropped.end)
         };
         self.duplicate_ranges.extend(duplicates.iter().map(dropped_extent));
     }
 
     /// Returns true if a finding already says that the member is left out as a duplicate.
     pub(super) fn is_reported_duplicate(&self, member: &MemberPlace) -> bool {
-        self.duplicate_ranges.iter().any(|(from, to)| (*from..*to).contains(&member.extent.0.offset))
+        self.duplicate_ranges.iter().any(|(from, to)| (*from..*to).contains(&member.extent.place.offset))
     }
 
     /// Records that a field of the answer is nested in its assessment.
@@ -62,18 +58,18 @@ impl FieldExtents {
 
     /// Returns the extent of the key that starts at a place; empty if it was not recorded.
     pub(super) fn key_extent(&self, at: Place) -> Extent {
-        let member = self.members.iter().find(|member| member.extent.0.offset == at.offset);
-        (at, member.map_or(at.offset, |member| member.key_end))
+        let member = self.members.iter().find(|member| member.extent.place.offset == at.offset);
+        Extent { place: at, end: member.map_or(at.offset, |member| member.key_end) }
     }
 
     /// Returns the extent of the answer with the object around it, if any.
     pub(super) fn outer_extent(&self) -> Extent {
-        (self.place, self.end)
+        self.outer
     }
 
     /// Returns the extent of the answer, or of the string that contains it.
     pub(super) fn answer_extent(&self) -> Extent {
-        self.string_extent.unwrap_or((self.place, self.end))
+        self.string_extent.unwrap_or(self.outer)
     }
 
     /// Returns the field with this path of keys, if its place is known.
@@ -83,8 +79,8 @@ impl FieldExtents {
 
     /// Returns the extent of the field with this path, or of the closest member around it.
     pub(super) fn nearest_extent(&self, path: &[&str]) -> Extent {
-        let place = |length| self.members.extent(&self.resolve_path(&path[..length])?);
-        (1..=path.len()).rev().find_map(place).unwrap_or(self.answer_extent())
+        let extent = |length| self.members.extent(&self.resolve_path(&path[..length])?);
+        (1..=path.len()).rev().find_map(extent).unwrap_or(self.answer_extent())
     }
 
     /// Translates a path in the answer to one in the value around it; `None` if the answer is a string.
@@ -112,10 +108,10 @@ impl FieldExtents {
         &'a self,
         member: &'a MemberPlace,
     ) -> impl Iterator<Item = &'a MemberPlace> {
-        let from = member.extent.0.offset;
-        self.members
-            .iter()
-            .filter(move |inner| member.contains(inner.extent.0.offset) && inner.extent.0.offset > from)
+        let from = member.extent.place.offset;
+        self.members.iter().filter(move |inner| {
+            member.contains(inner.extent.place.offset) && inner.extent.place.offset > from
+        })
     }
 
     /// Returns the numbers of the non-empty objects that are the value of a member, or items of lists there,
@@ -136,6 +132,6 @@ impl FieldExtents {
 
     /// Returns the offset after the first key of the value, which is the key around a nested answer.
     pub(super) fn wrapper_key_end(&self) -> usize {
-        self.members.object_members(&[]).next().map_or(self.end, |member| member.key_end)
+        self.members.object_members(&[]).next().map_or(self.outer.end, |member| member.key_end)
     }
 }

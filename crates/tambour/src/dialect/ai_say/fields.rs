@@ -12,8 +12,8 @@ use crate::exit::RoundAnswer;
 use crate::finding::clip;
 use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
-use crate::repair::json::{Extent, FoundValue, find_in_string};
-use crate::span::Place;
+use crate::repair::json::{FoundValue, find_in_string};
+use crate::span::{Extent, Place};
 
 /// Other names of `response`.
 pub(super) const RESPONSE_ALIASES: [&str; 4] = ["message", "reply", "content", "text"];
@@ -125,8 +125,8 @@ struct AnswerFields<'a> {
 impl AnswerFields<'_> {
     /// Reports a fault of the field at `path`.
     fn report(&mut self, rule: &'static Rule, path: &[&str], message: String, repair: &str) {
-        let (at, end) = self.nearest_extent(path);
-        self.reports.push(FindingReport::new(rule, at, end, message).with_repair(repair));
+        let Extent { place, end } = self.nearest_extent(path);
+        self.reports.push(FindingReport::new(rule, place, end, message).with_repair(repair));
     }
 
     /// Returns the extent of the field, or of the closest member around it.
@@ -148,9 +148,9 @@ impl AnswerFields<'_> {
     /// Reports a missing field; `default` describes the value used for it.
     fn report_missing(&mut self, path: &[&str], default: &str) {
         let message = format!("`{}` is missing", path.join("."));
-        let (at, end) =
+        let Extent { place, end } =
             self.answer.places.get(path).map_or(self.answer.places.answer_extent(), |field| field.extent);
-        let report = FindingReport::new(rules::FIELD_MISSING, at, end, message);
+        let report = FindingReport::new(rules::FIELD_MISSING, place, end, message);
         self.reports.push(report.with_repair(format!("counted as {default}")));
     }
 
@@ -164,11 +164,11 @@ impl AnswerFields<'_> {
                 // A partial key at the point of truncation is not a field.
                 && fields.get(key).is_some_and(|value| !(answer.is_truncated && value.is_null() && is_name_prefix(key)))
         };
-        let report = |key: &str, more_count: usize, (at, end): Extent, repair: &str| {
+        let report = |key: &str, more_count: usize, extent: Extent, repair: &str| {
             let name = [path, &[&clip(key, 40)]].concat().join(".");
             let more = if more_count > 0 { format!(" and {more_count} more") } else { String::new() };
             let message = format!("the answer has the unknown field `{name}`{more}");
-            FindingReport::new(rules::FIELD_UNEXPECTED, at, end, message).with_repair(repair)
+            FindingReport::new(rules::FIELD_UNEXPECTED, extent.place, extent.end, message).with_repair(repair)
         };
         let placed_members = answer.places.fields_at(path);
         for member in placed_members
@@ -286,8 +286,8 @@ impl AnswerFields<'_> {
             self.report(rules::LEVEL_OUT_OF_RANGE, path, message, &format!("counted as {clamped}"));
         } else if level > 0.0 && level < 1.0 {
             let message = format!("the level {level} looks like a fraction of 1: expected 0 to 100");
-            let (at, end) = self.nearest_extent(path);
-            self.reports.push(FindingReport::new(rules::LEVEL_SCALE, at, end, message));
+            let Extent { place, end } = self.nearest_extent(path);
+            self.reports.push(FindingReport::new(rules::LEVEL_SCALE, place, end, message));
         }
         clamped
     }

@@ -33,7 +33,7 @@ use crate::event::Event;
 use crate::exit::RoundAnswer;
 use crate::finding::FindingReport;
 use crate::options::{Options, Setting, SettingValues};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::texts::Language;
 
 pub use fields::parse_flag;
@@ -142,7 +142,7 @@ impl AiSayDialect {
 
     /// Ends a reply in which nothing looked like an answer; `preface` is its text.
     fn finish_unstructured(&mut self, preface: &str, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        let (at, end) = self.reader.extent();
+        let Extent { place: at, end } = self.reader.extent();
         let report = |rule, message: &str, repair: &str| {
             FindingReport::new(rule, at, end, message).with_repair(repair)
         };
@@ -209,7 +209,7 @@ impl AiSayDialect {
 
     /// Reports a reply without an answer object, after its text has been emitted.
     fn report_unstructured(&self, out: &mut dyn IntentSink) {
-        let (at, end) = self.reader.extent();
+        let Extent { place: at, end } = self.reader.extent();
         let report = FindingReport::new(rules::UNSTRUCTURED, at, end, "the reply holds no answer object");
         out.report(report.with_repair("its text is the message"));
         out.fall_back("unstructured");

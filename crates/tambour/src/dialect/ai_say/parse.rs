@@ -30,7 +30,7 @@ use crate::repair::json::{
     ValueOrigin, ValueStart,
 };
 use crate::repair::rules as repairs;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Reader of one `ai_say` reply.
 pub(super) struct AiSayReader {
@@ -425,7 +425,7 @@ impl AiSayReader {
         (message, repair): (&str, &str),
         out: &mut dyn IntentSink,
     ) {
-        for (place, end) in self.prose_extents.take_extents(end) {
+        for Extent { place, end } in self.prose_extents.take_extents(end) {
             let report = FindingReport::new(&repairs::TEXT_AROUND, place, end, message);
             out.report(report.with_row("S-053").with_repair(repair));
         }

@@ -4,8 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::lex::fence::{self, Fence};
-use crate::repair::json::Extent;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Prose around an answer, as far as it was read.
 #[derive(Debug)]
@@ -173,15 +172,15 @@ impl ProseExtents {
         let Some(place) = self.prose_start.take() else { return };
         let is_full = self.past_extents.len() >= MAX_EXTENTS;
         match self.past_extents.last_mut() {
-            Some(last) if is_full => last.1 = end,
-            _ => self.past_extents.push((place, end)),
+            Some(last) if is_full => last.end = end,
+            _ => self.past_extents.push(Extent { place, end }),
         }
     }
 
     /// Takes the extents of prose since the last call; the last one ends at the offset `end`.
     pub(super) fn take_extents(&mut self, end: usize) -> Vec<Extent> {
         let mut extents = std::mem::take(&mut self.past_extents);
-        extents.extend(self.prose_start.take().map(|place| (place, end)));
+        extents.extend(self.prose_start.take().map(|place| Extent { place, end }));
         extents
     }
 }

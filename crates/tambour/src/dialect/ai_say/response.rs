@@ -7,7 +7,8 @@ use super::message::{AnswerMessage, MessageKeyKind};
 use super::{SPEC_ROLE, rules};
 use crate::finding::FindingReport;
 use crate::finding::clip;
-use crate::repair::json::{Extent, MemberPlace};
+use crate::repair::json::MemberPlace;
+use crate::span::Extent;
 
 /// Members of one `response`, and the position of its message.
 pub(super) struct ResponseMembers<'a> {
@@ -31,7 +32,7 @@ impl ResponseMembers<'_> {
             .collect();
         for response in &responses {
             let is_joined = self.message.is_joined()
-                && self.message.sent_key().is_some_and(|(at, _)| at == response.extent.0);
+                && self.message.sent_key().is_some_and(|(at, _)| at == response.extent.place);
             if is_joined {
                 // The entire value is the message.
                 continue;
@@ -59,7 +60,7 @@ impl ResponseMembers<'_> {
         let sent_member = self
             .places
             .innermost_at(at.offset)
-            .filter(|key| key.extent.0 == at && self.roles.contains(&key.key));
+            .filter(|key| key.extent.place == at && self.roles.contains(&key.key));
         if let Some(key) = &sent_member
             && self.roles.first() != Some(&key.key)
             && key.key != SPEC_ROLE
@@ -73,23 +74,24 @@ impl ResponseMembers<'_> {
         }
         let outermost = self.places.members_within(response).find(|member| member.contains(at.offset));
         // A role key nested in another key does not count as one.
-        let sent_member =
-            sent_member.filter(|key| outermost.is_none_or(|outermost| outermost.extent.0 == key.extent.0));
+        let is_outermost =
+            |key: &&MemberPlace| outermost.is_none_or(|member| member.extent.place == key.extent.place);
+        let sent_member = sent_member.filter(is_outermost);
         if let Some(key) = sent_member {
-            let report = FindingReport::new(rules::FIELD_TYPE, at, key.extent.1, "the message is a list");
+            let report = FindingReport::new(rules::FIELD_TYPE, at, key.extent.end, "the message is a list");
             return reports.push(report.with_repair("its texts are taken"));
         }
         let message = "the message is under a key other than the role";
-        let key = self.places.innermost_at(at.offset).filter(|key| key.extent.0 == at);
+        let key = self.places.innermost_at(at.offset).filter(|key| key.extent.place == at);
         let (start, end, repair) = match (outermost, key) {
             (Some(outermost), Some(key)) => {
-                (outermost.extent.0, key.key_end, "left out: its text is taken as the message")
+                (outermost.extent.place, key.key_end, "left out: its text is taken as the message")
             }
             // The text has no key of its own, or its key's place was not recorded.
             (Some(MemberPlace { extent, .. }), _) => {
-                (extent.0, extent.1, "taken as the message, its keys not used")
+                (extent.place, extent.end, "taken as the message, its keys not used")
             }
-            _ => (at, response.extent.1, "taken as the message, the key not used"),
+            _ => (at, response.extent.end, "taken as the message, the key not used"),
         };
         reports.push(FindingReport::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).with_repair(repair));
     }
@@ -100,7 +102,7 @@ impl ResponseMembers<'_> {
         // Offset after the last member that was handled with everything in it.
         let mut covered_end = 0;
         for member in self.places.members_within(response) {
-            let (at, end) = member.extent;
+            let Extent { place: at, end } = member.extent;
             if self.message.is_joined() && self.has_message(member) {
                 covered_end = end;
                 continue;
@@ -130,7 +132,7 @@ impl ResponseMembers<'_> {
     fn is_ignorable(&self, member: &MemberPlace, value: Option<&Value>) -> bool {
         match value {
             None | Some(Value::String(_) | Value::Null) if self.roles.contains(&member.key) => {
-                !self.message.lost_keys().contains(&member.extent.0)
+                !self.message.lost_keys().contains(&member.extent.place)
             }
             Some(Value::Null) => {
                 self.is_truncated && self.roles.iter().any(|role| role.starts_with(&member.key))
@@ -144,12 +146,12 @@ impl ResponseMembers<'_> {
         let mut last: Option<Extent> = None;
         for at in self.message.lost_keys() {
             let enclosing = self.places.innermost_at(at.offset).filter(|member| self.has_message(member));
-            let Some((at, end)) = enclosing.map(|member| member.extent) else { continue };
-            if last.replace((at, end)) != Some((at, end)) {
+            let Some(extent) = enclosing.map(|member| member.extent) else { continue };
+            if last.replace(extent) != Some(extent) {
                 let message = "`response` holds a text beside the message";
-                reports.push(
-                    FindingReport::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).with_repair("not sent"),
-                );
+                let report =
+                    FindingReport::new(rules::ROLE_KEY_UNEXPECTED, extent.place, extent.end, message);
+                reports.push(report.with_repair("not sent"));
             }
         }
     }

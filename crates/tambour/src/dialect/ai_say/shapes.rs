@@ -187,14 +187,14 @@ impl<'a> ValuePlace<'a> {
     pub(super) fn from_path(extents: &'a FieldExtents, path: &[&str]) -> ValuePlace<'a> {
         match extents.get(path) {
             Some(member) => ValuePlace::from_member(extents, member),
-            None => ValuePlace::new(extents.nearest_extent(path).0),
+            None => ValuePlace::new(extents.nearest_extent(path).place),
         }
     }
 
     /// Returns the place of a member's value.
     fn from_member(extents: &'a FieldExtents, member: &'a MemberPlace) -> ValuePlace<'a> {
         ValuePlace {
-            key_place: member.extent.0,
+            key_place: member.extent.place,
             member: Some((extents, member, extents.objects(member).next())),
         }
     }

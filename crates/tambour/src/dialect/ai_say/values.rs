@@ -17,7 +17,7 @@ use crate::dialect::value_text::{is_lossless, text_in};
 use crate::exit::RoundAnswer;
 use crate::finding::{FindingReport, clip};
 use crate::repair::json::BuiltValue;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 impl AiSayReader {
     /// Handles a complete value.
@@ -49,7 +49,7 @@ impl AiSayReader {
         if end.is_auto_closed && value.as_ref().is_some_and(may_become_answer) {
             self.truncated_object.get_or_insert(at);
         }
-        let mut places = FieldExtents::new(members, at, end_offset);
+        let mut places = FieldExtents::new(members, Extent { place: at, end: end_offset });
         if !self.object.is_recognized && !self.has_begun {
             value = self.unwrap_answer(value, &mut places, out);
         }
@@ -73,7 +73,7 @@ impl AiSayReader {
             Map::new()
         });
         for duplicate in &duplicates {
-            let is_first_sent = self.object.duplicate_keys.contains(&duplicate.second.0.offset);
+            let is_first_sent = self.object.duplicate_keys.contains(&duplicate.second.place.offset);
             out.report(if is_first_sent {
                 duplicate.report_first_kept()
             } else {
@@ -159,8 +159,8 @@ impl AiSayReader {
         let is_replacement =
             self.answer.as_ref().is_none_or(|answer| answer.is_thought) || self.message.is_sent();
         let lost_answer = if is_replacement { self.answer.replace(answer) } else { Some(answer) };
-        if let Some((at, end)) = lost_answer.map(|answer| answer.places.outer_extent()) {
-            self.report_extra_answer(at, end, out);
+        if let Some(Extent { place, end }) = lost_answer.map(|answer| answer.places.outer_extent()) {
+            self.report_extra_answer(place, end, out);
         }
     }
 
@@ -221,7 +221,7 @@ impl AiSayReader {
         let name =
             shapes::find_response_key(answer, &self.roles).filter(|name| *name != "response")?.to_owned();
         let name = name.as_str();
-        let (at, end) = extents.nearest_extent(&[name]);
+        let Extent { place: at, end } = extents.nearest_extent(&[name]);
         let response = answer.shift_remove(name).unwrap_or_default();
         if self.object.is_overlong {
             let message = format!("a text under `{name}` is longer than `limits.hold`");
@@ -246,10 +246,10 @@ impl AiSayReader {
         out: &mut dyn IntentSink,
     ) {
         for RenamedKey { at, spelling, field_name } in &self.object.renamed_keys {
-            let (at, end) = extents.key_extent(*at);
+            let Extent { place, end } = extents.key_extent(*at);
             let report = FindingReport::new(
                 rules::FIELD_RENAMED,
-                at,
+                place,
                 end,
                 format!("`{field_name}` is called `{}`", clip(spelling, 40)),
             );
@@ -264,10 +264,10 @@ impl AiSayReader {
             lifted_fields.extend(assessment.shift_remove(*name).map(|value| (*name, value)));
         }
         for (name, value) in lifted_fields {
-            let (at, end) = extents.nearest_extent(&["assessment", name]);
+            let Extent { place, end } = extents.nearest_extent(&["assessment", name]);
             let report = FindingReport::new(
                 rules::FIELD_MISPLACED,
-                at,
+                place,
                 end,
                 format!("`{name}` is inside `assessment`, expected outside"),
             );
@@ -303,7 +303,7 @@ impl AiSayReader {
             return;
         }
         let Some(text) = text_in(value).filter(|text| !is_placeholder(text)) else { return };
-        let (at, end) = extents.nearest_extent(&path);
+        let Extent { place: at, end } = extents.nearest_extent(&path);
         let repair = match is_lossless(value) {
             true => "its text is taken",
             false => "its text is taken, the rest not used",
@@ -344,13 +344,13 @@ impl AiSayReader {
         let mut round_answer = fields::read_answer(&parsed, &self.limits, &mut reports);
         if let Some(&at) = parsed.placeholders.first() {
             let message = "the message is a placeholder from the instructions";
-            let (_, end) = parsed.places.nearest_extent(&["response"]);
+            let end = parsed.places.nearest_extent(&["response"]).end;
             let report = FindingReport::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
             reports.push(report.with_repair("not taken"));
         }
         if !self.message.is_sent() {
-            let (at, end) = parsed.places.nearest_extent(&["response"]);
-            let report = FindingReport::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
+            let Extent { place, end } = parsed.places.nearest_extent(&["response"]);
+            let report = FindingReport::new(rules::MESSAGE_MISSING, place, end, "the answer has no message");
             // The prose around the answer is what the model says.
             if let Some(text) = self.prose.take() {
                 self.message.send(&text, out);
@@ -361,7 +361,7 @@ impl AiSayReader {
             }
         }
         let answer = &mut round_answer;
-        let (at, end_offset) = parsed.places.outer_extent();
+        let Extent { place: at, end: end_offset } = parsed.places.outer_extent();
         if parsed.is_thought || parsed.is_doubtful {
             let message = "the answer is inside a thought";
             let report = FindingReport::new(rules::ANSWER_IN_THOUGHT, at, end_offset, message);

@@ -6,13 +6,14 @@ use std::fmt::Arguments;
 use serde_json::{Map, Value};
 
 use super::args::{DecodedArgs, decode_args, holds_misplaced_args, is_args_name, rename_args};
-use super::check::{Extent, MAX_MISMATCHES, PlanCheck};
+use super::check::{MAX_MISMATCHES, PlanCheck};
 use super::modes::{CallRequirement, PlanMode};
 use super::options::{self, PlanOptions};
 use super::rules;
 use crate::dialect::call_check::find_contradiction;
 use crate::finding::{Doubt, FindingReport, clip};
 use crate::schema::type_name;
+use crate::span::Extent;
 use crate::tool::{RegisteredTool, ToolRegistry};
 
 impl PlanCheck<'_> {
@@ -22,7 +23,7 @@ impl PlanCheck<'_> {
         if !self.require_field("tool_calls") {
             return None;
         }
-        let (place, end) = self.places.member_extent("tool_calls");
+        let Extent { place, end } = self.places.member_extent("tool_calls");
         if !self.fields["tool_calls"].is_array() {
             self.report_type("tool_calls", "a list", "P-014");
             return None;
@@ -70,7 +71,7 @@ impl PlanCheck<'_> {
         for report in &mut self.reports[first_report..] {
             report.repair = Some("the call is left out".to_owned());
         }
-        let (place, end) = self.places.call_extent(index);
+        let Extent { place, end } = self.places.call_extent(index);
         let message = format!("`/tool_calls/{index}` is not valid");
         let report = FindingReport::new(rules::CALL_DROPPED, place, end, message);
         self.reports.push(report.with_repair("left out; the other calls are kept"));
@@ -78,7 +79,8 @@ impl PlanCheck<'_> {
 
     /// Checks one call; any fault makes the plan invalid (P-028).
     fn check_call(&mut self, index: usize, call: &mut Value, mode: Option<&PlanMode>) {
-        let (place, end) = self.places.call_extent(index);
+        let extent = self.places.call_extent(index);
+        let Extent { place, end } = extent;
         // JSON Pointer of the call in the plan.
         let at = format_args!("/tool_calls/{index}");
         let fault = |message: String| FindingReport::new(rules::CALL_INVALID, place, end, message);
@@ -88,7 +90,7 @@ impl PlanCheck<'_> {
         let doubts = self.doubts;
         if let Some(doubt) = doubts.find_in_call(index) {
             let message = format!("`{at}`: {}", doubt.message);
-            return self.report_fault(doubt_report(doubt.doubt, (place, end), message));
+            return self.report_fault(doubt_report(doubt.doubt, extent, message));
         }
         if let Some(contradiction) = find_contradiction(fields) {
             return self.report_fault(fault(format!("`{at}` {contradiction}")).with_row("R-95"));
@@ -125,7 +127,7 @@ impl PlanCheck<'_> {
             let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(name, 60));
             return self.report_fault(FindingReport::new(rules::TOOL_UNKNOWN, place, end, message));
         };
-        if !self.check_args(fields, tool, (place, end), at) {
+        if !self.check_args(fields, tool, extent, at) {
             return;
         }
         if !tool.allows_caller(options.caller.as_deref()) {
@@ -155,12 +157,13 @@ impl PlanCheck<'_> {
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &RegisteredTool,
-        (place, end): Extent,
+        extent: Extent,
         at: Arguments<'_>,
     ) -> bool {
         let Some(args) = fields.get_mut("args") else {
-            return self.default_args(fields, tool, (place, end), at);
+            return self.default_args(fields, tool, extent, at);
         };
+        let Extent { place, end } = extent;
         if let Value::String(text) = args {
             match decode_args(text, &self.options.limits, &mut self.budget) {
                 DecodedArgs::Object(value, duplicates) => {
@@ -183,7 +186,7 @@ impl PlanCheck<'_> {
                 }
                 DecodedArgs::Doubtful(doubt, fault) => {
                     let message = format!("`{at}/args` is a string, and inside it: {fault}");
-                    self.report_fault(doubt_report(doubt, (place, end), message));
+                    self.report_fault(doubt_report(doubt, extent, message));
                     return false;
                 }
                 DecodedArgs::Unusable(fault) => {
@@ -212,7 +215,7 @@ impl PlanCheck<'_> {
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &RegisteredTool,
-        (place, end): Extent,
+        Extent { place, end }: Extent,
         at: Arguments<'_>,
     ) -> bool {
         let other_field = fields.iter().find(|(_, value)| holds_misplaced_args(value));
@@ -231,7 +234,7 @@ impl PlanCheck<'_> {
 }
 
 /// Builds the finding on a call with a value that may not be the one meant.
-fn doubt_report(doubt: Doubt, (place, end): Extent, message: String) -> FindingReport {
+fn doubt_report(doubt: Doubt, Extent { place, end }: Extent, message: String) -> FindingReport {
     let rule = match doubt {
         Doubt::Guess => rules::VALUE_GUESSED,
         Doubt::InexactNumber => rules::NUMBER_OUT_OF_RANGE,

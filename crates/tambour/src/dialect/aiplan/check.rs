@@ -6,13 +6,12 @@ use super::judge::PlanDoubts;
 use super::modes::{AnswerRequirement, CallRequirement, PlanMode, find_mode, plan_modes};
 use super::options;
 use super::rules;
-use super::surroundings::join_extents;
 use crate::dialect::value_text::{is_lossless, text_in};
 use crate::finding::FindingReport;
 use crate::finding::clip;
 use crate::options::Options;
 use crate::schema::type_name;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::tool::MAX_CHECK_STEPS;
 
 /// Fields that every plan has.
@@ -23,9 +22,6 @@ pub(super) const MIN_NESTED_FIELDS: usize = 2;
 
 /// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown fields.
 pub(super) const MAX_MISMATCHES: usize = 8;
-
-/// Extent of a part of the reply: its first place, and the offset after it.
-pub(super) type Extent = (Place, usize);
 
 /// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
@@ -63,15 +59,15 @@ impl PlanPlaces {
         let earlier_index = self.members.iter().rposition(|(name, _)| is_known && name == key);
         self.last_member = match earlier_index {
             Some(index) => {
-                self.members[index].1 = (place, place.offset);
+                self.members[index].1 = Extent::empty(place);
                 Some(index)
             }
             None if is_known || self.members.len() < MAX_MEMBERS => {
-                self.members.push((key.to_owned(), (place, place.offset)));
+                self.members.push((key.to_owned(), Extent::empty(place)));
                 Some(self.members.len() - 1)
             }
             None => {
-                self.extra_members.get_or_insert((place, place.offset));
+                self.extra_members.get_or_insert(Extent::empty(place));
                 None
             }
         };
@@ -85,10 +81,10 @@ impl PlanPlaces {
     pub(super) fn end_member(&mut self, end: usize) {
         self.end = end;
         match self.last_member {
-            Some(last) => self.members[last].1.1 = end,
+            Some(last) => self.members[last].1.end = end,
             None => {
-                if let Some((_, extra_end)) = &mut self.extra_members {
-                    *extra_end = end;
+                if let Some(extra_members) = &mut self.extra_members {
+                    extra_members.end = end;
                 }
             }
         }
@@ -107,15 +103,14 @@ impl PlanPlaces {
             self.end_call(place.offset);
             self.current_call = Some(self.calls.len() - 1);
             self.calls.pop();
-            self.calls.push(Some((place, place.offset)));
+            self.calls.push(Some(Extent::empty(place)));
         }
     }
 
     /// Ends the current call at the offset `end`.
     fn end_call(&mut self, end: usize) {
-        if let Some(Some((_, call_end))) = self.current_call.take().and_then(|call| self.calls.get_mut(call))
-        {
-            *call_end = end;
+        if let Some(Some(extent)) = self.current_call.take().and_then(|call| self.calls.get_mut(call)) {
+            extent.end = end;
         }
     }
 
@@ -138,7 +133,7 @@ impl PlanPlaces {
     /// Returns the extent of a member, or that of the object if there is no such member.
     pub(super) fn member_extent(&self, name: &str) -> Extent {
         let member = self.members.iter().rev().find(|(key, _)| key == name);
-        member.map_or((self.start, self.end), |(_, extent)| *extent)
+        member.map_or(Extent { place: self.start, end: self.end }, |(_, extent)| *extent)
     }
 
     /// Returns the number of items in the list of calls.
@@ -271,7 +266,7 @@ impl PlanCheck<'_> {
             .get(name)
             .is_some_and(|value| !value.is_null() || matches!(name, "direct_response" | "tool_calls"));
         if !is_present {
-            let (place, end) = self.places.member_extent(name);
+            let Extent { place, end } = self.places.member_extent(name);
             let fault = if self.fields.contains_key(name) { "is null" } else { "is missing" };
             self.report_fault(FindingReport::new(
                 rules::FIELD_MISSING,
@@ -285,7 +280,7 @@ impl PlanCheck<'_> {
 
     /// Reports that the field `name` is not what `expected` describes, on this row of the rule.
     pub(super) fn report_type(&mut self, name: &str, expected: &str, row: &'static str) {
-        let (place, end) = self.places.member_extent(name);
+        let Extent { place, end } = self.places.member_extent(name);
         let message = format!("`/{name}` is {}, not {expected}", type_name(&self.fields[name]));
         self.report_fault(FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row(row));
     }
@@ -296,7 +291,7 @@ impl PlanCheck<'_> {
         }
         match &self.fields["thought"] {
             Value::String(text) if text.trim().is_empty() => {
-                let (place, end) = self.places.member_extent("thought");
+                let Extent { place, end } = self.places.member_extent("thought");
                 self.report_fault(FindingReport::new(
                     rules::THOUGHT_EMPTY,
                     place,
@@ -318,7 +313,7 @@ impl PlanCheck<'_> {
             self.report_type("response_mode", "a string", "P-006");
             return None;
         };
-        let (place, end) = self.places.member_extent("response_mode");
+        let Extent { place, end } = self.places.member_extent("response_mode");
         let Some(mode) = find_mode(options::plan_variant(self.options), &word) else {
             let names: Vec<&str> =
                 plan_modes(options::plan_variant(self.options)).iter().map(|mode| mode.name).collect();
@@ -369,19 +364,24 @@ impl PlanCheck<'_> {
         };
         let Some(mode) = mode else { return };
         let is_filled = text.is_some_and(|text| !text.trim().is_empty());
-        let (place, end) = self.places.member_extent("direct_response");
+        let extent = self.places.member_extent("direct_response");
         match mode.text {
             AnswerRequirement::Null if text.is_some() => {
                 let message = format!("`/direct_response` is a string in a {} plan", mode.name);
-                self.report_fault(FindingReport::new(rules::DIRECT_NOT_NULL, place, end, message));
+                self.report_fault(FindingReport::new(
+                    rules::DIRECT_NOT_NULL,
+                    extent.place,
+                    extent.end,
+                    message,
+                ));
             }
             AnswerRequirement::Required if !is_filled => {
-                self.report_no_answer(mode, text.is_none(), (place, end))
+                self.report_no_answer(mode, text.is_none(), extent)
             }
             AnswerRequirement::Optional
                 if !is_filled && (text.is_some() || !(has_calls || mode.extra_field.is_some())) =>
             {
-                self.report_no_answer(mode, text.is_none(), (place, end));
+                self.report_no_answer(mode, text.is_none(), extent);
             }
             _ => {}
         }
@@ -394,7 +394,7 @@ impl PlanCheck<'_> {
         let Some(text) = text.filter(|_| is_lossless(value)) else {
             return self.report_type("direct_response", "a string or null", "P-013");
         };
-        let (place, end) = self.places.member_extent("direct_response");
+        let Extent { place, end } = self.places.member_extent("direct_response");
         let message = format!("`/direct_response` is {}, not a string", type_name(value));
         let report = FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row("R-87");
         self.reports.push(report.with_repair("its text is the answer"));
@@ -403,12 +403,11 @@ impl PlanCheck<'_> {
     }
 
     /// Reports an answer that is null or blank, where the mode requires one.
-    fn report_no_answer(&mut self, mode: &PlanMode, is_null: bool, (place, end): Extent) {
+    fn report_no_answer(&mut self, mode: &PlanMode, is_null: bool, extent: Extent) {
         let state = if is_null { "null" } else { "blank" };
         let message = format!("`/direct_response` is {state} in a {} plan", mode.name);
-        self.report_fault(
-            FindingReport::new(rules::DIRECT_EMPTY, place, end, message).with_row(mode.spec_rows.0),
-        );
+        let report = FindingReport::new(rules::DIRECT_EMPTY, extent.place, extent.end, message);
+        self.report_fault(report.with_row(mode.spec_rows.0));
     }
 
     /// Checks the additional field of the mode, and reports fields that plans do not have.
@@ -433,15 +432,16 @@ impl PlanCheck<'_> {
         let surplus_count = other_fields.len().saturating_sub(MAX_MISMATCHES);
         let mut surplus_extent = self.places.extra_members;
         for (index, name) in other_fields.into_iter().enumerate() {
-            let (place, end) = self.places.member_extent(name);
+            let extent = self.places.member_extent(name);
             if index < MAX_MISMATCHES {
                 let message = format!("`/{}` is not a field of plans", clip(name, 60));
-                self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
+                let report = FindingReport::new(rules::FIELD_UNKNOWN, extent.place, extent.end, message);
+                self.reports.push(report);
             } else {
-                surplus_extent = join_extents(surplus_extent, Some((place, end)));
+                surplus_extent = Extent::join_present([surplus_extent, Some(extent)]);
             }
         }
-        if let Some((place, end)) = surplus_extent.filter(|_| surplus_count > 0) {
+        if let Some(Extent { place, end }) = surplus_extent.filter(|_| surplus_count > 0) {
             let message = format!("{surplus_count} more fields are not fields of plans");
             self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }

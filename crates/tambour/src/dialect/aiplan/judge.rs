@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::check::{CheckedPlan, Extent, MIN_NESTED_FIELDS, PLAN_FIELDS, check_plan};
+use super::check::{CheckedPlan, MIN_NESTED_FIELDS, PLAN_FIELDS, check_plan};
 use super::object::{PlanAnswer, PlanObject};
 use super::rules;
 use crate::finding::{Doubt, FindingReport, clip};
@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{BuiltValue, PathStep, ValueDoubt, ValueDoubts};
 use crate::repair::rules as json_rules;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::texts::format_count;
 
 /// Builds the finding on an object that exceeds the limits and has no value.
@@ -42,13 +42,13 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     let (has_two_modes, has_guess) = (doubts.has_two_modes(), doubts.has_guess_outside_calls());
     for duplicate in built_value.duplicates {
         let is_plan_member =
-            |name: &str| duplicate.key == name && duplicate.second.0 == places.member_extent(name).0;
+            |name: &str| duplicate.key == name && duplicate.second.place == places.member_extent(name).place;
         reports.push(match () {
             // The intended one of two lists of calls is unknown.
             () if has_two_lists && is_plan_member("tool_calls") => duplicate.report(duplicate.first),
             // The intended one of two modes, or of two values in a call, is unknown as well.
             () if checked_plan.is_acting
-                && (is_plan_member("response_mode") || doubts.is_duplicate_in_call(duplicate.second.0)) =>
+                && (is_plan_member("response_mode") || doubts.is_duplicate_in_call(duplicate.second.place)) =>
             {
                 duplicate.report(duplicate.first)
             }
@@ -123,7 +123,7 @@ fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
     loss_ranges.sort_unstable();
     let (mut next_range, mut covered_end) = (0, 0);
     extents.sort_unstable();
-    extents.into_iter().any(|(place, end)| {
+    extents.into_iter().any(|Extent { place, end }| {
         while let Some((_, range_end)) =
             loss_ranges.get(next_range).filter(|(range_start, _)| *range_start <= place.offset)
         {

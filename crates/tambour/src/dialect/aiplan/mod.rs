@@ -32,7 +32,7 @@ use super::{
 use crate::event::Event;
 use crate::finding::FindingReport;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::texts::Texts;
 use options::{PlanOptions, PlanVariant};
 use parse::{PlanCandidate, PlanReader, ThoughtPlan};
@@ -118,7 +118,7 @@ impl AiPlanDialect {
             &mut |report| out.report(report),
         );
         checked_plan.reports.drain(..).for_each(|report| out.report(report));
-        for (place, end) in [earlier_plans, later_plans].into_iter().flatten() {
+        for Extent { place, end } in [earlier_plans, later_plans].into_iter().flatten() {
             let message = "the reply has more than one plan";
             let repair = if checked_plan.is_valid { "not used; the first valid one is" } else { "not used" };
             out.report(FindingReport::new(rules::MULTIPLE_PLANS, place, end, message).with_repair(repair));
@@ -154,7 +154,7 @@ impl AiPlanDialect {
     /// Ends a reply in which nothing looks like a plan; `preface` is its text.
     fn finish_prose(&mut self, preface: &str, is_truncated: bool, out: &mut dyn IntentSink) {
         if let Some(form) = marker::marker_form(preface) {
-            let (at, end) = self.reader.extent();
+            let Extent { place: at, end } = self.reader.extent();
             rules::MARKER_RULES.report_marker(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
@@ -168,7 +168,7 @@ impl AiPlanDialect {
     /// Reports that the answer was prose.
     fn report_prose(&mut self, out: &mut dyn IntentSink) {
         self.reader.structure.has_answer = true;
-        let ((at, end), message) = (self.reader.extent(), "there is no plan in the reply");
+        let (Extent { place: at, end }, message) = (self.reader.extent(), "there is no plan in the reply");
         let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.with_row("R-70").with_repair("its text is the answer"));
         self.fall_back("plan_missing", out);
@@ -176,7 +176,7 @@ impl AiPlanDialect {
 
     /// Ends a reply without plan and prose: only thoughts, nothing, or the beginning of an object.
     fn report_no_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
-        let (at, end) = self.reader.extent();
+        let Extent { place: at, end } = self.reader.extent();
         let plan_reader = &mut self.reader.structure;
         if let Some(ThoughtPlan { start, end, extent_after }) = plan_reader.thought_plan {
             plan_reader

@@ -247,7 +247,7 @@ impl PlanObject {
         }
         if !*has_thought && !is_blank(text) {
             // In a tool loop the stream has phases already.
-            out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").0));
+            out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").place));
             *has_thought = true;
         }
         out.emit_intent(Intent::PhaseText(text));

@@ -14,7 +14,7 @@ use super::modes::{AnswerRequirement, find_mode};
 use super::object::PlanObject;
 use super::options;
 use super::rules;
-use super::surroundings::{OptionalExtent, PlanContext, PlanSurroundings, join_extents};
+use super::surroundings::{PlanContext, PlanSurroundings};
 use crate::dialect::draft::{LeadingDraft, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
@@ -27,7 +27,7 @@ use crate::repair::json::{
     BuiltValue, JsonEvent, JsonReader, ThoughtClosing, TopKeyTracker, ValueBuilder, ValueEnd,
 };
 use crate::repair::rules as json_rules;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Reader of one AIPlan reply.
 pub(super) struct PlanReader {
@@ -54,7 +54,7 @@ pub(super) struct PlanReader {
     /// The last plan with calls that a later closing mark, such as `</think>`, made part of a thought.
     pub(super) thought_plan: Option<ThoughtPlan>,
     /// Extent of objects that look like plans and are not used.
-    pub(super) other_plans: OptionalExtent,
+    pub(super) other_plans: Option<Extent>,
     /// Set once text of a thought has been emitted.
     pub(super) has_thought: bool,
     /// Set once text of an answer has been emitted.
@@ -70,7 +70,7 @@ pub(super) struct PlanCandidate {
     pub(super) start: Place,
     pub(super) end: ValueEnd,
     /// Extent of the objects before it that look like plans and are not used.
-    pub(super) other_plans: OptionalExtent,
+    pub(super) other_plans: Option<Extent>,
     /// Set if the answer of the object was emitted.
     pub(super) has_sent_answer: bool,
     /// Answer of the object, if it was not emitted because the object is not a plan.
@@ -79,13 +79,20 @@ pub(super) struct PlanCandidate {
     is_likely: bool,
 }
 
+impl PlanCandidate {
+    /// Returns the extent of the value that is or contains the object, with the language of its fence.
+    fn extent(&self) -> Extent {
+        Extent { place: self.context.start(), end: self.end.offset }
+    }
+}
+
 /// Position of a plan with calls that was part of a thought.
 #[derive(Clone, Copy)]
 pub(super) struct ThoughtPlan {
     pub(super) start: Place,
     pub(super) end: usize,
     /// Extent of the text between the plan and the end of the thought.
-    pub(super) extent_after: OptionalExtent,
+    pub(super) extent_after: Option<Extent>,
 }
 
 impl JsonStructure for PlanReader {
@@ -227,9 +234,10 @@ impl PlanReader {
         }
         if let JsonEvent::ValueEnd(end) = event {
             self.surroundings.end_value(end);
-            let (start, is_likely) = (object.context.start(), object.is_likely);
+            let extent = Extent { place: object.context.start(), end: end.offset };
+            let is_likely = object.is_likely;
             self.object = None;
-            self.skip_object(start, end.offset, is_likely);
+            self.skip_object(extent, is_likely);
         }
     }
 
@@ -279,8 +287,8 @@ impl PlanReader {
                 for candidate in [chosen_plan.take(), self.first_rejected.take()].into_iter().flatten() {
                     self.surroundings.skip_value(&candidate.context, candidate.end.offset);
                 }
-                if let Some((start, end)) = self.other_plans.take() {
-                    self.surroundings.skip_extent(start, end);
+                if let Some(extent) = self.other_plans.take() {
+                    self.surroundings.skip_extent(extent);
                 }
                 self.surroundings.skip_all();
                 if thought_plan.is_some() {
@@ -293,11 +301,11 @@ impl PlanReader {
     }
 
     /// Records an object that is not used; `is_likely` is set if it looks like a plan.
-    fn skip_object(&mut self, start: Place, end: usize, is_likely: bool) {
+    fn skip_object(&mut self, extent: Extent, is_likely: bool) {
         if is_likely {
-            self.other_plans = join_extents(self.other_plans, Some((start, end)));
+            self.other_plans = Extent::join_present([self.other_plans, Some(extent)]);
         } else {
-            self.surroundings.skip_extent(start, end);
+            self.surroundings.skip_extent(extent);
         }
     }
 
@@ -365,17 +373,17 @@ impl PlanReader {
         }
         if candidate.checked_plan.is_valid || candidate.has_sent_answer {
             let first_rejected = self.first_rejected.take().filter(|rejected| rejected.is_likely);
-            candidate.other_plans = join_extents(
-                first_rejected.map(|rejected| (rejected.context.start(), rejected.end.offset)),
+            candidate.other_plans = Extent::join_present([
+                first_rejected.map(|rejected| rejected.extent()),
                 self.other_plans.take(),
-            );
+            ]);
             self.surroundings.mark_plan(&candidate.context);
             self.chosen_plan = Some(candidate);
         } else if self.first_rejected.as_ref().is_none_or(|rejected| is_likely && !rejected.is_likely) {
             self.surroundings.mark_plan(&candidate.context);
             self.first_rejected = Some(candidate);
         } else if is_likely {
-            self.skip_object(candidate.context.start(), end.offset, true);
+            self.skip_object(candidate.extent(), true);
         }
     }
 

@@ -5,18 +5,7 @@ use crate::finding::FindingReport;
 use crate::lex::fence::Fence;
 use crate::lex::prose::{ProseLine, ProseTracker};
 use crate::repair::json::{ValueEnd, ValueOrigin, ValueStart};
-use crate::span::Place;
-
-/// Extent of something left out: its first place, and the offset after it.
-pub(super) type OptionalExtent = Option<(Place, usize)>;
-
-/// Returns the smallest extent that covers both.
-pub(super) fn join_extents(a: OptionalExtent, b: OptionalExtent) -> OptionalExtent {
-    match (a, b) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-        (a, b) => a.or(b),
-    }
-}
+use crate::span::{Extent, Place};
 
 /// Tracks the text outside JSON values.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +23,7 @@ pub(super) struct PlanSurroundings {
     /// Language of the last fence.
     fence_language: String,
     /// Extent of that language; empty if there is none.
-    language_extent: (Place, usize),
+    language_extent: Extent,
     /// Set if a value is in that fence.
     is_fence_used: bool,
     /// Place after the text and values so far.
@@ -42,15 +31,15 @@ pub(super) struct PlanSurroundings {
     /// Set while the text is in a thought that is not closed.
     is_in_thought: bool,
     /// Extent of drafts before the plan.
-    draft_extent: OptionalExtent,
+    draft_extent: Option<Extent>,
     /// Extent of text before the object that may be the plan, without fences and white space.
-    extent_before: OptionalExtent,
+    extent_before: Option<Extent>,
     /// Extent of text after that object, without fences and white space.
-    extent_after: OptionalExtent,
+    extent_after: Option<Extent>,
     /// Set if there is text besides fences and values.
     has_text: bool,
     /// Extent of acting plans that were thoughts, with the text around them.
-    thought_plans: OptionalExtent,
+    thought_plans: Option<Extent>,
     /// Prose state of the text so far, without values.
     prose: ProseTracker,
     /// Set by text in the open fence, which makes its other content code.
@@ -87,7 +76,7 @@ pub(super) struct PlanContext {
     origin: ValueOrigin,
     /// Language of the fence around the value, and its extent.
     fence_language: String,
-    language_extent: (Place, usize),
+    language_extent: Extent,
     /// Set if the plan is in a thought or comment that is not closed.
     pub(super) is_in_thought: bool,
     /// Set if the plan is quoted, in a code span or in a sentence, judged by the text before it.
@@ -95,17 +84,17 @@ pub(super) struct PlanContext {
     /// Text before the value on its line.
     line: ProseLine,
     /// Extent of text before the value, without fences and white space.
-    extent_before: OptionalExtent,
+    extent_before: Option<Extent>,
 }
 
 impl PlanContext {
     /// Returns the start of the value; that of its fence's language, if the language is not `json`.
     pub(super) fn start(&self) -> Place {
-        let (place, end) = self.language_extent;
+        let extent = self.language_extent;
         // The extent of a language followed by more text is longer than the language.
-        let is_json =
-            self.fence_language.trim().eq_ignore_ascii_case("json") && end - place.offset == "json".len();
-        if end > place.offset && !is_json { place.min(self.value_start) } else { self.value_start }
+        let is_json = self.fence_language.trim().eq_ignore_ascii_case("json")
+            && extent.end - extent.place.offset == "json".len();
+        if extent.is_empty() || is_json { self.value_start } else { extent.place.min(self.value_start) }
     }
 }
 
@@ -124,13 +113,14 @@ impl PlanSurroundings {
 
     /// Records a draft at the beginning of the reply, which starts at `draft_start` and ends here.
     pub(super) fn begin_with_draft(&mut self, draft_start: Place) {
-        self.draft_extent = Some((draft_start, self.place.offset));
+        self.draft_extent = Some(Extent { place: draft_start, end: self.place.offset });
     }
 
     /// Records the end of a thought; `start` is its start if it precedes the plan, which makes it a draft.
     pub(super) fn end_thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
-        self.draft_extent = join_extents(self.draft_extent, start.map(|start| (start, end.offset)));
+        let thought = start.map(|start| Extent { place: start, end: end.offset });
+        self.draft_extent = Extent::join_present([self.draft_extent, thought]);
         self.restart_language(end);
         self.place = end;
         self.is_line_start = false;
@@ -141,9 +131,9 @@ impl PlanSurroundings {
     fn restart_language(&mut self, place: Place) {
         let Some(language) = &mut self.pending_language else { return };
         language.clear();
-        let (start, end) = std::mem::replace(&mut self.language_extent, (place, place.offset));
-        if end > start.offset {
-            self.skip_extent(start, end);
+        let extent = std::mem::replace(&mut self.language_extent, Extent::empty(place));
+        if !extent.is_empty() {
+            self.skip_extent(extent);
         }
     }
 
@@ -162,20 +152,18 @@ impl PlanSurroundings {
         self.prose = ProseTracker::default();
         (self.open_fence, self.pending_language) = (None, None);
         self.fence_language.clear();
-        self.draft_extent = join_extents(
-            join_extents(self.draft_extent, self.extent_before.take()),
-            self.extent_after.take(),
-        );
+        self.draft_extent =
+            Extent::join_present([self.draft_extent, self.extent_before.take(), self.extent_after.take()]);
     }
 
     /// Records a value and its fence language as not part of the plan.
     pub(super) fn skip_value(&mut self, context: &PlanContext, end: usize) {
-        self.skip_extent(context.start(), end);
+        self.skip_extent(Extent { place: context.start(), end });
     }
 
     /// Records an extent as not part of the plan.
-    pub(super) fn skip_extent(&mut self, start: Place, end: usize) {
-        self.extent_after = join_extents(self.extent_after, Some((start, end)));
+    pub(super) fn skip_extent(&mut self, extent: Extent) {
+        self.extent_after = Extent::join_present([self.extent_after, Some(extent)]);
     }
 
     /// Records that a value is text.
@@ -211,9 +199,9 @@ impl PlanSurroundings {
                     if language.is_empty() {
                         self.place.advance(&text[counted_end..at]);
                         counted_end = at;
-                        self.language_extent.0 = self.place;
+                        self.language_extent.place = self.place;
                     }
-                    self.language_extent.1 = self.place.offset + at - counted_end + c.len_utf8();
+                    self.language_extent.end = self.place.offset + at - counted_end + c.len_utf8();
                 }
                 if c == '\n' {
                     self.fence_language = std::mem::take(language);
@@ -233,11 +221,11 @@ impl PlanSurroundings {
                 self.has_text = true;
                 let end = self.place.offset + at - counted_end + c.len_utf8();
                 match &mut self.extent_after {
-                    Some((_, extent_end)) => *extent_end = end,
+                    Some(extent) => extent.end = end,
                     None => {
                         self.place.advance(&text[counted_end..at]);
                         counted_end = at;
-                        self.extent_after = Some((self.place, end));
+                        self.extent_after = Some(Extent { place: self.place, end });
                     }
                 }
             }
@@ -276,7 +264,7 @@ impl PlanSurroundings {
         let start = self.place;
         self.place.advance(text);
         self.has_text = true;
-        self.skip_extent(start, self.place.offset);
+        self.skip_extent(Extent { place: start, end: self.place.offset });
     }
 
     /// Ends a run of backticks or tildes and classifies it.
@@ -288,7 +276,8 @@ impl PlanSurroundings {
         self.is_line_start = false;
         let Some(run) = Fence::new(mark as u8, length) else {
             self.has_text = true;
-            return self.skip_extent(self.run_start, self.run_start.offset + length);
+            let end = self.run_start.offset + length;
+            return self.skip_extent(Extent { place: self.run_start, end });
         };
         match self.open_fence {
             Some(open) if open.is_closed_by(run) => {
@@ -302,7 +291,7 @@ impl PlanSurroundings {
                 (self.is_code, self.is_comment_line) = (false, false);
                 let mut run_end = self.run_start;
                 (0..length).for_each(|_| run_end.advance(&String::from(mark)));
-                self.language_extent = (run_end, run_end.offset);
+                self.language_extent = Extent::empty(run_end);
                 self.is_fence_used = false;
             }
         }
@@ -310,9 +299,9 @@ impl PlanSurroundings {
 
     /// Ends a fence. Its language counts as text if no value was in it.
     fn end_fence(&mut self) {
-        let (place, end) = std::mem::take(&mut self.language_extent);
-        if end > place.offset && !self.is_fence_used {
-            self.skip_extent(place, end);
+        let extent = std::mem::take(&mut self.language_extent);
+        if !extent.is_empty() && !self.is_fence_used {
+            self.skip_extent(extent);
         }
         self.pending_language = None;
         self.fence_language.clear();
@@ -324,7 +313,7 @@ impl PlanSurroundings {
         // The language of a fence is complete when the first value in it begins; further values share it.
         let fence_language = self.pending_language.take().unwrap_or_else(|| self.fence_language.clone());
         self.fence_language.clone_from(&fence_language);
-        let extent_before = join_extents(self.extent_before, self.extent_after);
+        let extent_before = Extent::join_present([self.extent_before, self.extent_after]);
         self.is_fence_used |= start.origin != ValueOrigin::Bare;
         let ValueStart { place: value_start, origin, is_in_open_comment, .. } = *start;
         let line = self.prose.line();
@@ -361,7 +350,7 @@ impl PlanSurroundings {
     /// Marks the last value, which has this context, as the likely plan: later text counts as text after it.
     pub(super) fn mark_plan(&mut self, context: &PlanContext) {
         (self.line_after, self.is_continued) = (Some((context.line, String::new())), false);
-        self.extent_before = join_extents(self.extent_before, self.extent_after.take());
+        self.extent_before = Extent::join_present([self.extent_before, self.extent_after.take()]);
     }
 
     /// Treats everything so far as left out, including the likely plan.
@@ -370,7 +359,7 @@ impl PlanSurroundings {
         self.prose = ProseTracker::default();
         (self.open_fence, self.pending_language) = (None, None);
         self.fence_language.clear();
-        self.extent_after = join_extents(self.extent_before.take(), self.extent_after);
+        self.extent_after = Extent::join_present([self.extent_before.take(), self.extent_after]);
     }
 
     /// Returns true if a sentence continues after the likely plan, on its line.
@@ -379,16 +368,14 @@ impl PlanSurroundings {
     }
 
     /// Returns the extent of the text after the likely plan.
-    pub(super) fn extent_after(&self) -> OptionalExtent {
+    pub(super) fn extent_after(&self) -> Option<Extent> {
         self.extent_after
     }
 
     /// Treats everything so far as a thought that contains an acting plan.
     pub(super) fn mark_thought_plan(&mut self) {
-        self.thought_plans = join_extents(
-            self.thought_plans,
-            join_extents(self.extent_before.take(), self.extent_after.take()),
-        );
+        self.thought_plans =
+            Extent::join_present([self.thought_plans, self.extent_before.take(), self.extent_after.take()]);
     }
 
     /// Reports the text around a plan that is not used because it was part of a thought. `plan_start` is its
@@ -396,15 +383,15 @@ impl PlanSurroundings {
     pub(super) fn report_around_thought(
         &mut self,
         plan_start: Place,
-        extent_after: OptionalExtent,
+        extent_after: Option<Extent>,
         emit: &mut dyn FnMut(FindingReport),
     ) {
         self.end_run();
         self.end_fence();
-        let earlier_thoughts = self.thought_plans.filter(|(start, _)| start.offset < plan_start.offset);
-        let extent_before = earlier_thoughts.map(|(start, _)| (start, plan_start.offset));
-        for (place, end) in [extent_before, extent_after, self.extent_after].into_iter().flatten() {
-            emit(surrounding_text_report(place, end));
+        let earlier_thoughts = self.thought_plans.filter(|extent| extent.place.offset < plan_start.offset);
+        let extent_before = earlier_thoughts.map(|extent| Extent { end: plan_start.offset, ..extent });
+        for extent in [extent_before, extent_after, self.extent_after].into_iter().flatten() {
+            emit(surrounding_text_report(extent));
         }
     }
 
@@ -418,15 +405,14 @@ impl PlanSurroundings {
         self.end_run();
         self.end_fence();
         let at = context.value_start;
-        if let Some((place, end)) = self.draft_extent {
+        if let Some(Extent { place, end }) = self.draft_extent {
             let report =
                 FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
             emit(report.with_repair("sent as a draft"));
         }
-        for (place, end) in
-            [join_extents(self.thought_plans, context.extent_before), self.extent_after].into_iter().flatten()
-        {
-            emit(surrounding_text_report(place, end));
+        let extent_before = Extent::join_present([self.thought_plans, context.extent_before]);
+        for extent in [extent_before, self.extent_after].into_iter().flatten() {
+            emit(surrounding_text_report(extent));
         }
         match context.origin {
             ValueOrigin::Bare => {
@@ -440,7 +426,7 @@ impl PlanSurroundings {
             }
             ValueOrigin::JsonFence | ValueOrigin::OtherFence => {
                 let language = context.fence_language.trim();
-                let (place, end) = context.language_extent;
+                let Extent { place, end } = context.language_extent;
                 if !language.eq_ignore_ascii_case("json") || end - place.offset > language.len() {
                     let (message, repair) = match language {
                         "" => ("the fence around the plan names no language".to_owned(), "read as JSON"),
@@ -465,7 +451,7 @@ impl PlanSurroundings {
 }
 
 /// Returns the finding on text beside the plan.
-fn surrounding_text_report(place: Place, end: usize) -> FindingReport {
+fn surrounding_text_report(Extent { place, end }: Extent) -> FindingReport {
     FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan")
         .with_repair("not used")
 }

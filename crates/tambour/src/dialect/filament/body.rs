@@ -13,7 +13,7 @@ use crate::lex::markup::{MarkupLexer, MarkupToken, TagKind, TagNames};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
 use crate::repair::json::{self, ValueDoubt, ValueDoubts};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// The JSON of a block.
 #[derive(Debug)]
@@ -30,10 +30,10 @@ pub(super) struct BlockJson {
 }
 
 impl BlockJson {
-    /// Returns the place of a doubt in the reply, and the offset after it.
-    pub(super) fn extent_of(&self, doubt: &ValueDoubt) -> (Place, usize) {
+    /// Returns the extent of a doubt in the reply.
+    pub(super) fn extent_of(&self, doubt: &ValueDoubt) -> Extent {
         let place = doubt.place.rebase(self.base);
-        (place, place.offset + doubt.end.saturating_sub(doubt.place.offset))
+        Extent { place, end: place.offset + doubt.end.saturating_sub(doubt.place.offset) }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::dialect::{IntentSink, NullSink, ReplyAction, UpdateIntent};
 use crate::finding::{Doubt, FindingReport};
 use crate::lex::space::trim;
 use crate::repair::json::{PathStep, ValueDoubt};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::state::{Op, Operation, RefusalReason, StateCommand, StatePath, StateStep, bound_numbers};
 
 /// Code of the notice about updates that could not be read or applied (F-212).
@@ -406,7 +406,7 @@ impl OperationReader<'_> {
     /// Returns whether the number of a doubt is beyond the whole numbers that are kept exactly, or cannot be
     /// read.
     fn is_number_out_of_range(&self, doubt: &ValueDoubt) -> bool {
-        let (place, end) = self.json.extent_of(doubt);
+        let Extent { place, end } = self.json.extent_of(doubt);
         let body_offset = self.block.body_start.offset;
         let number =
             self.block.body.get(place.offset.saturating_sub(body_offset)..end.saturating_sub(body_offset));

@@ -12,8 +12,8 @@ use crate::dialect::value_text::{is_lossless, text_in};
 use crate::event::{CONTRACT_EVENTS, EventKind, parse_kind};
 use crate::finding::{Rule, clip};
 use crate::limits::Limits;
-use crate::repair::json::{Extent, FoundValue, MemberPlaces, find_in_string};
-use crate::span::Place;
+use crate::repair::json::{FoundValue, MemberPlace, MemberPlaces, find_in_string};
+use crate::span::{Extent, Place};
 
 /// A parsed object, with the facts recorded while it was read.
 pub(super) struct ParsedObject<'a> {
@@ -361,7 +361,10 @@ pub(super) fn report_unsent(
             _ => continue,
         };
         // A second `text` in the same object already has a finding as a duplicate key.
-        if key == "text" && extent.0.offset != line.text_at && (is_over_limit || level != line.text_depth) {
+        if key == "text"
+            && extent.place.offset != line.text_at
+            && (is_over_limit || level != line.text_depth)
+        {
             let repair = "left out, the first one was sent";
             order.reports.add_at(
                 rules::FIELD_EXTRA,
@@ -387,7 +390,7 @@ impl EventFields<'_> {
     /// Returns the extent of a field, in `data` if `is_in_data`, else beside the name; that of an unknown
     /// place is empty, at the start of the event.
     fn field_extent(&self, is_in_data: bool, key: &str) -> Extent {
-        let unknown = (self.place, self.place.offset);
+        let unknown = Extent::empty(self.place);
         if is_in_data && self.is_data_text && !self.moved_keys.contains(&key) {
             return unknown;
         }
@@ -400,13 +403,13 @@ impl EventFields<'_> {
     fn data_key_extent(&self, key: &str) -> Extent {
         let path: &[&str] = if self.is_framed { &[key] } else { &["data", key] };
         let member = self.members.find(path).filter(|_| !self.is_data_text);
-        member.map_or_else(|| self.field_extent(true, key), |member| (member.extent.0, member.key_end))
+        member.map_or_else(|| self.field_extent(true, key), MemberPlace::key_extent)
     }
 
     /// Returns the extent of the key of a field beside the name.
     fn sibling_key_extent(&self, key: &str) -> Extent {
         let member = self.members.find(&[key]);
-        member.map_or_else(|| self.field_extent(false, key), |member| (member.extent.0, member.key_end))
+        member.map_or_else(|| self.field_extent(false, key), MemberPlace::key_extent)
     }
 
     /// Reports a field, in `data` if `is_in_data`, whose value is lost.
@@ -418,9 +421,9 @@ impl EventFields<'_> {
         message: &str,
         order: &mut EventOrder,
     ) {
-        let (at, end) = self.field_extent(is_in_data, key);
-        let repair = if end > at.offset { "left out" } else { "not used" };
-        order.reports.add_at(rule, row, (at, end), message, repair);
+        let extent = self.field_extent(is_in_data, key);
+        let repair = if extent.is_empty() { "not used" } else { "left out" };
+        order.reports.add_at(rule, row, extent, message, repair);
     }
 
     /// Replaces `self.data` with the member `data`, or with the object or text that it contains.
@@ -521,7 +524,7 @@ impl EventFields<'_> {
         at: Place,
         order: &mut EventOrder,
     ) -> bool {
-        keys.sort_by_key(|&(is_in_data, key)| self.field_extent(is_in_data, key).0.offset);
+        keys.sort_by_key(|&(is_in_data, key)| self.field_extent(is_in_data, key).place.offset);
         let value = |(is_in_data, key): (bool, &str)| {
             if is_in_data { self.data.get(key) } else { self.siblings.get(key) }
         };
@@ -654,9 +657,9 @@ impl EventFields<'_> {
             self.report_lost(rule, row, (is_in_data, key), &message, order);
         }
         let extents = extra.map(|(is_in_data, key)| self.field_extent(is_in_data, key));
-        if let Some((at, end)) = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+        if let Some(extent) = extents.reduce(Extent::join) {
             let message = format!("`{name}` has more unknown fields");
-            order.reports.add_at(rule, row, (at, end), message, "not used");
+            order.reports.add_at(rule, row, extent, message, "not used");
         }
     }
 }

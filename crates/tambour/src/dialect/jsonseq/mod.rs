@@ -24,7 +24,7 @@ use crate::event::{EventKind, parse_kind};
 use crate::finding::FindingReport;
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
@@ -76,10 +76,10 @@ impl Dialect for JsonseqDialect {
         match self.reader.finish(out) {
             ReplyShape::Plain => self.report_no_events(out),
             ReplyShape::Text(_) if self.reader.structure.is_truncated => {
-                let (at, end) = self.reader.extent();
+                let Extent { place, end } = self.reader.extent();
                 let message = "the reply ends before its first event has a name";
                 out.report(
-                    FindingReport::new(rules::LINE_CUT, at, end, message).with_repair("fallback text"),
+                    FindingReport::new(rules::LINE_CUT, place, end, message).with_repair("fallback text"),
                 );
                 out.fall_back(if ending.is_truncated { "truncated" } else { "answer_missing" });
             }
@@ -108,8 +108,8 @@ impl JsonseqDialect {
     /// Emits a reply without any event as the answer, or handles the failure marker.
     fn emit_as_answer(&self, reply: &str, out: &mut dyn IntentSink) {
         if let Some(form) = marker::marker_form(reply) {
-            let (at, end) = self.reader.extent();
-            return rules::MARKER_RULES.report_marker(form, at, end, out);
+            let Extent { place, end } = self.reader.extent();
+            return rules::MARKER_RULES.report_marker(form, place, end, out);
         }
         out.emit_intent(Intent::FinalText(reply));
         self.report_no_events(out);
@@ -117,8 +117,8 @@ impl JsonseqDialect {
 
     /// Reports a reply without any event, after its text has been emitted.
     fn report_no_events(&self, out: &mut dyn IntentSink) {
-        let ((at, end), message) = (self.reader.extent(), "the reply holds no event");
-        let report = FindingReport::new(rules::EVENTS_MISSING, at, end, message);
+        let (Extent { place, end }, message) = (self.reader.extent(), "the reply holds no event");
+        let report = FindingReport::new(rules::EVENTS_MISSING, place, end, message);
         out.report(report.with_repair("its text is the answer"));
         out.fall_back("events_missing");
     }

@@ -13,8 +13,7 @@ use crate::dialect::{Intent, IntentSink, RawQueries};
 use crate::finding::{FindingReport, clip};
 use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::options::Options;
-use crate::repair::json::Extent;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Maximum number of keys whose texts are kept for a reply without an answer.
 const MAX_SPARE_KEYS: usize = 64;
@@ -274,7 +273,7 @@ impl EventOrder {
             self.reports.add(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
             return DeltaTarget::Discarded;
         }
-        if let Some((place, end)) = self.pending_queries.take() {
+        if let Some(Extent { place, end }) = self.pending_queries.take() {
             let report =
                 FindingReport::new(rules::QUERIES_MISPLACED, place, end, "`serp_queries` before answer text");
             out.report(report.with_repair("held until the end"));
@@ -361,9 +360,9 @@ impl EventOrder {
         let previous_queries = self.last_queries;
         match data.get("queries") {
             Some(queries @ Value::Array(_)) => {
-                self.last_queries = Some((at, end));
-                self.pending_queries = Some((at, end));
-                if let Some((place, end)) = previous_queries {
+                let extent = Extent { place: at, end };
+                (self.last_queries, self.pending_queries) = (Some(extent), Some(extent));
+                if let Some(Extent { place, end }) = previous_queries {
                     // The finding is on the earlier queries, because they are lost.
                     let report = FindingReport::new(
                         rules::QUERIES_DUPLICATE,
@@ -416,7 +415,7 @@ impl EventOrder {
     /// Emits the kept texts as the answer if there is no other; otherwise reports that they are lost.
     fn finish_spare(&mut self, out: &mut dyn IntentSink) {
         let is_used = !self.is_answered() && !self.spare_keys.is_empty();
-        for (key, (at, end)) in self.spare_keys.drain(..) {
+        for (key, extent) in self.spare_keys.drain(..) {
             let (rule, row, message, repair) = match is_used {
                 true => (
                     rules::FIELD_RENAMED,
@@ -428,10 +427,11 @@ impl EventOrder {
                     rules::FIELD_EXTRA,
                     "J-051",
                     format!("`final_delta` has the unknown field `{key}`"),
-                    if end > at.offset { "left out" } else { "not used" },
+                    if extent.is_empty() { "not used" } else { "left out" },
                 ),
             };
-            out.report(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
+            let report = FindingReport::new(rule, extent.place, extent.end, message);
+            out.report(report.with_row(row).with_repair(repair));
         }
         let spare_answer = std::mem::take(&mut self.spare_answer);
         if is_used {

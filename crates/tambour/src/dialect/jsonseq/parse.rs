@@ -380,7 +380,7 @@ impl JsonseqReader {
         let line = &self.last_line;
         members.end_members(end);
         for duplicate in duplicates {
-            let is_late = line.is_late(duplicate.second.0.offset);
+            let is_late = line.is_late(duplicate.second.place.offset);
             let mut report =
                 if is_late { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
             // The value of the last member has no recorded end.

@@ -4,8 +4,7 @@
 
 use crate::dialect::IntentSink;
 use crate::finding::{FindingReport, Rule};
-use crate::repair::json::Extent;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Findings held back until the first event, then passed on at once.
 #[derive(Debug)]
@@ -75,7 +74,7 @@ impl EventReports {
         message: impl Into<String>,
         repair: &str,
     ) {
-        self.add_at(rule, row, (at, at.offset), message, repair);
+        self.add_at(rule, row, Extent::empty(at), message, repair);
     }
 
     /// Adds a finding on a part of the event; an empty extent means the whole event.
@@ -83,11 +82,11 @@ impl EventReports {
         &mut self,
         rule: &'static Rule,
         row: &'static str,
-        (at, end): Extent,
+        Extent { place, end }: Extent,
         message: impl Into<String>,
         repair: &str,
     ) {
-        self.0.push(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
+        self.0.push(FindingReport::new(rule, place, end, message).with_row(row).with_repair(repair));
     }
 
     /// Emits the findings, or holds them back, now that the end of the event is known: its offset is `end`.

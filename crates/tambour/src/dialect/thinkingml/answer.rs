@@ -11,7 +11,7 @@ use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Effect of a token on the answer.
 pub(super) enum FinalOutcome {
@@ -40,14 +40,14 @@ pub(super) struct FinalReader {
     has_text: bool,
     /// Number of queries blocks.
     block_count: u32,
-    /// Extent (start and end offset) of the block that should end `<final>`.
-    block_extent: (Place, usize),
+    /// Extent of the block that should end `<final>`.
+    block_extent: Extent,
     /// Set if only white space follows that block.
     is_block_last: bool,
     /// Extent of the last block.
-    last_block: Option<(Place, usize)>,
+    last_block: Option<Extent>,
     /// Extent of the last block whose queries are used.
-    used_block: Option<(Place, usize)>,
+    used_block: Option<Extent>,
     /// Number of queries in `used_block`.
     query_count: usize,
     /// End of a `<final>` without a block.
@@ -76,7 +76,7 @@ impl FinalReader {
             comment: None,
             has_text: false,
             block_count: 0,
-            block_extent: (Place::START, 0),
+            block_extent: Extent::default(),
             is_block_last: true,
             last_block: None,
             used_block: None,
@@ -188,10 +188,9 @@ impl FinalReader {
             self.used_block = Some(extent);
             self.query_count = query_count.unwrap_or_default();
         }
-        let report =
-            |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn IntentSink| {
-                out.report(FindingReport::new(rule, at, end, message).with_repair(repair));
-            };
+        let report = |rule, extent: Extent, message: &str, repair: &str, out: &mut dyn IntentSink| {
+            out.report(FindingReport::new(rule, extent.place, extent.end, message).with_repair(repair));
+        };
         if let Some(previous) = previous {
             // The finding is placed at the block that is not used.
             let unused_extent =
@@ -226,7 +225,7 @@ impl FinalReader {
 
     /// Reports that something follows the queries block.
     fn report_block_not_last(&self, out: &mut dyn IntentSink) {
-        let (at, end) = self.block_extent;
+        let Extent { place: at, end } = self.block_extent;
         let message = "the queries block is not at the end of `<final>`";
         let report = FindingReport::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
         let has_queries = self.query_count > 0;

@@ -8,7 +8,7 @@ use super::structure::{self, ThinkingMlElement};
 use crate::dialect::{IntentSink, RawQueries};
 use crate::lex::markup::{MarkupToken, TagKind};
 use crate::lex::space::{is_blank, is_space};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Effect of a token on a block.
 pub(super) enum QueriesBlockOutcome<'a> {
@@ -27,7 +27,7 @@ pub(super) enum QueriesBlockOutcome<'a> {
 /// A finished block.
 pub(super) struct FinishedBlock {
     /// Extent of the block.
-    pub(super) extent: (Place, usize),
+    pub(super) extent: Extent,
     /// Number of queries used; `None` if the block holds no list.
     pub(super) query_count: Option<usize>,
     /// Set if the block has exactly the three lines of the specification (T-041).
@@ -376,7 +376,8 @@ impl QueriesBlock {
             None => out.emit_queries(RawQueries::Text(body), self.start, end.offset),
         };
         let is_exact = self.is_exact(has_end_marker);
-        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact }
+        let extent = Extent { place: self.start, end: end.offset };
+        FinishedBlock { extent, query_count, is_exact }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::lex::fence::Fence;
 use crate::lex::space::is_space;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Text outside the elements, from its first non-blank character.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,8 @@ pub(super) struct TopLevelText {
     sole_comment: Option<(usize, usize)>,
     /// Set once text exceeded the limit (the overflow), which is left out.
     has_overflow: bool,
-    /// Non-blank extents of the overflow: start, and end offset.
-    overflow_extents: Vec<(Place, usize)>,
+    /// Non-blank extents of the overflow.
+    overflow_extents: Vec<Extent>,
     /// Offset after the overflow so far.
     overflow_end: usize,
     /// Set if the next overflow begins a new extent.
@@ -134,11 +134,11 @@ impl TopLevelText {
         self.has_overflow = true;
         self.has_overflow_gap |= self.overflow_end != place.offset;
         self.overflow_end = place.offset + rest.len();
-        let Some((at, end)) = trimmed_extent(rest, place) else { return };
+        let Some(extent) = trimmed_extent(rest, place) else { return };
         match self.overflow_extents.last_mut() {
-            Some((_, last)) if !self.has_overflow_gap => *last = end,
+            Some(last) if !self.has_overflow_gap => last.end = extent.end,
             _ => {
-                self.overflow_extents.push((at, end));
+                self.overflow_extents.push(extent);
                 self.has_overflow_gap = false;
             }
         }
@@ -178,16 +178,16 @@ impl TopLevelText {
         run.copied().unwrap_or(TextRun { index: 0, place: self.end })
     }
 
-    /// Returns the non-blank extent of each run: its place, and the offset after it.
-    pub(super) fn extents(&self) -> Vec<(Place, usize)> {
-        let mut extents: Vec<Option<(Place, usize)>> =
+    /// Returns the non-blank extent of each run.
+    pub(super) fn extents(&self) -> Vec<Extent> {
+        let mut extents: Vec<Option<Extent>> =
             self.runs().map(|(text, at)| trimmed_extent(text, at)).collect();
         let mut overflow = self.overflow_extents.iter().copied().peekable();
-        if let Some(Some((_, last_end))) = extents.last_mut()
-            && let Some((_, end)) = overflow.next_if(|(at, _)| *at == self.end)
+        if let Some(Some(last)) = extents.last_mut()
+            && let Some(overflow_extent) = overflow.next_if(|extent| extent.place == self.end)
         {
             // Overflow that directly follows the last run belongs to it.
-            *last_end = end;
+            last.end = overflow_extent.end;
         }
         extents.into_iter().flatten().chain(overflow).collect()
     }
@@ -335,8 +335,9 @@ impl TopLevelText {
 }
 
 /// Returns the extent of a text without surrounding white space; `None` if it is blank.
-fn trimmed_extent(text: &str, at: Place) -> Option<(Place, usize)> {
+fn trimmed_extent(text: &str, at: Place) -> Option<Extent> {
     let body = text.trim_matches(is_space);
     let indent = text.len() - text.trim_start_matches(is_space).len();
-    (!body.is_empty()).then(|| (at.end_of(&text[..indent]), at.offset + indent + body.len()))
+    let end = at.offset + indent + body.len();
+    (!body.is_empty()).then(|| Extent { place: at.end_of(&text[..indent]), end })
 }

@@ -16,7 +16,7 @@ use crate::lex::marks;
 use crate::lex::prose::ProseLine;
 use crate::lex::scan;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 use crate::texts::format_count;
 use crate::tool::MAX_CHECK_STEPS;
 
@@ -62,8 +62,8 @@ pub(super) struct ToolcallReader {
 /// Marks of the structure around calls, and the outcome of the calls between them.
 #[derive(Default)]
 struct CallSection {
-    /// Extents of the marks: start, and end offset.
-    marks: Vec<(Place, usize)>,
+    /// Extents of the marks.
+    marks: Vec<Extent>,
     /// Set if one of the calls may run.
     has_runnable: bool,
     /// Set if one of the calls is shown as text.
@@ -345,7 +345,7 @@ impl ToolcallReader {
         if is_opening {
             self.end_section(out);
         }
-        self.section.marks.push((at, at.offset + head.body_start));
+        self.section.marks.push(Extent { place: at, end: at.offset + head.body_start });
         if !is_opening {
             self.end_section(out);
         }
@@ -357,7 +357,7 @@ impl ToolcallReader {
         if has_runnable || !has_shown {
             return;
         }
-        for (at, end) in marks {
+        for Extent { place: at, end } in marks {
             let report =
                 FindingReport::new(rules::CALL_STRAY, at, end, "the mark does not enclose a call that runs");
             out.report(report.with_repair("left out"));

@@ -9,6 +9,7 @@ use super::word::ellipsis_len;
 use crate::lex::json::{self, BARE_STOPS, QuoteKind};
 use crate::lex::utf8;
 use crate::repair::rules;
+use crate::span::Extent;
 
 /// Classification of a place at which an unquoted string may end.
 enum BareStringEnd {
@@ -278,7 +279,7 @@ impl JsonReader {
         let end = self.base_place.offset + text_end;
         self.save_places(cursor.text);
         let place = self.place_at(cursor.text, at);
-        self.stray_text.get_or_insert((place, end)).1 = end;
+        self.stray_text.get_or_insert(Extent { place, end }).end = end;
         cursor.offset = text_end;
         Ok(())
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::finding::{Doubt, FindingReport, clip};
 use crate::repair::rules;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 use super::doubt::{MAX_PATH_STEPS, PathStep, ValueDoubts, is_between_items};
 use super::event::{JsonEvent, JsonSink, ValueEnd, ValueStart};
@@ -283,7 +283,8 @@ impl ValueBuilder {
         let duplicate = keys::find_key(keys.len(), |at| keys[at].0.as_str(), text, &mut frame.index, true);
         if let Some(at) = duplicate {
             let end = keys.get(at + 1).map_or(place.offset, |(_, next_place)| next_place.offset);
-            DuplicateKey::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
+            let first = Extent { place: keys[at].1, end };
+            DuplicateKey::add(&mut self.duplicates, text, first, place, depth);
         }
         self.keys.push((self.buffers.fill(text), place));
         if duplicate.is_some() {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use crate::finding::clip;
 use crate::finding::{Doubt, FindingReport};
 use crate::repair::rules;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Pool of buffers for keys, reused from object to object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,10 +40,10 @@ impl KeyBuffers {
 pub struct DuplicateKey {
     /// The key, truncated to 40 characters.
     pub key: String,
-    /// First occurrence: its place, and the offset after its value.
-    pub first: (Place, usize),
-    /// Second occurrence: its place, and the offset after its value.
-    pub second: (Place, usize),
+    /// First occurrence: the key and its value.
+    pub first: Extent,
+    /// Second occurrence: the key and its value.
+    pub second: Extent,
     /// Number of further duplicate keys without an entry of their own; `first` and `second` cover them too.
     pub other_count: usize,
     /// Number of open brackets around the key.
@@ -54,16 +54,17 @@ pub struct DuplicateKey {
 const MAX_DUPLICATES: usize = 16;
 
 impl DuplicateKey {
-    fn new(key: &str, first: (Place, usize), second: Place, depth: usize) -> DuplicateKey {
+    fn new(key: &str, first: Extent, second: Place, depth: usize) -> DuplicateKey {
         let key = clip(key, 40).into_owned();
-        DuplicateKey { key, first, second: (second, 0), other_count: 0, depth }
+        let second = Extent { place: second, end: 0 };
+        DuplicateKey { key, first, second, other_count: 0, depth }
     }
 
     /// Adds a duplicate key to the list of a value. The end of its second value is not known yet.
     pub(super) fn add(
         list: &mut Vec<DuplicateKey>,
         key: &str,
-        first: (Place, usize),
+        first: Extent,
         second: Place,
         depth: usize,
     ) {
@@ -72,9 +73,9 @@ impl DuplicateKey {
         }
         let last = &mut list[MAX_DUPLICATES - 1];
         last.other_count += 1;
-        last.first = (last.first.0.min(first.0), last.first.1.max(first.1));
+        last.first = last.first.join(first);
         // 0 means that the end is not known yet.
-        last.second.1 = 0;
+        last.second.end = 0;
         last.depth = last.depth.min(depth);
     }
 
@@ -92,7 +93,7 @@ impl DuplicateKey {
 
     /// Report that covers one of the two occurrences, without a repair.
     #[must_use]
-    pub fn report(&self, (place, end): (Place, usize)) -> FindingReport {
+    pub fn report(&self, Extent { place, end }: Extent) -> FindingReport {
         let others_text = match self.other_count {
             0 => String::new(),
             count => format!(", and {count} more keys"),
@@ -105,8 +106,8 @@ impl DuplicateKey {
 /// Sets the end of the second values of duplicate keys, at this depth or deeper, that have none yet.
 #[inline]
 pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end: usize) {
-    for duplicate in duplicates.iter_mut().filter(|entry| entry.second.1 == 0 && entry.depth >= depth) {
-        duplicate.second.1 = end;
+    for duplicate in duplicates.iter_mut().filter(|entry| entry.second.end == 0 && entry.depth >= depth) {
+        duplicate.second.end = end;
     }
 }
 

@@ -3,10 +3,7 @@
 
 use super::event::{JsonEvent, TokenPlace};
 use super::keys::KeyBuffers;
-use crate::span::Place;
-
-/// Place of the start, and byte offset of the end; 0 while the end is not known.
-pub type Extent = (Place, usize);
+use crate::span::Extent;
 
 /// Places of the members of an object and of the objects nested in it, down to a depth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,14 +43,19 @@ pub struct MemberPlace {
     child_object: Option<usize>,
     /// Number of open brackets around the member.
     pub(crate) level: usize,
-    /// Extent of key and value.
+    /// Extent of key and value; its end is 0 while it is not known.
     pub(crate) extent: Extent,
 }
 
 impl MemberPlace {
+    /// Extent of the key alone.
+    pub(crate) fn key_extent(&self) -> Extent {
+        Extent { place: self.extent.place, end: self.key_end }
+    }
+
     /// Returns whether the member contains this byte offset.
     pub(crate) fn contains(&self, offset: usize) -> bool {
-        self.extent.0.offset <= offset && offset < self.extent.1
+        self.extent.place.offset <= offset && offset < self.extent.end
     }
 
     /// Returns whether the value of the member contains an object.
@@ -132,7 +134,7 @@ impl MemberPlaces {
         let (level, key_end, place) = (self.levels.len(), place.end(), place.place());
         // Members on the same level and on inner levels end here.
         while let Some(&last) = self.open_members.last().filter(|last| self.list[**last].level >= level) {
-            self.list[last].extent.1 = place.offset;
+            self.list[last].extent.end = place.offset;
             self.open_members.pop();
         }
         let outer_levels = self.levels[..level - 1].iter().rev();
@@ -148,21 +150,21 @@ impl MemberPlaces {
                 parent,
                 child_object: None,
                 level,
-                extent: (place, 0),
+                extent: Extent { place, end: 0 },
             });
         } else {
             *member = None;
-            self.rest_extent.get_or_insert((place, 0));
+            self.rest_extent.get_or_insert(Extent { place, end: 0 });
         }
     }
 
     /// Ends all open members at this byte offset.
     pub(crate) fn end_members(&mut self, end: usize) {
         for last in self.open_members.drain(..) {
-            self.list[last].extent.1 = end;
+            self.list[last].extent.end = end;
         }
-        if let Some((_, last)) = &mut self.rest_extent {
-            *last = end;
+        if let Some(rest_extent) = &mut self.rest_extent {
+            rest_extent.end = end;
         }
     }
 

@@ -10,7 +10,7 @@ use super::doubt::ValueDoubts;
 use super::event::{JsonEvent, ValueEnd, ValueStart};
 use super::keys::{self, DuplicateKey, KeyIndex};
 use super::members::MemberPlaces;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// Prints the value of the events it receives. Offsets have 32 bits to save memory, since there may be a
 /// member for every few bytes.
@@ -194,7 +194,7 @@ impl JsonPrinter {
             DuplicateKey::add(
                 &mut self.duplicates,
                 key,
-                (replaced_member.place(), replaced_member.source_end as usize),
+                Extent { place: replaced_member.place(), end: replaced_member.source_end as usize },
                 place,
                 depth,
             );

@@ -6,7 +6,7 @@
 
 use crate::lex::json::QuoteKind;
 use crate::limits::Limits;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 use super::event::{JsonEvent, JsonSink, ValueEnd, ValueStart};
 use super::lookahead::WINDOW;
@@ -72,8 +72,8 @@ pub struct JsonReader {
     pub(super) is_after_newline: bool,
     /// True if the last item ended with a bracket.
     pub(super) is_after_bracket: bool,
-    /// Stray words just skipped: their place, and the offset after them.
-    pub(super) stray_text: Option<(Place, usize)>,
+    /// Stray words just skipped.
+    pub(super) stray_text: Option<Extent>,
     /// Start of the open comment; `None` while a line is skipped.
     pub(super) comment_place: Option<Place>,
     /// Maximum number of bytes of a number.

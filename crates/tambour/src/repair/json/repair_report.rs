@@ -2,7 +2,7 @@
 
 use crate::finding::{Doubt, FindingReport, Rule};
 use crate::repair::rules;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 use super::event::{JsonSink, TokenPlace};
 use super::reader::JsonReader;
@@ -139,7 +139,7 @@ impl JsonReader {
     /// Reports the stray words just skipped, once something else follows.
     #[inline]
     pub(super) fn report_stray_text<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
-        if let Some((place, end)) = self.stray_text.take() {
+        if let Some(Extent { place, end }) = self.stray_text.take() {
             let texts = ("words that are neither key nor value", "left them out");
             self.report_repair_at(place, end - place.offset, &rules::STRAY_TEXT, texts, sink);
         }

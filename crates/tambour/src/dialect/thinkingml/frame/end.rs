@@ -6,7 +6,7 @@ use super::super::structure::ThinkingMlElement;
 use super::{FramePart, ReplyFrame};
 use crate::dialect::{FAILURE_MARKER, IntentSink, marker};
 use crate::finding::FindingReport;
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 impl ReplyFrame {
     /// Returns whether an unfinished token at the very end begins a tag that would have been read here.
@@ -91,9 +91,9 @@ impl ReplyFrame {
             if is_empty && let Some(fence) = &self.fence {
                 self.surrounding.remove_trailing_fence_line(&fence.clone());
             }
-            for (start, end) in self.surrounding.extents() {
+            for Extent { place, end } in self.surrounding.extents() {
                 let report =
-                    FindingReport::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
+                    FindingReport::new(rules::TEXT_OUTSIDE_STRUCTURE, place, end, "text after `</final>`");
                 out.report(report.with_repair(if is_empty { "read as the answer" } else { "left out" }));
             }
             if is_empty {
@@ -154,8 +154,8 @@ impl ReplyFrame {
         match (marker_form, marker_place) {
             (Some(form), _) => {
                 let extents = self.surrounding.extents();
-                let at = extents.first().map_or(end, |(at, _)| *at);
-                let end = extents.last().map_or(end.offset, |(_, end)| *end);
+                let at = extents.first().map_or(end, |extent| extent.place);
+                let end = extents.last().map_or(end.offset, |extent| extent.end);
                 rules::MARKER_RULES.report_marker(form, at, end, out);
             }
             (None, Some(at)) => context::report_embedded_marker(at, "escaped", out),

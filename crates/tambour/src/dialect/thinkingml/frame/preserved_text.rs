@@ -10,7 +10,7 @@ use super::{FramePart, ReplyFrame};
 use crate::dialect::{Intent, IntentSink, RawQueries, ReplyAction};
 use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, MarkupToken};
-use crate::span::Place;
+use crate::span::{Extent, Place};
 
 /// The text before a `<serp>` that may be an example in it, and that `<serp>` so far.
 pub(super) struct TextBeforeSummary {
@@ -158,7 +158,7 @@ impl ReplyFrame {
         if let Some(place) = self.marker_place.take() {
             context::report_embedded_marker(place, "left out", out);
         }
-        for (start, end) in self.surrounding.extents() {
+        for Extent { place, end } in self.surrounding.extents() {
             let follows_thinking =
                 next == ThinkingMlElement::Final && self.seen_elements.has(ThinkingMlElement::Thinking);
             let (rule, message) = if follows_thinking {
@@ -171,7 +171,7 @@ impl ReplyFrame {
             } else {
                 "left out"
             };
-            out.report(FindingReport::new(rule, start, end, message).with_repair(repair));
+            out.report(FindingReport::new(rule, place, end, message).with_repair(repair));
         }
         let dropped_text = self.surrounding.take();
         if next == ThinkingMlElement::Final && !dropped_text.is_blank() {
