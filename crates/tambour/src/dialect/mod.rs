@@ -19,6 +19,7 @@ mod opening;
 mod plain;
 mod preface;
 mod structure_reader;
+mod surroundings;
 mod thinkingml;
 mod thoughts;
 mod toolcall;

@@ -19,6 +19,7 @@ use super::shapes::{self, ValuePlace};
 use crate::dialect::draft::{LeadingDraft, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
+use crate::dialect::surroundings::KeptText;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
@@ -50,9 +51,9 @@ pub(super) struct AiSayReader {
     pub(super) answer: Option<ParsedAnswer>,
     /// Findings on an object that may turn out not to be an answer.
     pub(super) pending_reports: Vec<FindingReport>,
-    /// Text after the answer, which becomes an aside if a closing mark shows that it was reasoning. `None` if
-    /// it exceeds the hold limit or is not only text.
-    pub(super) text_after: Option<String>,
+    /// Text after the answer, which becomes an aside if a closing mark shows that it was reasoning. Kept only
+    /// while nothing but text follows the answer.
+    pub(super) text_after: KeptText,
     /// Text right before a mark after the answer.
     pub(super) mark_context: MarkContext,
     /// A mark after the answer that is undecided until more text follows.
@@ -148,7 +149,7 @@ impl JsonStructure for AiSayReader {
     }
 
     fn held_bytes(&self) -> usize {
-        let after_bytes = self.text_after.as_ref().map_or(0, String::len);
+        let after_bytes = self.text_after.held_bytes();
         // Before an answer has begun, the preface holds and counts all text.
         let object_bytes = if self.has_begun { self.object.held_bytes } else { 0 };
         // The prose includes the text after the answer, so only the larger of the two counts.
@@ -170,7 +171,7 @@ impl AiSayReader {
                 .with_member_places(PLACE_DEPTH),
             answer: None,
             pending_reports: Vec::new(),
-            text_after: None,
+            text_after: KeptText::stopped(options.limits.hold),
             mark_context: MarkContext::default(),
             pending_mark: None,
             prose: AnswerProse::new(options.limits.hold),
@@ -284,11 +285,7 @@ impl AiSayReader {
             self.mark_example();
         }
         self.mark_context.push(text);
-        self.text_after =
-            self.text_after.take().filter(|text_after| text_after.len() + text.len() <= self.limits.hold);
-        if let Some(text_after) = &mut self.text_after {
-            text_after.push_str(text);
-        }
+        self.text_after.push(text);
     }
 
     /// Marks the answer that precedes the current text as an example.
@@ -379,11 +376,11 @@ impl AiSayReader {
         self.prose.clear();
         if !self.has_begun {
             self.prose_extents.take_extents(0);
-        } else if let Some(text) = &mut self.text_after {
+        } else if self.text_after.is_keeping() {
+            let text = self.text_after.take();
             if !text.trim().is_empty() {
-                out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
+                out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
             }
-            text.clear();
             self.prose_extents.take_extents(0);
         }
     }

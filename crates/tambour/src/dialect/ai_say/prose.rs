@@ -3,82 +3,78 @@
 
 use serde_json::{Map, Value};
 
+use crate::dialect::surroundings::{KeptText, SurroundingLines};
 use crate::lex::fence::{self, Fence};
 use crate::span::{Extent, Place};
 
 /// Prose around an answer, as far as it was read.
 #[derive(Debug)]
 pub(super) struct AnswerProse {
-    text_before: String,
-    text_after: String,
-    /// Set once the answer has begun.
-    has_begun: bool,
-    /// Set if the answer began in a fence.
+    /// The prose, until there is a message.
+    kept: KeptText,
+    /// Position of the answer, once it has begun.
+    answer: Option<AnswerPosition>,
+}
+
+/// Position of an answer in its prose.
+#[derive(Debug)]
+struct AnswerPosition {
+    /// Length of the prose before it.
+    offset: usize,
+    /// Set if it began in a fence.
     is_fenced: bool,
-    /// Set once no more prose is kept: it exceeds the hold limit, or there is a message.
-    is_discarding: bool,
-    /// Maximum number of bytes held back (`limits.hold`).
-    limit: usize,
 }
 
 impl AnswerProse {
     pub(super) fn new(limit: usize) -> AnswerProse {
-        AnswerProse {
-            text_before: String::new(),
-            text_after: String::new(),
-            has_begun: false,
-            is_fenced: false,
-            is_discarding: false,
-            limit,
-        }
+        AnswerProse { kept: KeptText::new(limit), answer: None }
     }
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        self.text_before.len() + self.text_after.len()
+        self.kept.held_bytes()
     }
 
     /// Adds text outside the objects.
     pub(super) fn push(&mut self, text: &str) {
-        if self.is_discarding {
-            return;
-        }
-        if self.held_bytes() + text.len() > self.limit {
-            return self.stop();
-        }
-        if self.has_begun { &mut self.text_after } else { &mut self.text_before }.push_str(text);
+        self.kept.push(text);
     }
 
     /// Adds an object that is not an answer, as JSON.
     pub(super) fn push_object(&mut self, value: Option<&Map<String, Value>>) {
-        if let Some(text) =
-            value.filter(|_| !self.is_discarding).and_then(|value| serde_json::to_string(value).ok())
-        {
+        let value = value.filter(|_| self.kept.is_keeping());
+        if let Some(text) = value.and_then(|value| serde_json::to_string(value).ok()) {
             self.push(&text);
         }
     }
 
     /// Begins the answer, which may be in a fence.
     pub(super) fn begin_answer(&mut self, is_fenced: bool) {
-        (self.has_begun, self.is_fenced) = (true, is_fenced);
+        self.answer = Some(AnswerPosition { offset: self.kept.held_bytes(), is_fenced });
     }
 
     /// Discards the prose collected so far.
     pub(super) fn clear(&mut self) {
-        (self.text_before, self.text_after) = (String::new(), String::new());
+        self.kept.clear();
+        if let Some(answer) = &mut self.answer {
+            answer.offset = 0;
+        }
     }
 
     /// Stops collecting and discards the prose.
     pub(super) fn stop(&mut self) {
-        self.is_discarding = true;
-        self.clear();
+        self.kept.stop();
     }
 
     /// Takes all prose, without the fence of the answer; `None` if there is none that may be shown.
     pub(super) fn take(&mut self) -> Option<String> {
-        let (before, after) = (std::mem::take(&mut self.text_before), std::mem::take(&mut self.text_after));
+        if !self.kept.is_keeping() {
+            return None;
+        }
+        let (text, answer) = (self.kept.take(), self.answer.take());
+        let (before, after) = text.split_at(answer.as_ref().map_or(text.len(), |answer| answer.offset));
         let (mut before, mut after) = (before.trim(), after.trim());
-        if self.is_fenced {
+        if answer.is_some_and(|answer| answer.is_fenced) {
             let (lines_before, last_line) = before.rsplit_once('\n').unwrap_or(("", before));
             if is_blank_or_fence(last_line.trim()) {
                 before = lines_before.trim_end();
@@ -100,14 +96,7 @@ impl AnswerProse {
 /// Extents of prose between objects, read line by line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProseExtents {
-    /// The beginning of the current line, from its first non-blank character.
-    line: String,
-    /// Set if the line is longer than `line` may be ([`MAX_LINE_PREFIX`]).
-    is_long: bool,
-    /// Place of the line's first non-blank character.
-    line_start: Place,
-    /// Place after the text so far.
-    place: Place,
+    lines: SurroundingLines,
     /// Start of the current prose, if there is any.
     prose_start: Option<Place>,
     /// Extents of prose that ended at a thought or an answer.
@@ -117,28 +106,19 @@ pub(super) struct ProseExtents {
 /// Maximum number of extents of prose recorded; the last one is extended over further ones.
 const MAX_EXTENTS: usize = 64;
 
-/// Bytes of a line that decide whether it is a fence mark.
-const MAX_LINE_PREFIX: usize = 64;
+/// Most bytes of a line that is only a fence mark.
+const MAX_MARK_LINE: usize = 64;
 
 impl ProseExtents {
     /// Sets the place of the next text, after something else.
     pub(super) fn start_at(&mut self, place: Place) {
-        self.line_start = place;
-        self.place = place;
+        self.lines.move_to(place);
     }
 
     /// Reads text outside the objects.
     pub(super) fn push(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
-            let room = MAX_LINE_PREFIX.saturating_sub(self.line.len());
-            // Leading white space of the line is skipped.
-            let body = if self.line.is_empty() { piece.trim_start() } else { piece };
-            if self.line.is_empty() {
-                self.line_start = self.place.end_of(&piece[..piece.len() - body.len()]);
-            }
-            self.is_long |= body.len() > room;
-            self.line.push_str(&body[..body.floor_char_boundary(room)]);
-            self.place.advance(piece);
+            self.lines.push(piece);
             if piece.ends_with('\n') {
                 self.end_line();
             }
@@ -148,16 +128,16 @@ impl ProseExtents {
     /// Handles a comment: it is prose, and fence marks inside it do not count.
     pub(super) fn push_comment(&mut self, text: &str) {
         self.end_line();
-        self.mark_prose(self.place);
-        self.place.advance(text);
+        self.mark_prose(self.lines.place());
+        self.lines.skip(text);
     }
 
     /// Ends the line, also where an object begins or the input ends, and records it as prose if it is.
     pub(super) fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
+        let line = self.lines.take_line();
         // A line longer than any mark is text.
-        if std::mem::take(&mut self.is_long) || !is_blank_or_fence(line.trim()) {
-            self.mark_prose(self.line_start);
+        if line.is_longer_than(MAX_MARK_LINE) || !is_blank_or_fence(line.text()) {
+            self.mark_prose(line.extent().place);
         }
     }
 

@@ -60,7 +60,7 @@ impl AiSayReader {
                 self.prose_extents.mark_prose(at);
                 self.prose.push_object(value.as_ref());
             }
-            self.text_after = None;
+            self.text_after.stop();
             return;
         }
         if self.object.base_depth > 0 {
@@ -155,7 +155,7 @@ impl AiSayReader {
     /// Keeps either this answer or the one before it, and reports the other.
     fn keep_answer(&mut self, answer: ParsedAnswer, out: &mut dyn IntentSink) {
         self.mark_draft();
-        self.text_after = Some(String::new());
+        self.text_after.restart();
         let is_replacement =
             self.answer.as_ref().is_none_or(|answer| answer.is_thought) || self.message.is_sent();
         let lost_answer = if is_replacement { self.answer.replace(answer) } else { Some(answer) };
@@ -335,7 +335,7 @@ impl AiSayReader {
         if self.examples.finish() {
             self.mark_example();
         }
-        self.text_after = None;
+        self.text_after.stop();
         self.prose_extents.end_line();
         let mut reports = Vec::new();
         // Message and repair of the findings on the remaining prose.

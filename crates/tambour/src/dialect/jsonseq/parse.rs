@@ -142,7 +142,7 @@ impl JsonseqReader {
         let limits = &options.limits;
         JsonseqReader {
             order: EventOrder::new(options),
-            surroundings: LineSurroundings::default(),
+            surroundings: LineSurroundings::new(limits.hold),
             pending: PendingReports::new(limits.findings.max(MIN_HELD_REPORTS)),
             thoughts: Thoughts::new(rules::REASONING_RULES, rules::THINK_LATE, limits),
             is_finishing: false,
@@ -202,7 +202,7 @@ impl JsonseqReader {
                 for piece in text.split_inclusive('\n') {
                     match self.order.is_answered() {
                         true => self.surroundings.stop_keeping_prose(),
-                        false => self.surroundings.keep_line(piece, self.options.limits.hold),
+                        false => self.surroundings.keep_line(piece),
                     }
                     let ended_frame = self.surroundings.push(piece, &mut self.pending, out);
                     self.end_frame(ended_frame, out);
