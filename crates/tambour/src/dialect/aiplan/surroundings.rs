@@ -18,14 +18,8 @@ pub(super) struct PlanSurroundings {
     is_line_start: bool,
     /// The open fence.
     open_fence: Option<Fence>,
-    /// Language of the fence being opened.
-    pending_language: Option<String>,
     /// Language of the last fence.
-    fence_language: String,
-    /// Extent of that language; empty if there is none.
-    language_extent: Extent,
-    /// Set if a value is in that fence.
-    is_fence_used: bool,
+    language: FenceLanguage,
     /// Place after the text and values so far.
     place: Place,
     /// Set while the text is in a thought that is not closed.
@@ -50,10 +44,61 @@ pub(super) struct PlanSurroundings {
     comment: CodeComment,
     /// The last character of the text so far.
     previous_char: char,
-    /// Line of the last value and the text after it, while a sentence may continue there.
-    line_after: Option<(ProseLine, String)>,
-    /// Set if a sentence continues after the likely plan.
-    is_continued: bool,
+    /// Sentence that continues after the likely plan.
+    continuation: Continuation,
+}
+
+/// Language of a fence.
+#[derive(Clone, Debug, Default)]
+struct FenceLanguage {
+    /// Its first [`MAX_LANGUAGE`] bytes; empty if there is none.
+    text: String,
+    /// Its extent; empty if there is none.
+    extent: Extent,
+    stage: FenceStage,
+}
+
+/// Progress of a fence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FenceStage {
+    /// Its language is being read.
+    Language,
+    /// Its language is complete, and no value is in it.
+    #[default]
+    Unused,
+    /// A value is in it.
+    Used,
+}
+
+impl FenceLanguage {
+    /// Completes the language where a value begins; `is_inside` is set if the value is in the fence.
+    fn begin_value(&mut self, is_inside: bool) {
+        if is_inside {
+            self.stage = FenceStage::Used;
+        } else if self.stage == FenceStage::Language {
+            self.stage = FenceStage::Unused;
+        }
+    }
+
+    /// Forgets the language at the end of its fence; its extent stays.
+    fn forget(&mut self) {
+        self.text.clear();
+        if self.stage == FenceStage::Language {
+            self.stage = FenceStage::Unused;
+        }
+    }
+}
+
+/// Sentence that continues on the line of the likely plan.
+#[derive(Clone, Debug, Default)]
+enum Continuation {
+    /// There is none.
+    #[default]
+    Absent,
+    /// The text after the plan does not decide it yet: the text before the plan on its line, and that text.
+    Undecided(ProseLine, String),
+    /// There is one.
+    Present,
 }
 
 /// State of a block comment in code, from `/*` at the start of a line to `*/`.
@@ -129,9 +174,11 @@ impl PlanSurroundings {
     /// Restarts the language of the fence that is being opened at `place`, because a thought precedes that
     /// place: text before it is no language.
     fn restart_language(&mut self, place: Place) {
-        let Some(language) = &mut self.pending_language else { return };
-        language.clear();
-        let extent = std::mem::replace(&mut self.language_extent, Extent::empty(place));
+        if self.language.stage != FenceStage::Language {
+            return;
+        }
+        self.language.text.clear();
+        let extent = std::mem::replace(&mut self.language.extent, Extent::empty(place));
         if !extent.is_empty() {
             self.skip_extent(extent);
         }
@@ -148,12 +195,17 @@ impl PlanSurroundings {
 
     /// Treats everything so far as a draft, including the beginning of a fence.
     pub(super) fn mark_draft(&mut self) {
-        self.has_text = false;
-        self.prose = ProseTracker::default();
-        (self.open_fence, self.pending_language) = (None, None);
-        self.fence_language.clear();
+        self.forget_text();
         self.draft_extent =
             Extent::join_present([self.draft_extent, self.extent_before.take(), self.extent_after.take()]);
+    }
+
+    /// Forgets all text so far and the fence that it opened; recorded extents stay.
+    fn forget_text(&mut self) {
+        self.has_text = false;
+        self.prose = ProseTracker::default();
+        self.open_fence = None;
+        self.language.forget();
     }
 
     /// Records a value and its fence language as not part of the plan.
@@ -194,22 +246,23 @@ impl PlanSurroundings {
                 continue;
             }
             self.end_run();
-            if let Some(language) = &mut self.pending_language {
+            if self.language.stage == FenceStage::Language {
+                let language = &mut self.language;
                 if !c.is_whitespace() {
-                    if language.is_empty() {
+                    if language.text.is_empty() {
                         self.place.advance(&text[counted_end..at]);
                         counted_end = at;
-                        self.language_extent.place = self.place;
+                        language.extent.place = self.place;
                     }
-                    self.language_extent.end = self.place.offset + at - counted_end + c.len_utf8();
+                    language.extent.end = self.place.offset + at - counted_end + c.len_utf8();
                 }
+                let is_indent = language.text.is_empty() && c.is_whitespace();
                 if c == '\n' {
-                    self.fence_language = std::mem::take(language);
-                    self.pending_language = None;
+                    language.stage = FenceStage::Unused;
                     self.is_line_start = true;
                     self.is_comment_line = false;
-                } else if language.len() < MAX_LANGUAGE && !(language.is_empty() && c.is_whitespace()) {
-                    language.push(c);
+                } else if language.text.len() < MAX_LANGUAGE && !is_indent {
+                    language.text.push(c);
                 }
             } else if c == '\n' {
                 self.is_line_start = true;
@@ -247,13 +300,16 @@ impl PlanSurroundings {
             };
             self.previous_char = c;
         }
-        if let Some((line, text_after)) = &mut self.line_after {
+        if let Continuation::Undecided(line, text_after) = &mut self.continuation {
             text_after.push_str(text);
             let is_adjacent_word =
                 text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
             if let Some(is_continuation) = line.continues_with(text_after, false) {
-                self.is_continued |= is_continuation || is_adjacent_word;
-                self.line_after = None;
+                self.continuation = if is_continuation || is_adjacent_word {
+                    Continuation::Present
+                } else {
+                    Continuation::Absent
+                };
             }
         }
     }
@@ -287,34 +343,30 @@ impl PlanSurroundings {
             Some(_) => {}
             None => {
                 self.open_fence = Some(run);
-                self.pending_language = Some(String::new());
                 (self.is_code, self.is_comment_line) = (false, false);
                 let mut run_end = self.run_start;
                 (0..length).for_each(|_| run_end.advance(&String::from(mark)));
-                self.language_extent = Extent::empty(run_end);
-                self.is_fence_used = false;
+                let extent = Extent::empty(run_end);
+                self.language = FenceLanguage { text: String::new(), extent, stage: FenceStage::Language };
             }
         }
     }
 
     /// Ends a fence. Its language counts as text if no value was in it.
     fn end_fence(&mut self) {
-        let extent = std::mem::take(&mut self.language_extent);
-        if !extent.is_empty() && !self.is_fence_used {
+        let extent = std::mem::take(&mut self.language.extent);
+        if !extent.is_empty() && self.language.stage != FenceStage::Used {
             self.skip_extent(extent);
         }
-        self.pending_language = None;
-        self.fence_language.clear();
+        self.language.forget();
     }
 
     /// Begins a value and returns its position.
     pub(super) fn begin_value(&mut self, start: &ValueStart) -> PlanContext {
         self.end_run();
         // The language of a fence is complete when the first value in it begins; further values share it.
-        let fence_language = self.pending_language.take().unwrap_or_else(|| self.fence_language.clone());
-        self.fence_language.clone_from(&fence_language);
+        self.language.begin_value(start.origin != ValueOrigin::Bare);
         let extent_before = Extent::join_present([self.extent_before, self.extent_after]);
-        self.is_fence_used |= start.origin != ValueOrigin::Bare;
         let ValueStart { place: value_start, origin, is_in_open_comment, .. } = *start;
         let line = self.prose.line();
         let is_bare = origin == ValueOrigin::Bare;
@@ -324,15 +376,18 @@ impl PlanSurroundings {
             self.is_code || self.is_comment_line
         };
         let is_quoted = line.is_quoted() || is_in_text || self.comment == CodeComment::Open;
-        (self.line_after, self.previous_char) = (None, ' ');
+        if matches!(self.continuation, Continuation::Undecided(..)) {
+            self.continuation = Continuation::Absent;
+        }
+        self.previous_char = ' ';
         if self.comment == CodeComment::MayBegin {
             self.comment = CodeComment::Absent;
         }
         PlanContext {
             value_start,
             origin,
-            fence_language,
-            language_extent: self.language_extent,
+            fence_language: self.language.text.clone(),
+            language_extent: self.language.extent,
             is_in_thought: self.is_in_thought || is_in_open_comment,
             is_quoted,
             line,
@@ -349,22 +404,19 @@ impl PlanSurroundings {
 
     /// Marks the last value, which has this context, as the likely plan: later text counts as text after it.
     pub(super) fn mark_plan(&mut self, context: &PlanContext) {
-        (self.line_after, self.is_continued) = (Some((context.line, String::new())), false);
+        self.continuation = Continuation::Undecided(context.line, String::new());
         self.extent_before = Extent::join_present([self.extent_before, self.extent_after.take()]);
     }
 
     /// Treats everything so far as left out, including the likely plan.
     pub(super) fn skip_all(&mut self) {
-        self.has_text = false;
-        self.prose = ProseTracker::default();
-        (self.open_fence, self.pending_language) = (None, None);
-        self.fence_language.clear();
+        self.forget_text();
         self.extent_after = Extent::join_present([self.extent_before.take(), self.extent_after]);
     }
 
     /// Returns true if a sentence continues after the likely plan, on its line.
     pub(super) fn is_continued(&self) -> bool {
-        self.is_continued
+        matches!(self.continuation, Continuation::Present)
     }
 
     /// Returns the extent of the text after the likely plan.
