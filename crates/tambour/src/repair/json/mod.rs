@@ -60,5 +60,6 @@ pub use finder::{FoundValue, find, find_displayed, find_text, parse_strict, pars
 pub use finder::{find_in_string, parse_strict_with_doubts};
 #[doc(hidden)]
 pub use keys::DuplicateKey;
+#[doc(hidden)]
 pub use members::{MemberPlace, MemberPlaces};
 pub use reader::{JsonReader, MAX_HELD_BYTES};
