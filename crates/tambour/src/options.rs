@@ -218,8 +218,9 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Replaces the examples by a list, or appends one. An example reply that is JSON itself was parsed with the
-/// option: it becomes text again. One that is a JSON array must be an element of the list.
+/// Replaces the examples by a list, or appends one. An example reply that is JSON arrives parsed, so it is
+/// turned into text again. An example reply that is a JSON array must be an element of a list, since a bare
+/// array is taken for the list.
 fn set_examples(options: &mut Options, value: &Value) {
     let text_of = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let is_own = |value: &Value| value == OWN_EXAMPLES;

@@ -131,7 +131,7 @@ async fn reserve_memory(
 
 /// Problem: the values of a body would take more than `max` bytes of memory.
 fn too_heavy_problem(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
-    let text_before = &bytes[..weight.largest.min(bytes.len())];
+    let text_before = &bytes[..weight.largest_offset.min(bytes.len())];
     let line = text_before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = text_before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     let detail = format!(

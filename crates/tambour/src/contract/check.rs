@@ -18,7 +18,7 @@ use crate::span::{Extent, Place};
 pub enum TranscriptForm {
     /// Server-Sent Events: `event:`, `data:` and `id:` lines.
     Sse,
-    /// One event a line.
+    /// One event per line.
     JsonLines,
     /// One JSON array of events, parsed at the end of the input.
     Array,
@@ -154,6 +154,7 @@ impl StreamChecker {
         let StreamChecker { mut lines, mut transcript, mut core } = self;
         let end = lines.finish(&mut |line| transcript.push_line(line, &mut core));
         transcript.finish(Extent::empty(end), &mut core);
+        // The end of a list is the position after its last event.
         let end = if core.list_len > 0 { core.take_next_extent().place } else { end };
         core.finish(Extent::empty(end))
     }
@@ -259,7 +260,7 @@ impl CheckerCore {
     ) {
         let mut reports = Vec::new();
         if let Some(terminal) = self.terminal {
-            // Two terminal events are one fault, not an end and a later event.
+            // A second terminal event is one fault, not also an event after the end.
             reports.push(if matches!(name, "completed" | "error") {
                 fault_report(rules::TERMINAL_DUPLICATE, at, format!("{name} after {terminal}"))
             } else {
@@ -309,8 +310,8 @@ impl CheckerCore {
         let options = &self.options.options;
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
-        // a gap is an error only in strict. A lenient judgement would keep it an error, since the
-        // checker repairs nothing.
+        // a gap in the ids is an error only in the strict profile. Without this the lenient one would
+        // make it an error too, since the checker repairs nothing.
         if finding.code == rules::PHASE_ID_NOT_CONSECUTIVE.code && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }

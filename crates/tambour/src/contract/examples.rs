@@ -64,7 +64,7 @@ pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
     out
 }
 
-/// First word of an info string, in lower case; also of the forms `{.json}` and `json,title=x`.
+/// First word of an info string, in lower case. The forms `{.json}` and `json,title=x` both give `json`.
 fn fence_language(info: &str) -> String {
     let info = info.trim_start_matches(['{', '.', ' ']);
     info.split([' ', '\t', ',', '{', '}']).next().unwrap_or_default().to_lowercase()

@@ -79,6 +79,7 @@ impl<'a> ContractFields<'a> {
     fn check_text(&mut self, field: &str, empty_rule: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
+                // The text of a delta may be blank.
                 let is_empty =
                     if empty_rule == rules::DELTA_EMPTY { text.is_empty() } else { text.trim().is_empty() };
                 if !is_empty {
@@ -111,8 +112,8 @@ impl<'a> ContractFields<'a> {
         })
     }
 
-    /// Id of the phase; `None` if it is missing or not a positive integer. Of an event whose fields could not
-    /// be parsed it is unreadable, which is reported already.
+    /// Id of the phase; `None` if it is missing or not a positive integer. [`PhaseId::Unreadable`] if the
+    /// fields of the event could not be parsed, which is reported already.
     fn read_id(&self) -> Option<PhaseId> {
         let Some(data) = self.data else { return Some(PhaseId::Unreadable) };
         match data.get("id").and_then(Value::as_u64) {

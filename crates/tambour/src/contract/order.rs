@@ -51,9 +51,11 @@ pub(super) struct OrderChecker {
     early_extensions: Vec<(Extent, String)>,
     /// Number of `phase_start` events.
     phase_count: usize,
+    /// First `phase_start`.
     first_phase: Option<Extent>,
     /// Id of the last `phase_start`.
     current_phase: Option<PhaseId>,
+    /// Readable ids of all `phase_start` events.
     started_phases: HashSet<u64>,
     has_thinking_end: bool,
     has_final_delta: bool,
@@ -135,7 +137,7 @@ impl OrderChecker {
         if !self.has_events() && is_failed {
             return; // failed before its first contract event.
         }
-        // Events that should have come before `final_end` are reported there.
+        // A missing event that belongs before `final_end` is reported at `final_end`, if there is one.
         let missing_at = self.final_end.unwrap_or(end);
         if !self.is_thinking_omitted() {
             if !self.has_thinking_start {
@@ -169,7 +171,7 @@ impl OrderChecker {
         self.has_summary || self.has_body
     }
 
-    /// Returns whether the stream has no event of a thinking so far, and may lack one.
+    /// Returns whether the stream has no thinking so far, and is allowed to have none.
     fn is_thinking_omitted(&self) -> bool {
         self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none()
     }
@@ -210,7 +212,7 @@ impl OrderChecker {
         }
     }
 
-    /// Records an event of a thinking that was not started, if it is the first.
+    /// Records an event that needs a `thinking_start` before it, if it is the first without one.
     fn record_orphan(&mut self, at: Extent) {
         if !self.has_thinking_start && self.first_orphan.is_none() {
             self.first_orphan = Some(at);

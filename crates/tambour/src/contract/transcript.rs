@@ -13,7 +13,7 @@ use crate::span::{Extent, Place};
 /// Turns lines into events.
 #[derive(Debug)]
 pub(super) struct TranscriptReader {
-    /// Maximum number of bytes of the data of one event, or of an array.
+    /// Maximum length in bytes of the data of one event, or of an array.
     limit: usize,
     /// Form, decided by the first non-blank line unless the caller chose one.
     form: Option<TranscriptForm>,
@@ -228,14 +228,14 @@ impl EventArray {
             Ok(events) => {
                 let mut lines = self.lines.iter().peekable();
                 // Nearest known position before the event: offset in `bytes`, and place.
-                let mut base = (0, start);
+                let (mut base_offset, mut base_place) = (0, start);
                 for (event, (from, to)) in events.iter().zip(item_ranges(&self.bytes)) {
                     while let Some(line) = lines.next_if(|(at, _)| *at <= from) {
-                        base = *line;
+                        (base_offset, base_place) = *line;
                     }
-                    let text = String::from_utf8_lossy(&self.bytes[base.0..from]);
-                    base = (from, base.1.end_of(&text));
-                    core.push_value(event, Extent { place: base.1, end: start.offset + to });
+                    let text = String::from_utf8_lossy(&self.bytes[base_offset..from]);
+                    (base_offset, base_place) = (from, base_place.end_of(&text));
+                    core.push_value(event, Extent { place: base_place, end: start.offset + to });
                 }
             }
             Err(error) => core.report(fault_report(

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Generates the enum of extension events; a new one needs one line here.
 macro_rules! extensions {
     ($($(#[doc = $about:literal])+ $variant:ident($data:ty) = $name:literal,)+) => {
-        /// A complete extension event. A stream without it is as valid.
+        /// A complete extension event. Removing it from a stream leaves a valid stream.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "event", content = "data")]
         #[non_exhaustive]
@@ -83,7 +83,8 @@ extensions! {
 }
 
 impl Extension {
-    /// Parses an extension event from its name and data; `None` if it is none.
+    /// Parses an extension event from its name and data; `None` if the name is that of no extension event or
+    /// the data do not fit it.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Extension> {
         if !Extension::NAMES.contains(&name) {

@@ -121,7 +121,8 @@ impl CodeTrust {
         self.level = self.level.max(level);
     }
 
-    /// Ends a line. Backticks left open outside of fences may close on the next line for other readers.
+    /// Ends a line once the tracker of code has read its line feed too; the text of the line was observed
+    /// before. Backticks left open outside of fences may close on the next line for other readers.
     pub(super) fn observe_line_end(&mut self, is_fence_open: bool) {
         if self.has_unclosed_ticks && !is_fence_open && !self.is_in_fence {
             self.lower_to(TrustLevel::FencesOnly);
@@ -221,6 +222,7 @@ impl CodeTrust {
         }
     }
 
+    /// Ends a line at its line feed; [`CodeTrust::observe_line_end`] follows.
     fn end_line(&mut self) {
         if self.line == LineContent::Blank {
             if self.level < TrustLevel::FenceLost {

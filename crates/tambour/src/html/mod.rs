@@ -63,12 +63,13 @@ pub enum SanitizedPiece<'a> {
 #[derive(Debug)]
 pub struct HtmlSanitizer {
     mode: HtmlMode,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     max_tag_bytes: usize,
-    /// Maximum number of bytes of a line held back as possible code.
+    /// Maximum length in bytes of a line held back as possible code.
     max_line_bytes: usize,
     /// Code context of the emitted text.
     code: CodeTracker,
+    /// Trust in that context.
     trust: CodeTrust,
     /// Place after all text read.
     place: Place,

@@ -31,6 +31,7 @@ fn apply_stop(code: &CodeTracker, trust: &mut CodeTrust, stop: Option<CodeStop>)
 }
 
 impl HtmlSanitizer {
+    /// Reads a chunk, each part in the state that the part before it left.
     pub(super) fn read_text_chunk(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         let mut unread = text;
         while !unread.is_empty() {
@@ -45,6 +46,7 @@ impl HtmlSanitizer {
         }
     }
 
+    /// Ends the text: decides about everything held back, and closes open elements.
     pub(super) fn end_text(&mut self, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         // Rejected code is read again, which may leave another state behind.
         loop {
@@ -57,6 +59,7 @@ impl HtmlSanitizer {
                     self.write_text(&raw, out)
                 }
                 SanitizerState::Tag { raw, place, .. } => self.escape_non_tag(&raw, place, out),
+                // The text ends before these are closed.
                 SanitizerState::Comment { place, .. } => self.remove_comment(place, false, out),
                 SanitizerState::RawText { name, place, .. } => self.remove_raw_text(name, place, false, out),
                 SanitizerState::PossibleCode(mut possible_code) => {
@@ -256,7 +259,9 @@ impl HtmlSanitizer {
             Some(CodeStop::Closed(_)) if possible_code.trust.trusts_closed_span() => {
                 self.accept_code(*possible_code, stop, out)
             }
+            // The backticks did not close on their line, so the text is certainly no code.
             Some(CodeStop::LineEnd) => self.reject_code(*possible_code, false, out),
+            // They closed, but not for every reader; or the limit came first.
             _ => self.reject_code(*possible_code, true, out),
         }
         len

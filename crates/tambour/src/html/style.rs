@@ -27,7 +27,7 @@ pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDecla
     })
 }
 
-/// Maximum number of bytes of a value: two colours and a few words.
+/// Maximum length of a value in bytes: enough for two colours and a few words.
 const MAX_VALUE_LEN: usize = 128;
 
 fn is_allowed(name: &str, value: &str) -> bool {
@@ -75,6 +75,7 @@ fn is_decoration(value: &str) -> bool {
         }
         kinds.push(kind);
     }
+    // `none` excludes other lines.
     let lines = kinds.iter().filter(|kind| !matches!(**kind, "style" | "colour")).count();
     !kinds.is_empty() && (lines < 2 || !kinds.contains(&"none"))
 }
@@ -105,14 +106,15 @@ fn is_colour(value: &str) -> bool {
         return false;
     }
     if arguments.contains(',') {
-        is_comma_colour(arguments, has_hue)
+        has_comma_arguments(arguments, has_hue)
     } else {
-        is_blank_colour(arguments, has_hue)
+        has_space_arguments(arguments, has_hue)
     }
 }
 
-/// Checks the arguments of colours such as `rgb(1, 2, 3, 0.5)`; `has_hue` if the first one is a hue.
-fn is_comma_colour(arguments: &str, has_hue: bool) -> bool {
+/// Returns whether these are the arguments of a colour such as `rgb(1, 2, 3, 0.5)`; `has_hue` if the first one
+/// must be a hue.
+fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
     let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
     let [first, second, third, alpha @ ..] = parts.as_slice() else { return false };
     let is_valid = if has_hue {
@@ -124,8 +126,9 @@ fn is_comma_colour(arguments: &str, has_hue: bool) -> bool {
     is_valid && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
 }
 
-/// Checks the arguments of colours such as `rgb(1 2 3 / 50%)`; `has_hue` if the first one is a hue.
-fn is_blank_colour(arguments: &str, has_hue: bool) -> bool {
+/// Returns whether these are the arguments of a colour such as `rgb(1 2 3 / 50%)`; `has_hue` if the first one
+/// must be a hue.
+fn has_space_arguments(arguments: &str, has_hue: bool) -> bool {
     let (colour, alpha) = match arguments.split_once('/') {
         None => (arguments, None),
         Some((colour, alpha)) => (colour, Some(alpha.trim())),
@@ -158,7 +161,7 @@ fn is_hue(text: &str) -> bool {
     parse_number(angle.unwrap_or(text)).is_some()
 }
 
-/// Parses a CSS number of at most 12 digits, the point included, without an exponent.
+/// Parses a CSS number without an exponent, of at most 12 characters (digits and the point) after its sign.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

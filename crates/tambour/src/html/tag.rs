@@ -45,7 +45,7 @@ pub(super) enum HtmlTagStep {
     Escape,
 }
 
-/// Maximum number of characters of an address before its `@`.
+/// Maximum length in bytes of an e-mail address before its `@`.
 const MAX_ADDRESS_LEN: usize = 64;
 
 impl HtmlTagState {

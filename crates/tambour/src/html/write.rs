@@ -104,17 +104,20 @@ impl HtmlSanitizer {
         }
     }
 
+    /// Reports a comment, whose text was skipped; `is_closed` is whether it has an end.
     pub(super) fn remove_comment(
         &mut self,
         place: Place,
         is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
+        // Its first line break was emitted when it was read.
         self.mark_removal("", out);
         let message = if is_closed { "a comment" } else { "a comment that is not closed" };
         self.report(HTML_COMMENT, place, message.to_owned(), "removed", out);
     }
 
+    /// Reports a script or style, whose text was skipped; `is_closed` is whether it has an end tag.
     pub(super) fn remove_raw_text(
         &mut self,
         name: &str,
@@ -122,6 +125,7 @@ impl HtmlSanitizer {
         is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
+        // Its first line break was emitted when it was read.
         self.mark_removal("", out);
         let suffix = if is_closed { "" } else { ", which is not closed" };
         self.report(HTML_FORBIDDEN, place, format!("`{name}`{suffix}"), "removed with its text", out);
@@ -171,6 +175,8 @@ impl HtmlSanitizer {
         }
     }
 
+    /// Escapes or removes a tag that is not allowed. `reason` follows its name in the message; empty if it is
+    /// not on the whitelist.
     fn reject_tag(
         &mut self,
         raw: &str,

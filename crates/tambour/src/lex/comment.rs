@@ -53,6 +53,7 @@ impl CommentTracker {
         use CommentState::*;
         for (at, byte) in text.bytes().enumerate() {
             self.state = match (self.state, byte) {
+                // The byte before ended the comment.
                 (Closed, _) => return Some(at),
                 (Opened | OpenedDash | Dashes | Bang, b'>') => Closed,
                 (Opened, b'-') => OpenedDash,

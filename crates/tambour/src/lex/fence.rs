@@ -1,5 +1,5 @@
-//! Fences of code blocks: three or more backticks or tildes, closed by at least as many of the same. Where a
-//! fence may begin and which info string it may have is for each reader to decide.
+//! Fences of code blocks: three or more backticks or tildes, closed by at least as many of the same. Each
+//! reader decides where a fence may begin and which info string (the text after its characters) it may have.
 //!
 //! [`FenceStripper`] finds a fence around a whole reply, while the reply streams. That fence opens with the
 //! first non-blank line: a run of fence characters, and at most one word after it. It closes with the last
@@ -11,7 +11,7 @@ use super::scan;
 use super::space::is_space;
 use crate::span::{LazyPlace, Place, PlaceCounter};
 
-/// Least number of characters of a fence.
+/// Minimum number of characters of a fence.
 const MIN_LEN: usize = 3;
 
 /// Run of characters that makes a fence.
@@ -63,6 +63,7 @@ pub fn is_mark(byte: u8) -> bool {
 /// Returns whether a fence language is JSON or a variant of it, such as `jsonl` and `JSON5`.
 #[must_use]
 pub fn is_json(language: &str) -> bool {
+    // Longer words that begin with `json` are taken for other languages.
     language.len() < 8 && language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"))
 }
 
@@ -85,7 +86,7 @@ pub struct FenceStripper {
     carry: String,
     /// Place after the last part.
     place: PlaceCounter,
-    /// Maximum number of bytes of `carry`.
+    /// Maximum length of `carry` in bytes.
     limit: usize,
 }
 
@@ -106,7 +107,7 @@ enum FenceState {
 /// Fence character, and number of repetitions.
 #[derive(Clone, Copy, Debug)]
 struct FenceRun {
-    sign: char,
+    mark: char,
     count: usize,
 }
 
@@ -210,13 +211,14 @@ impl FenceStripper {
         Some(match self.state {
             FenceState::Start if is_space(c) => FenceState::Start,
             FenceState::Start if u8::try_from(c).is_ok_and(is_mark) => {
-                FenceState::FenceMarks(FenceRun { sign: c, count: 1 })
+                FenceState::FenceMarks(FenceRun { mark: c, count: 1 })
             }
-            FenceState::FenceMarks(run) if c == run.sign => {
+            FenceState::FenceMarks(run) if c == run.mark => {
                 FenceState::FenceMarks(FenceRun { count: run.count + 1, ..run })
             }
+            // Too few characters, or another one of them in the info string.
             FenceState::FenceMarks(run) | FenceState::Info { run, .. }
-                if run.count < MIN_LEN || c == run.sign =>
+                if run.count < MIN_LEN || c == run.mark =>
             {
                 return None;
             }
@@ -248,8 +250,8 @@ impl FenceStripper {
     ) -> Option<FenceLinePosition> {
         Some(match position {
             FenceLinePosition::Start if is_space(c) => FenceLinePosition::Start,
-            FenceLinePosition::Start if c == opening.sign => FenceLinePosition::Marks(1),
-            FenceLinePosition::Marks(count) if c == opening.sign => FenceLinePosition::Marks(count + 1),
+            FenceLinePosition::Start if c == opening.mark => FenceLinePosition::Marks(1),
+            FenceLinePosition::Marks(count) if c == opening.mark => FenceLinePosition::Marks(count + 1),
             FenceLinePosition::Marks(count) if count >= opening.count && c == '\n' => {
                 FenceLinePosition::AfterClosing(Some(self.carry.len() + 1))
             }
@@ -266,8 +268,8 @@ impl FenceStripper {
         })
     }
 
-    /// Emits the held text, which contains no closing line of the reply. Its last line is held on if it may
-    /// still become one.
+    /// Emits the held text, which contains no closing line of the reply. Its last line stays held if it may
+    /// still become one and the limit is not reached.
     fn release(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
         let mut carry = std::mem::take(&mut self.carry);
         let mut text_len = carry.len();

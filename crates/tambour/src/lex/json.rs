@@ -29,6 +29,7 @@ impl QuoteKind {
     /// Returns whether `mark` can end a string that `self` opened.
     pub(crate) fn can_end_with(self, mark: QuoteKind) -> bool {
         match self {
+            // `quote_at` finds the first `"` of the three; the caller looks for the others.
             QuoteKind::Triple => mark == QuoteKind::Double,
             QuoteKind::Back => matches!(mark, QuoteKind::Back | QuoteKind::Single),
             QuoteKind::Curly => matches!(mark, QuoteKind::Curly | QuoteKind::Double),
@@ -182,7 +183,8 @@ impl ByteSet {
     }
 }
 
-// Stop bytes by kind of quote. Bytes from 0x80 are first bytes of typographic quotes.
+// Stop bytes by kind of quote, with the control characters (`true`). Bytes from 0x80 are first bytes of
+// typographic quotes.
 static DOUBLE_STOPS: ByteSet = ByteSet::new(b"\"\\", true);
 static SINGLE_STOPS: ByteSet = ByteSet::new(b"'\\", true);
 static BACK_STOPS: ByteSet = ByteSet::new(b"`'\\\xC2", true);

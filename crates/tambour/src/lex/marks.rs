@@ -8,7 +8,7 @@ use self::MarkKind::{Close, CloseOwn, Header, Open, Stop};
 use super::scan;
 use super::space::is_space;
 
-/// Maximum number of bytes of a mark, attributes included, for readers without a tag lexer.
+/// Maximum length of a mark in bytes, attributes included, for readers without a tag lexer.
 pub const MAX_MARK_LEN: usize = 128;
 
 /// Effect of a mark.
@@ -38,10 +38,14 @@ enum MarkFamily {
     Scratchpad,
     Reflection,
     SeedThink,
+    /// `[THINK]`.
     Bracket,
+    /// `◁think▷`.
     Triangle,
     BeginOfThought,
+    /// Channels of the message format Harmony.
     Harmony,
+    /// Control tokens of other chat templates.
     Template,
 }
 

@@ -16,7 +16,7 @@ pub struct ProseTracker {
     unread: String,
 }
 
-/// Maximum number of bytes of text that are collected before they are processed.
+/// Maximum length in bytes of the text that is collected before it is processed.
 const BATCH_LEN: usize = 256;
 
 impl ProseTracker {
@@ -128,7 +128,7 @@ impl ProseLine {
         let rest = rest.trim_end();
         match rest.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
             // White space and closing quotes after the end of a sentence do not begin another.
-            "" => self.is_sentence_ended &= !rest.is_empty() || self.has_content,
+            "" => {}
             text => self.is_sentence_ended = text.ends_with(SENTENCE_ENDS),
         }
     }
@@ -161,7 +161,7 @@ impl ProseLine {
     }
 }
 
-/// Maximum number of bytes of white space within a sentence.
+/// Maximum length in bytes of white space within a sentence.
 const MAX_BLANK: usize = 64;
 
 /// Tracks the code spans of a paragraph by their backtick runs.
@@ -237,8 +237,8 @@ impl SpanTracker {
             self.open_runs.truncate(first);
             return;
         }
-        // An escaped first backtick opens nothing. Above it counts, since a backslash in code escapes
-        // nothing.
+        // An escaped first backtick opens nothing. It did count for closing a span (above), since inside code
+        // a backslash escapes nothing.
         let opening_len = length - usize::from(is_escaped);
         if opening_len > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
             self.open_runs.push((opening_len, self.watched.len()));

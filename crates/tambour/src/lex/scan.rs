@@ -1,5 +1,6 @@
-//! Searches for significant bytes, fast for text as short as a model's token: one to three bytes by a plain
-//! loop or memchr, and bit masks of a short text in one pass.
+//! Searches for significant bytes that are fast even for text as short as a model's token. [`find`] and its
+//! variants find the first or last of one to three byte values, by a plain loop or memchr. [`SignMasks`] marks
+//! all significant bytes of a short text in one pass.
 
 use wide::u8x16;
 
@@ -42,8 +43,8 @@ pub fn rfind(needle: u8, bytes: &[u8]) -> Option<usize> {
     memchr::memrchr(needle, bytes)
 }
 
-/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes, one bit a byte: the lowest bit is the first
-/// byte.
+/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes, with one bit per byte: the lowest bit stands
+/// for the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignMasks {
     /// Line feeds.
@@ -58,7 +59,7 @@ pub struct SignMasks {
 const BLOCK_LEN: usize = 16;
 
 impl SignMasks {
-    /// Maximum number of bytes of a text, one for each bit of a mask.
+    /// Maximum length of a text in bytes: a mask has a bit for each.
     pub const MAX_LEN: usize = 64;
 
     /// Computes the masks of `text`; `None` if it is too long.
@@ -118,8 +119,8 @@ fn scan_blocks(bytes: &[u8]) -> SignMasks {
 /// Pads fewer bytes than a block with zeros at their end.
 #[inline]
 fn pad_block(bytes: &[u8]) -> [u8; BLOCK_LEN] {
-    // Two overlapping reads instead of a copy of unknown length: of eight bytes each if there are as many,
-    // else of four.
+    // Two reads that may overlap instead of a copy of unknown length: of eight bytes each (first arm), or of
+    // four (second arm). Fewer than four bytes are read one by one. Shared bytes set the same bits twice.
     let word = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last), ..) => {
             let shift = 8 * (bytes.len() - 8);

@@ -15,16 +15,17 @@ use crate::span::Place;
 pub struct SeamReader {
     /// Lexer, in an unfinished tag or before one.
     lexer: MarkupLexer,
-    /// Start of the lexer's carry.
+    /// Place where the lexer's unfinished token (its carry) starts.
     carry_place: Place,
     /// Unfinished tags directly before the carry. They may continue after an escaped `<`, which does not end
     /// an attribute value.
     unfinished: String,
     /// Start of the part of `unfinished` that is not emitted yet.
     unfinished_place: Place,
-    /// Bytes at the start of `unfinished` that are emitted already, since no tag is that long.
+    /// Length in bytes of the start of `unfinished` that was emitted already, because the whole had become
+    /// longer than any tag.
     sent_len: usize,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     limit: usize,
 }
 

@@ -1,4 +1,4 @@
-//! White space as defined by R-22: blank, tab, CR and LF. The ideographic space is text, since it indents
+//! White space as defined by R-22: space character, tab, CR and LF. The ideographic space is text, since it indents
 //! Chinese paragraphs.
 
 /// Returns whether `c` is white space.

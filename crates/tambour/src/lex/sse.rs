@@ -16,7 +16,7 @@ pub struct SseReader {
     /// True if the last byte was a carriage return, so that a line feed at the start of the next chunk
     /// belongs to it.
     is_after_cr: bool,
-    /// Maximum number of bytes of a line, and of the data of a frame.
+    /// Maximum length in bytes of a line, and of the data of a frame.
     limit: usize,
     /// True if part of the current frame was dropped.
     is_truncated: bool,
@@ -34,7 +34,8 @@ pub struct SseFrame<'a> {
 }
 
 impl SseReader {
-    /// Creates a reader at the start of a stream, with this limit in bytes.
+    /// Creates a reader at the start of a stream. `limit` is the maximum length in bytes of a line, and of the
+    /// data of a frame.
     #[must_use]
     pub fn new(limit: usize) -> SseReader {
         SseReader {

@@ -99,13 +99,13 @@ const NON_VERBS: &[&str] = &[
     "yours",
 ];
 
-/// Least bytes of an unlisted verb in the third person.
+/// Minimum length in bytes of an unlisted verb in the third person.
 const MIN_VERB_LEN: usize = 4;
 
-/// Maximum number of bytes of white space between a tag and the rest of a sentence about it.
+/// Maximum length in bytes of white space between a tag and the rest of a sentence about it.
 pub const MAX_BLANK: usize = 64;
 
-/// Maximum number of bytes of a word that may continue a sentence about a tag; the end of a longer one is not
+/// Maximum length in bytes of a word that may continue a sentence about a tag; the end of a longer one is not
 /// awaited.
 const MAX_WORD_LEN: usize = 24;
 

@@ -11,18 +11,18 @@ pub struct Utf8Decoder {
     tail_len: usize,
 }
 
-/// Maximum number of bytes of a chunk that is scanned for ASCII first.
+/// Maximum length in bytes of a chunk that is tested for being all ASCII first.
 const MAX_ASCII_PROBE: usize = 64;
 
-/// Maximum number of bytes of a chunk that is copied after the tail, so that both are emitted together.
+/// Maximum length in bytes of a chunk that is copied after the tail, so that both are emitted together.
 const MAX_JOINED: usize = 16;
 
 /// Replacement for bytes that are not UTF-8.
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
 impl Utf8Decoder {
-    /// Decodes `chunk`; passes its text to `out` in order, and each replacement character with the number of
-    /// bytes it replaces.
+    /// Decodes `chunk` and passes its text to `out` in order: decoded text with `None`, and each replacement
+    /// character with the number of bytes it replaces.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(&str, Option<usize>)) {
         // Fast path: most chunks are short and ASCII, which is checked sixteen bytes at a time.

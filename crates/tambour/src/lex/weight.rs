@@ -16,10 +16,10 @@ pub struct JsonWeight {
     pub values: usize,
     /// Byte offset in the text of the list or object that takes most memory itself, not counting its
     /// elements.
-    pub largest: usize,
+    pub largest_offset: usize,
 }
 
-/// Levels whose elements are counted; JSON readers go no deeper.
+/// Maximum nesting level whose elements are counted; JSON readers go no deeper.
 const MAX_LEVELS: usize = 128;
 /// Bytes of a value in its container.
 const VALUE_BYTES: usize = size_of::<Value>();
@@ -111,7 +111,7 @@ impl JsonWeight {
         };
         self.bytes += bytes;
         if bytes > *max_bytes {
-            (*max_bytes, self.largest) = (bytes, container.offset);
+            (*max_bytes, self.largest_offset) = (bytes, container.offset);
         }
     }
 }
@@ -137,8 +137,8 @@ fn list_bytes(count: usize) -> usize {
     allocation_bytes(count.next_power_of_two().max(4) * VALUE_BYTES)
 }
 
-/// Bytes of memory of an object of `count` members: the members, and the hash table, which is filled up to
-/// seven eighths.
+/// Bytes of memory of an object of `count` members: the members, and a hash table of their indexes, which is
+/// filled up to seven eighths and has a control byte for each bucket, and 16 more.
 fn object_bytes(count: usize) -> usize {
     let buckets = if count < 4 { 4 } else { (count * 8).div_ceil(7).next_power_of_two().max(8) };
     let room = if buckets == 4 { 3 } else { buckets / 8 * 7 };

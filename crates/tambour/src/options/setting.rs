@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub struct Setting {
     /// Public name.
     pub name: &'static str,
-    /// One-line description, followed by its specification row.
+    /// One-line description, with the specification row in brackets if there is one.
     pub description: &'static str,
     /// Default value as written on the command line; empty if there is none.
     pub default: &'static str,

@@ -27,6 +27,7 @@ impl BuiltinProtocol {
         let to_element = |(name, body, is_mandatory): &(&'static str, ElementBody, bool)| ExpectedElement {
             body: *body,
             is_mandatory: *is_mandatory,
+            // A mandatory tag occurs exactly once.
             is_repeatable: !is_mandatory,
             predecessors: self.predecessor.into_iter().map(Into::into).collect(),
             ..ExpectedElement::new(*name)

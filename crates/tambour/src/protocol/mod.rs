@@ -1,5 +1,5 @@
 //! Protocols that `<use_protocol>` of a prompt can name (F-007). Each adds tags to the expected structure of
-//! a reply, instructs a model in both languages, and has an example.
+//! a reply, and has instructions for a model and an example, in Chinese and in English.
 //!
 //! ```
 //! use serde_json::json;
@@ -32,7 +32,7 @@ use crate::finding::clip;
 use crate::structure::{ElementName, ExpectedElement, ExpectedStructure, parse_tag_names};
 use crate::texts::Language;
 
-/// Least similarity to a known name, in percent, at which that name is suggested.
+/// Minimum similarity to a known name, in percent, at which that name is suggested.
 const SUGGESTION_THRESHOLD: u8 = 60;
 
 /// Id of the protocol that is always active: `thought` and `content`.
@@ -91,7 +91,8 @@ impl ProtocolRegistry {
     /// `en`.
     ///
     /// # Errors
-    /// The value has another form; the error has the id and the expected form, and nothing is added.
+    /// The value does not have this form. The error names the protocol and the expected form; nothing is
+    /// added.
     pub fn add(&mut self, value: &Value) -> Result<()> {
         let entries = match value {
             Value::Array(list) => list.iter().map(PromptProtocol::from_json).collect::<Result<Vec<_>>>()?,
@@ -232,7 +233,7 @@ impl PromptProtocol {
     /// Reads a protocol from its file form; see [`ProtocolRegistry::add`].
     ///
     /// # Errors
-    /// The value has another form.
+    /// The value does not have that form.
     pub(crate) fn from_json(value: &Value) -> Result<PromptProtocol> {
         const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
         let Value::Object(fields) = value else {
@@ -280,6 +281,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
         };
         let element = ExpectedElement {
             is_mandatory,
+            // A mandatory tag occurs exactly once.
             is_repeatable: !is_mandatory,
             ..ExpectedElement::from_json(&tag)?
         };

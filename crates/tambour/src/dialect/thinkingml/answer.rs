@@ -54,7 +54,7 @@ pub(super) struct FinalReader {
     blockless_end: Option<Place>,
     /// Set if the answer is text without `<final>`.
     is_implied: bool,
-    /// Set if `<final>` was found inside a phase.
+    /// Set if `<final>` was found inside a phase, or in an open `<thinking>`.
     is_interrupting: bool,
     /// Offset before which faults were reported already.
     reported_end: usize,
@@ -100,16 +100,16 @@ impl FinalReader {
     }
 
     /// Announces text that is read a second time: faults before this offset were reported already.
-    pub(super) fn begin_reported(&mut self, reported_end: usize) {
+    pub(super) fn set_reported_end(&mut self, reported_end: usize) {
         self.reported_end = reported_end;
     }
 
-    /// Records that `<final>` is inside a phase.
+    /// Records that `<final>` is inside a phase or an open `<thinking>`.
     pub(super) fn interrupt(&mut self) {
         self.is_interrupting = true;
     }
 
-    /// Returns whether `<final>` is inside a phase.
+    /// Returns whether `<final>` is inside a phase or an open `<thinking>`.
     pub(super) fn is_interrupting(&self) -> bool {
         self.is_interrupting
     }

@@ -138,7 +138,8 @@ impl QueriesBlock {
             && body_line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
 
-    /// Returns whether the body is a complete array or object.
+    /// Returns whether the body is a complete array or object. Parses it only if a bracket has closed since the
+    /// last scan, and returns false otherwise.
     fn is_complete(&mut self) -> bool {
         let is_closed = self.scan.read(&self.body);
         if !is_closed || self.scan.depth > 0 || self.scan.is_in_string || self.scan.is_broken {

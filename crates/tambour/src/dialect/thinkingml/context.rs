@@ -34,12 +34,13 @@ pub(super) enum LineContent {
     Text,
 }
 
-/// A `<final>` in other text. It is not the answer so far, but may become it.
+/// A `<final>` in the text of another element. It is not the answer so far, but may become it.
 pub(super) struct QuotedFinal {
     /// The tag and the text after it, as written.
     pub(super) raw: String,
-    /// Bytes of the tag.
+    /// Length of the tag in bytes.
     pub(super) tag_len: usize,
+    /// Place of the tag.
     pub(super) start: Place,
 }
 
@@ -62,7 +63,7 @@ impl ReaderContext {
     #[inline]
     pub(super) fn track_text(&mut self, text: &str) {
         self.line = match text.as_bytes().last() {
-            // Only after white space the text must be searched: most chunks end in a word.
+            // The text must be searched only if it ends in white space, and most chunks end in a word.
             Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) if is_blank(&text[last + 1..]) => LineContent::Blank,
                 None if is_blank(text) => self.line,
@@ -73,7 +74,7 @@ impl ReaderContext {
     }
 }
 
-/// Reports that a tag or other short token of `len` bytes breaks a rule; the repair is in words.
+/// Reports that a tag or other short token of `len` bytes breaks a rule; `repair` says in words what was done.
 pub(super) fn report_at(
     rule: &'static Rule,
     at: Place,

@@ -31,8 +31,8 @@ pub(super) struct DraftReader {
     pending_thinking: Option<(String, Place)>,
     /// The mark that closed the last draft, as long as no text follows it.
     last_close: Option<ReasoningMark>,
-    /// `<final>` elements in the draft: one is the answer, if the draft is never closed and no other answer
-    /// follows.
+    /// `<final>` elements in the draft. One of them is the answer if the draft is never closed and no other
+    /// answer follows.
     quoted_finals: QuotedFinals,
     /// Set while an HTML comment is open; its content is text (T-027).
     is_in_comment: bool,

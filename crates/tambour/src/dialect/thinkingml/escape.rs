@@ -1,5 +1,5 @@
-//! Escaping: tags, marks and comments in the text of the answer (T-020, T-029), and the two literals in the
-//! thinking of a raw reply (T-014, R-90).
+//! Escaping of tags and failure markers in the text of the answer, where comments are only reported (T-020,
+//! T-027, T-029), and of `<final>` and `</final>` in the thinking of a raw reply (T-014, R-90).
 
 use std::borrow::Cow;
 

@@ -72,7 +72,7 @@ const SETTINGS: &[Setting] = &[
         description: "whether the queries block is required (T-040)",
         default: "required",
         accepts: SettingValues::Choice(&["required", "optional"], |options, choice| {
-            options.update_section(|own: &mut ThinkingMlOptions| own.is_block_optional = choice == 1);
+            options.update_section(|section: &mut ThinkingMlOptions| section.is_block_optional = choice == 1);
         }),
     },
     Setting {
@@ -80,7 +80,7 @@ const SETTINGS: &[Setting] = &[
         description: "`<final>` alone on its line in an unclosed phase is text, or ends it (R-06)",
         default: "literal",
         accepts: SettingValues::Choice(&["literal", "close"], |options, choice| {
-            options.update_section(|own: &mut ThinkingMlOptions| own.closes_at_lone_final = choice == 1);
+            options.update_section(|section: &mut ThinkingMlOptions| section.closes_at_lone_final = choice == 1);
         }),
     },
 ];
@@ -104,6 +104,7 @@ impl ThinkingMlReader {
     fn reread_comment(&mut self, out: &mut dyn IntentSink) {
         let mut runs = self.frame.take_commented_text();
         if let Some((last, _)) = runs.last_mut() {
+            // The unfinished token belongs to the comment too.
             last.push_str(self.lexer.carry());
         }
         let frame = &mut self.frame;

@@ -28,14 +28,14 @@ pub(super) struct SummaryReader {
     start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
     is_in_comment: bool,
-    /// Text so far, with its entities, without tags.
+    /// Text so far, without tags; its entities are not decoded.
     text: String,
-    /// Bytes of the text in the reply.
+    /// Length in bytes of that text in the reply.
     written_len: usize,
     seam: SeamReader,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     tag_limit: usize,
-    /// Maximum number of bytes of a summary.
+    /// Maximum length of a summary in bytes.
     text_limit: usize,
     /// Place where `text_limit` was reached; the rest is left out.
     full_at: Option<Place>,
@@ -43,8 +43,8 @@ pub(super) struct SummaryReader {
 
 impl SummaryReader {
     pub(super) fn new(options: &Options) -> SummaryReader {
-        let (tag, limit) = (options.limits.tag, options.limits.hold);
-        SummaryReader::new_at(Place::START, tag, limit)
+        let (tag_limit, text_limit) = (options.limits.tag, options.limits.hold);
+        SummaryReader::new_at(Place::START, tag_limit, text_limit)
     }
 
     /// Creates the reader of a summary whose tag is at `start`.
@@ -85,7 +85,7 @@ impl SummaryReader {
                 Some((name, is_exact))
                     if name.is_top() && name != ThinkingMlElement::Serp && tag.kind == TagKind::Open =>
                 {
-                    // The outcome takes the element along, since the token is not read again.
+                    // The outcome carries the element, since the token is not read again.
                     self.report_unclosed(at.offset, out);
                     return SummaryOutcome::OtherBegins(name, is_exact);
                 }
@@ -168,7 +168,7 @@ impl SummaryReader {
     }
 }
 
-/// Emits a summary; `text` has its entities, which are decoded.
+/// Emits a summary; the entities in `text` are decoded here.
 pub(super) fn emit_summary(text: &str, out: &mut dyn IntentSink) {
     out.emit_intent(Intent::Summary(entity::decode(text).into()));
 }

@@ -121,7 +121,7 @@ impl SeenElements {
         self.names.retain(|other| *other != name);
     }
 
-    /// Returns the fault of an element that begins now, if any.
+    /// Returns what is wrong with an element that begins now: it comes twice or too late. `None` if it fits.
     pub(super) fn misfit(&self, name: ThinkingMlElement) -> Option<ElementMisfit<'static>> {
         let previous: Vec<&'static str> = self.names.iter().map(|name| name.as_str()).collect();
         EXPECTED.find_misfit(name.as_str(), &previous)

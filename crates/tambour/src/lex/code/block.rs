@@ -31,7 +31,7 @@ const MAX_DEPTH_U8: u8 = MAX_DEPTH as u8;
 /// Value that marks a quotation among the open containers.
 const QUOTE: u8 = 0;
 
-/// Least columns of indentation that make a line indented code or a paragraph continuation.
+/// Minimum columns of indentation that make a line indented code or a paragraph continuation.
 const INDENTED_COLUMNS: u32 = 4;
 
 impl BlockTracker {
@@ -42,6 +42,7 @@ impl BlockTracker {
         match self.line {
             LineState::Start => return self.start_line(byte),
             LineState::Number { digits, value } => match byte {
+                // CommonMark allows nine digits.
                 b'0'..=b'9' if digits < 9 => {
                     self.advance_column();
                     self.prefix.marker.width += 1;
@@ -135,10 +136,10 @@ impl BlockTracker {
         bytes.len()
     }
 
-    /// Returns whether the content has begun, with `byte` or before it. Fast path: a line whose first byte is
-    /// a letter, as most are, begins with content.
+    /// Begins the content if `byte` is a letter at the very start of a line, as in most lines. Returns whether
+    /// the content has begun, with `byte` or before it.
     #[inline]
-    pub(super) fn begins_content(&mut self, byte: u8) -> bool {
+    pub(super) fn try_begin_content(&mut self, byte: u8) -> bool {
         if matches!(self.line, LineState::Start) && self.prefix.column == 0 && is_letter(byte) {
             self.begin_with_letter();
         }
@@ -422,7 +423,7 @@ impl BlockTracker {
             prefix.indent.saturating_add(width - u32::from(std::mem::take(&mut prefix.is_after_quote)));
     }
 
-    /// Returns whether the line would continue the paragraph of its own container.
+    /// Returns whether a paragraph is open and the line continues all containers around it.
     fn is_in_paragraph(&self) -> bool {
         self.has_paragraph && self.prefix.matched_containers == self.depth
     }
@@ -443,7 +444,7 @@ pub(super) enum LineState {
     /// `*`, `-` or `_`, which may form a thematic break. If they do not, the line is text: of a paragraph, or
     /// of no paragraph if `is_indented`.
     ThematicBreak { is_indented: bool },
-    /// This many `#`.
+    /// This many `#`, at most six.
     Heading(u8),
     /// `=` below a paragraph; `is_ended` once blanks follow.
     Underline { is_ended: bool },

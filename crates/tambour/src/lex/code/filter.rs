@@ -193,7 +193,7 @@ impl<T> CodeFilter<T> {
         self.code.read_to_stop(if self.entities == CodeEntityPolicy::Decode { decoded } else { raw }, false);
         let context = self.current_context();
         self.hold_piece(HeldPiece::Entity { raw, decoded, context }, raw.len(), context, out);
-        self.check_limit(out);
+        self.enforce_limit(out);
     }
 
     /// Reads a tag, which is passed on as one piece.
@@ -220,14 +220,14 @@ impl<T> CodeFilter<T> {
         self.push_text(text, out);
     }
 
-    /// Reads a tag without effects of its characters on the Markdown.
+    /// Reads a tag whose characters have no effect on the Markdown.
     fn push_markup(&mut self, raw: &str, data: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         self.flush_entity_start(out);
         let stop = self.code.end_line_start();
         self.resolve_held(stop, out);
         let context = self.current_context();
         self.hold_piece(HeldPiece::Tag { raw: raw.to_owned(), data, context }, raw.len(), context, out);
-        self.check_limit(out);
+        self.enforce_limit(out);
     }
 
     /// Ends the Markdown text: undecided tags are not in code.
@@ -296,6 +296,7 @@ impl<T> CodeFilter<T> {
             None | Some(CodeStop::Ampersand) => return,
             Some(CodeStop::LineEnd) => return self.flush(out),
             Some(CodeStop::Closed(run)) => {
+                // Pieces after the run that was closed are in code.
                 for piece in &mut self.queue {
                     if let HeldPiece::Tag { context, .. } | HeldPiece::Entity { context, .. } = piece {
                         context.is_code |= context.open_runs > run;
@@ -313,7 +314,7 @@ impl<T> CodeFilter<T> {
     }
 
     /// Emits all held pieces if they exceed the limit: undecided ones count as outside of code.
-    fn check_limit(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
+    fn enforce_limit(&mut self, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         if self.held_bytes > self.limit {
             self.flush(out);
         }

@@ -111,9 +111,9 @@ impl CodeTracker {
             return self.read_lines(bytes, signs.line_feeds);
         }
         self.scan_bytes::<false>(bytes, false, |from, context| {
-            let stops =
-                if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | backticks }
-                    >> from;
+            let all_stops =
+                if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | backticks };
+            let stops = all_stops >> from;
             (stops != 0).then(|| stops.trailing_zeros() as usize)
         });
     }
@@ -148,12 +148,12 @@ impl CodeTracker {
     fn read_piece(&mut self, piece: &[u8]) {
         match piece.first() {
             None => {}
-            Some(&first) if self.block.begins_content(first) => self.skip_bytes(piece),
+            Some(&first) if self.block.try_begin_content(first) => self.skip_bytes(piece),
             Some(_) => _ = self.scan_bytes::<false>(piece, false, |_, _| None),
         }
     }
 
-    /// Reads bytes whose masks are not known.
+    /// Reads bytes whose masks are not known; `STOPS` as in [`CodeTracker::scan_bytes`].
     fn read<const STOPS: bool>(
         &mut self,
         bytes: &[u8],
@@ -180,7 +180,7 @@ impl CodeTracker {
     ) -> (usize, Option<CodeStop>) {
         let mut at = 0;
         while at < bytes.len() {
-            if self.run_len == 0 && self.block.begins_content(bytes[at]) {
+            if self.run_len == 0 && self.block.try_begin_content(bytes[at]) {
                 let rest = &bytes[at..];
                 let context = match self.block.fence {
                     Some(_) => ScanContext::Fence,
@@ -281,6 +281,7 @@ impl CodeTracker {
             self.is_escaped &= bytes.is_empty();
             return;
         }
+        // An odd number of backslashes escapes. If they are all of the bytes, they continue those before them.
         let count = bytes.iter().rev().take_while(|&&byte| byte == b'\\').count();
         self.is_escaped = (count % 2 == 1) != (count == bytes.len() && self.is_escaped);
     }

@@ -11,7 +11,7 @@
 use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
 use super::token::{TagFault, TagFaults};
 
-/// State of the tag read so far.
+/// Head of a tag: its state as far as it has been read, from the opening bracket on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagHead {
     /// Position reached.

@@ -70,7 +70,7 @@ impl MarkupLexer {
         MarkupLexer { reads_comments: false, ..self }
     }
 
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     pub(super) fn tag_limit(&self) -> usize {
         self.syntax.limit
     }
@@ -142,7 +142,7 @@ impl MarkupLexer {
         matches!(self.state, LexerState::Text) && self.find_token(text.as_bytes()).is_none()
     }
 
-    /// Like [`MarkupLexer::is_plain_text`], for text with known signs.
+    /// Like [`MarkupLexer::is_plain_text`], for text whose masks are known.
     #[inline]
     pub fn is_plain_with_signs(&self, text: &str, signs: SignMasks) -> bool {
         if !matches!(self.state, LexerState::Text) || self.syntax.is_in_comment {
@@ -165,7 +165,7 @@ impl MarkupLexer {
         self.place.add(text);
     }
 
-    /// Like [`MarkupLexer::skip_text`], for text with known signs.
+    /// Like [`MarkupLexer::skip_text`], for text whose masks are known.
     #[inline]
     pub fn skip_with_signs(&mut self, text: &str, signs: SignMasks) {
         self.place.add_with_lines(text, signs.line_feeds, signs.is_ascii);
@@ -182,7 +182,7 @@ impl MarkupLexer {
     }
 
     /// Splits a failed mark, which ends at `at`: its first `<` is text, a later one may begin a tag or mark.
-    /// Returns the new start of the current token and the offset to go on at.
+    /// Returns the new start of the current token, and the offset where reading continues.
     fn split_mark(
         &mut self,
         text: &str,
@@ -293,6 +293,7 @@ impl MarkupLexer {
                 let mark = *mark;
                 self.emit_token(tail, out, |raw| MarkupToken::Reasoning(raw, mark));
             }
+            // These end no token: `push` handles them.
             LexerStep::Continue(_) | LexerStep::Mismatch => {}
         }
     }

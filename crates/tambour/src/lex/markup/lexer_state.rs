@@ -1,6 +1,6 @@
 //! Transitions within an unfinished token, byte by byte.
 
-use super::token::{is_attribute_name, is_attribute_start};
+use super::token::{is_attribute_name_byte, is_attribute_start};
 use crate::lex::marks::{LiteralMatcher, MarkMatch, ReasoningMark, is_name_byte};
 
 /// Position inside an unfinished token.
@@ -63,7 +63,7 @@ pub(super) enum LexerStep {
 pub(super) struct MarkupSyntax {
     /// A literal mark that begins with `<<`, or empty.
     pub(super) mark: &'static str,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     pub(super) limit: usize,
     /// True if reasoning marks that are not tags are tokens.
     pub(super) reads_reasoning: bool,
@@ -139,7 +139,7 @@ impl LexerState {
                 b'/' => LexerStep::Continue(LexerState::SelfSlash),
                 b'=' => LexerStep::Continue(LexerState::Equals),
                 b'-' if syntax.is_in_comment => LexerStep::Mismatch,
-                b if is_attribute_name(b) => LexerStep::Continue(LexerState::AttributeName),
+                b if is_attribute_name_byte(b) => LexerStep::Continue(LexerState::AttributeName),
                 _ if is_space => LexerStep::Continue(LexerState::AfterAttributeName),
                 _ => LexerStep::Mismatch,
             },

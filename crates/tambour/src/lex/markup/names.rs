@@ -77,8 +77,8 @@ impl TagNames {
     }
 }
 
-/// Returns whether a tag can have this name: an XML name in any script, without characters that delimit tags,
-/// full-width ones included.
+/// Returns whether a tag can have this name: an XML name in any script, without the ASCII or full-width
+/// characters that delimit tags.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.starts_with(starts_name) && name.chars().all(is_name_char)
@@ -100,7 +100,8 @@ pub(super) fn is_name_char(c: char) -> bool {
     }
 }
 
-/// Characters beyond ASCII that may begin an XML name, without ideographic punctuation and full-width signs.
+/// Returns whether a character beyond ASCII may begin an XML name and is neither ideographic punctuation nor a
+/// full-width sign.
 fn is_letter(c: char) -> bool {
     let is_listed = matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'

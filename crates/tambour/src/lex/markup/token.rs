@@ -109,7 +109,7 @@ impl<'a> MarkupTag<'a> {
         MarkupTag { raw, name: &raw[start..start + name_len], kind, faults: TagFaults::NONE }
     }
 
-    /// Source text between the name and the end of the tag.
+    /// Source text between the name and the `>` or `/>` of the tag.
     #[must_use]
     pub fn attribute_text(&self) -> &'a str {
         let start = self.raw.find(self.name).map_or(0, |at| at + self.name.len());
@@ -157,7 +157,7 @@ pub(super) fn is_attribute_start(byte: u8) -> bool {
 }
 
 /// Returns whether this byte may occur in an attribute name.
-pub(super) fn is_attribute_name(byte: u8) -> bool {
+pub(super) fn is_attribute_name_byte(byte: u8) -> bool {
     is_name_byte(byte)
 }
 

@@ -24,7 +24,7 @@ pub struct TolerantLexer {
 struct TolerantReader {
     /// Names of the tags that may be misspelled.
     names: TagNames,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes.
     limit: usize,
     /// True if `<!--` begins a comment.
     reads_comments: bool,
@@ -66,6 +66,7 @@ impl TolerantLexer {
         let TolerantLexer { strict, reader } = self;
         strict.push(text, &mut |token, _| reader.push_token(token, out));
         if !strict.carry().is_empty() {
+            // The strict lexer holds a token that begins with `<`: a misspelled tag before it ends.
             reader.end_head(out);
         }
     }

@@ -24,7 +24,7 @@ impl ReplyFrame {
             FramePart::Draft => return self.draft.is_half_end(carry),
             FramePart::Summary => &["</serp>"],
             FramePart::Surrounding if self.block.is_some() => &["</serp_queries>"],
-            // Text after the answer is left out as text.
+            // Text after the answer is left out anyway, an unfinished tag included.
             FramePart::Surrounding if self.seen_elements.has(ThinkingMlElement::Final) => &[],
             FramePart::Surrounding => {
                 &["<thinking>", "<final>", "<think>", "<serp>", "<phase id=", FAILURE_MARKER]

@@ -9,9 +9,10 @@ use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// A `</thinking>` that may be a mention, and the text after it. It is text if another `</thinking>` or a
-/// `<phase>` at the start of a line follows. It ends thinking if `<final>` begins a line before that, or if
-/// nothing of this comes up to the end or `limits.hold`.
+/// A `</thinking>` that may be a mention, and the text after it. It is text if another `</thinking>`, or a
+/// `<phase>` at the start of a line, follows. It ends thinking if `<final>` begins a line before that, or if
+/// none of these follows before the end of the reply or within `limits.hold`. It also ends thinking if its
+/// line has no text after it.
 pub(super) struct ThinkingMention {
     /// The tag as written.
     tag: String,
@@ -50,8 +51,8 @@ impl ReplyFrame {
         is_held
     }
 
-    /// Handles a token after the held tag; returns whether the token is consumed. If it is not, the tag is
-    /// decided and no longer held.
+    /// Handles a token after the held tag; returns whether the token is consumed. If it is not, it has shown
+    /// what the tag is, and the tag is no longer held.
     pub(super) fn push_after_mention(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();

@@ -34,7 +34,7 @@ pub(super) struct ReplyFrame {
     seen_elements: SeenElements,
     /// Text outside the elements, since the last one or since the start of the reply.
     surrounding: TopLevelText,
-    /// The fence around the reply.
+    /// The fence around the reply, if it has one.
     fence: Option<ReplyFence>,
     /// Set while an HTML comment is open; its content is text (T-027).
     is_in_comment: bool,
@@ -47,9 +47,9 @@ pub(super) struct ReplyFrame {
     /// The summary held until a structure begins.
     held_summary: Option<HeldSummary>,
     thinking: ThinkingReader,
-    /// `</thinking>` that may be only text.
+    /// `</thinking>` that may be only text, and the text after it.
     mention: Option<ThinkingMention>,
-    /// The current late element.
+    /// The current element that comes too late.
     late_element: Option<LateElement>,
     /// Set once a late element was read as a late thought.
     has_late_thought: bool,
@@ -58,7 +58,7 @@ pub(super) struct ReplyFrame {
     block: Option<QueriesBlock>,
     /// Place of a failure marker outside the elements.
     marker_place: Option<Place>,
-    /// Text before `<final>`, which is the answer if that is empty.
+    /// Text before `<final>`; it becomes the answer if `<final>` is empty.
     text_before_final: TopLevelText,
 }
 
@@ -144,7 +144,8 @@ impl ReplyFrame {
         {
             token = MarkupToken::Text(raw);
         }
-        if self.mention.is_some() && self.push_after_mention(&token, out) || self.hold_mention(&token, at) {
+        let is_consumed = self.mention.is_some() && self.push_after_mention(&token, out);
+        if is_consumed || self.hold_mention(&token, at) {
             return;
         }
         let part_before = self.part;
@@ -172,7 +173,7 @@ impl ReplyFrame {
             {
                 LineContent::Tag
             }
-            // As it does after the end of an element, such as a draft.
+            // So does text after the end of an element, such as a draft.
             MarkupToken::Tag(_) if part_before != self.part && self.part == FramePart::Surrounding => {
                 LineContent::Tag
             }

@@ -155,7 +155,7 @@ impl ReplyFrame {
         {
             self.fence = Some(fence);
         }
-        // A summary after text may be an example in it, and a fence before the summary part of the example.
+        // A summary after text may be an example in that text. A fence before it is then part of the example.
         let may_be_example = name == ThinkingMlElement::Serp
             && !self.surrounding.is_blank()
             && self.accepts_marks()
@@ -243,8 +243,8 @@ impl ReplyFrame {
         }
     }
 
-    /// Handles a top-level tag that belongs to phases outside of `<thinking>`; returns whether it is
-    /// consumed.
+    /// Handles a tag at the top level that belongs to loose phases, which are phases outside of `<thinking>`.
+    /// Returns whether the tag is consumed.
     pub(super) fn handle_loose_tag(
         &mut self,
         name: ThinkingMlElement,

@@ -194,7 +194,7 @@ impl ReplyFrame {
             }
             block::QueriesBlockOutcome::Next { end, next } => {
                 self.end_unclosed_block(end, out);
-                // Unless text of the first block, read again, began another.
+                // Text of the first block, when read again, may have begun another block, which then stays.
                 self.block.get_or_insert(next);
             }
             block::QueriesBlockOutcome::Text { rest: (token, at) } => {
@@ -244,7 +244,8 @@ impl ReplyFrame {
         }
     }
 
-    /// Keeps text after the answer as text outside the elements, which is left out.
+    /// Keeps text after the answer as text outside the elements, which is left out. Text that is `is_atomic`,
+    /// such as a tag, is not cut at the limit.
     fn keep_after_answer(&mut self, text: &str, at: Place, is_atomic: bool) {
         if let Some((rest, at)) = self.surrounding.push(text, at, is_atomic, self.context.options.limits.hold)
         {

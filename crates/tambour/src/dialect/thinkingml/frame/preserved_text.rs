@@ -12,18 +12,20 @@ use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupTag, MarkupToken};
 use crate::span::{Extent, Place};
 
-/// The text before a `<serp>` that may be an example in it, and that `<serp>` so far.
+/// Text before a `<serp>` that may be only an example in that text, and the `<serp>` element read so far.
 pub(super) struct TextBeforeSummary {
-    /// Text outside the elements before the summary, and the fence around the reply.
+    /// Text outside the elements before the summary.
     surrounding: TopLevelText,
+    /// The fence around the reply before the summary.
     fence: Option<ReplyFence>,
-    /// The element so far, as written.
+    /// The `<serp>` element so far, as written.
     raw: String,
     /// Set if the element began a line.
     is_line_start: bool,
 }
 
-/// A held summary after text: it is emitted when a structure begins, and is part of the text otherwise.
+/// A held summary that comes after text: it is emitted when a structure begins, and otherwise becomes part of
+/// that text.
 pub(super) struct HeldSummary {
     /// Text of the summary.
     text: String,
@@ -35,7 +37,7 @@ pub(super) struct HeldSummary {
     surrounding_without_summary: TopLevelText,
     /// Fence around the reply, used if a structure begins.
     fence: Option<ReplyFence>,
-    /// Length of the text outside the elements, up to the end of the summary as part of it.
+    /// Length in bytes of the text outside the elements, the summary at its end included.
     text_len: usize,
     /// Findings about the summary.
     reports: Vec<FindingReport>,
@@ -146,7 +148,7 @@ impl ReplyFrame {
     pub(super) fn replay_surrounding_as_answer(&mut self, reported_end: usize, out: &mut dyn IntentSink) {
         out.emit_intent(Intent::ThinkingEnd);
         self.part = FramePart::Final;
-        self.answer.begin_reported(reported_end);
+        self.answer.set_reported_end(reported_end);
         (self.is_in_comment, self.context.line) = (false, LineContent::Blank);
         for (text, at) in self.surrounding.take().runs() {
             self.replay(text, at, out);
@@ -323,7 +325,7 @@ impl ReplyFrame {
         context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
     }
 
-    /// Ends the summary at `end`, which is no example: emits it and its findings.
+    /// Ends a summary that is no example at `end`: emits it and its findings.
     fn end_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
         self.report_fence(out);
         self.part = FramePart::Surrounding;

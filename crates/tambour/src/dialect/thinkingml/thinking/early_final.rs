@@ -41,9 +41,9 @@ impl HeldFinal {
 
 /// A `<final>` inside `<thinking>`, and everything after it.
 pub(in super::super) struct EarlyFinal {
-    /// The tag and everything after it.
+    /// The tag and everything after it; "quoted" as long as it may be text.
     quote: QuotedFinal,
-    /// Set if it is in the middle of a line, so that one at the start of a line takes precedence.
+    /// Set if it is in the middle of a line. Another one at the start of a line then takes precedence.
     is_mention: bool,
     /// Set if it is directly in `<thinking>`, not in a phase.
     is_direct: bool,
@@ -277,7 +277,7 @@ impl ThinkingReader {
         self.take_answer(context, out)
     }
 
-    /// Takes the held `<final>` with everything after it, if one is held so.
+    /// Takes the held [`EarlyFinal`], if that is what is held.
     fn take_early_final(&mut self) -> Option<EarlyFinal> {
         match std::mem::take(&mut self.held_final) {
             HeldFinal::Early(early_final) => Some(early_final),

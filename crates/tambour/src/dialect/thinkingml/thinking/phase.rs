@@ -11,11 +11,11 @@ use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Maximum number of bytes of a title, and of the text before a title that is held back.
+/// Maximum length in bytes of a title, and of the text before a title that is held back.
 const MAX_TITLE_BYTES: usize = 1024;
 
-/// Maximum number of bytes of a title as written, where each byte may be an entity of six bytes. A title that
-/// is longer as written is too long in any case.
+/// Maximum length in bytes of a title as written, where each byte may be an entity of six bytes. A title that
+/// is longer as written is too long in any case, so the rest of it need not be held.
 const MAX_TITLE_SOURCE_BYTES: usize = 6 * (MAX_TITLE_BYTES + 1);
 
 impl ThinkingReader {
@@ -28,19 +28,20 @@ impl ThinkingReader {
             ThinkingPosition::Direct => self.push_stray_text(text, at, out),
             ThinkingPosition::Untitled { text: untitled_text, at: start } => {
                 let text = if untitled_text.is_empty() { trim_leading(text, start, at) } else { text };
-                let room = text.floor_char_boundary(MAX_TITLE_BYTES - untitled_text.len());
-                untitled_text.push_str(&text[..room]);
-                if room < text.len() {
-                    let rest = text[room..].to_owned();
+                let fitting_len = text.floor_char_boundary(MAX_TITLE_BYTES - untitled_text.len());
+                untitled_text.push_str(&text[..fitting_len]);
+                if fitting_len < text.len() {
+                    let rest = text[fitting_len..].to_owned();
                     self.end_untitled(out);
                     self.pass(&rest, out);
                 }
             }
             ThinkingPosition::Title { text: title, .. } => {
-                let room = text.floor_char_boundary(MAX_TITLE_SOURCE_BYTES.saturating_sub(title.len()));
-                title.push_str(&text[..room]);
-                if room < text.len() {
-                    let rest = text[room..].to_owned();
+                let room = MAX_TITLE_SOURCE_BYTES.saturating_sub(title.len());
+                let fitting_len = text.floor_char_boundary(room);
+                title.push_str(&text[..fitting_len]);
+                if fitting_len < text.len() {
+                    let rest = text[fitting_len..].to_owned();
                     self.end_title(out);
                     self.pass(&rest, out);
                 }
