@@ -15,9 +15,9 @@ use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 #[derive(Clone, Debug, Default)]
 pub struct RunContext {
     /// Thread id given by the client.
-    pub thread: String,
+    pub thread_id: String,
     /// Run id given by the client.
-    pub run: String,
+    pub run_id: String,
     /// State before the run, if it was ever set.
     pub state: Option<Value>,
     /// Refused members of the client's state, each with its path and reason.
@@ -43,7 +43,7 @@ pub struct AgUiEncoder {
     /// Ids of calls without a result.
     pending_calls: Vec<String>,
     has_calls: bool,
-    /// Number of activities so far, which numbers their ids.
+    /// Number of activities so far that got an id of their own; it is part of the id.
     activity_count: usize,
     /// Choice offered last: id of its activity, and its data.
     last_choice: Option<(String, Value)>,
@@ -76,8 +76,8 @@ impl AgUiEncoder {
         format!("{}:{name}", self.context.message_id)
     }
 
-    /// Sends the start of a phase.
-    fn open_phase(&mut self, (id, title): (u64, String), out: &mut Vec<u8>) {
+    /// Sends the start of a phase: its id and title.
+    fn begin_phase(&mut self, (id, title): (u64, String), out: &mut Vec<u8>) {
         self.close_phase(out);
         if !std::mem::replace(&mut self.is_reasoning_open, true) {
             write_event(&json!({"type": "REASONING_START", "messageId": self.part_id("thinking")}), out);
@@ -231,7 +231,7 @@ impl AgUiEncoder {
             _ => json!({"type": "success"}),
         };
         let mut finish_event = json!({
-            "type": "RUN_FINISHED", "threadId": self.run.thread, "runId": self.run.run, "outcome": outcome, "usage": usage,
+            "type": "RUN_FINISHED", "threadId": self.run.thread_id, "runId": self.run.run_id, "outcome": outcome, "usage": usage,
         });
         if completed.metadata.truncated {
             // The protocol has no outcome for a truncated run.
@@ -257,9 +257,9 @@ fn choice_interrupt(id: &str, choice: &Value) -> Value {
 
 impl Encoder for AgUiEncoder {
     fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let RunContext { thread, run, .. } = &self.run;
+        let RunContext { thread_id, run_id, .. } = &self.run;
         let started =
-            json!({"type": "RUN_STARTED", "threadId": thread, "runId": run, "protocolVersion": "1.0"});
+            json!({"type": "RUN_STARTED", "threadId": thread_id, "runId": run_id, "protocolVersion": "1.0"});
         write_event(&started, out);
         if let Some(state) = &self.run.state {
             write_event(&json!({"type": "STATE_SNAPSHOT", "snapshot": state}), out);
@@ -279,7 +279,7 @@ impl Encoder for AgUiEncoder {
                     self.held_phase = Some(phase);
                 } else {
                     for phase in self.held_phase.take().into_iter().chain([phase]) {
-                        self.open_phase(phase, out);
+                        self.begin_phase(phase, out);
                     }
                 }
             }
@@ -287,7 +287,7 @@ impl Encoder for AgUiEncoder {
             Some(EntryContent::PhaseText(EMPTY_JSON_STRING)) => {}
             Some(EntryContent::PhaseText(text)) => {
                 if let Some(phase) = self.held_phase.take() {
-                    self.open_phase(phase, out);
+                    self.begin_phase(phase, out);
                 }
                 if let Some((id, _)) = &self.open_phase {
                     let message_id = self.part_id(&format!("phase-{id}"));

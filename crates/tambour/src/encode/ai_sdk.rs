@@ -22,7 +22,7 @@ pub struct AiSdkEncoder {
     is_text_open: bool,
     answer: AnswerBuffer,
     has_calls: bool,
-    /// Number of data parts so far, which numbers their ids.
+    /// Number of data parts so far that got an id of their own; it is part of the id.
     part_count: usize,
     /// State of the conversation after the entries so far.
     state: Value,

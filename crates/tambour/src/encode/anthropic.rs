@@ -18,7 +18,7 @@ pub struct AnthropicEncoder {
     /// Kind of the open block.
     open_block: Option<BlockKind>,
     answer: AnswerBuffer,
-    titles: PhaseTitles,
+    phase_titles: PhaseTitles,
     has_calls: bool,
     is_over: bool,
 }
@@ -40,7 +40,7 @@ impl AnthropicEncoder {
             block_count: 0,
             open_block: None,
             answer,
-            titles: PhaseTitles::default(),
+            phase_titles: PhaseTitles::default(),
             has_calls: false,
             is_over: false,
         }
@@ -134,12 +134,12 @@ impl Encoder for AnthropicEncoder {
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
         match EntryContent::new(entry) {
             Some(EntryContent::PhaseStart { title, .. }) => {
-                for title in self.titles.begin_phase(&title) {
+                for title in self.phase_titles.begin_phase(&title) {
                     self.write_title(&title, out);
                 }
             }
             Some(EntryContent::PhaseText(text)) => {
-                if let Some(title) = self.titles.take_held() {
+                if let Some(title) = self.phase_titles.take_held() {
                     self.write_title(&title, out);
                 }
                 self.write_text(text, out);

@@ -47,7 +47,7 @@ pub struct ChatEncoder {
     /// JSON object with the fields common to all chunks, without its closing brace.
     chunk_start: Vec<u8>,
     answer: AnswerBuffer,
-    titles: PhaseTitles,
+    phase_titles: PhaseTitles,
     phase_count: usize,
     call_count: usize,
     is_over: bool,
@@ -70,7 +70,7 @@ impl ChatEncoder {
             options,
             chunk_start,
             answer,
-            titles: PhaseTitles::default(),
+            phase_titles: PhaseTitles::default(),
             phase_count: 0,
             call_count: 0,
             is_over: false,
@@ -115,10 +115,11 @@ impl ChatEncoder {
         }
     }
 
-    fn write_title(&mut self, text: &str, out: &mut Vec<u8>) {
+    /// Writes the title of a phase, or only what separates the phase from the one before.
+    fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
         self.phase_count += 1;
         if self.options.titles {
-            self.write_reasoning(&Value::from(format_title(text, self.phase_count == 1)).to_string(), out);
+            self.write_reasoning(&Value::from(format_title(title, self.phase_count == 1)).to_string(), out);
         } else if self.phase_count > 1 {
             // A blank line between phases.
             self.write_reasoning("\"\\n\\n\"", out);
@@ -170,7 +171,7 @@ impl Encoder for ChatEncoder {
         let Some(content) = EntryContent::new(entry) else { return };
         match content {
             EntryContent::PhaseText(text) => {
-                if let Some(title) = self.titles.take_held() {
+                if let Some(title) = self.phase_titles.take_held() {
                     self.write_title(&title, out);
                 }
                 self.write_reasoning(text, out);
@@ -181,7 +182,7 @@ impl Encoder for ChatEncoder {
                 }
             }
             EntryContent::PhaseStart { title, .. } => {
-                for title in self.titles.begin_phase(&title) {
+                for title in self.phase_titles.begin_phase(&title) {
                     self.write_title(&title, out);
                 }
             }

@@ -127,6 +127,7 @@ pub struct FoldedMessage {
     pub completed: Option<Box<Completed>>,
     /// Failure that ended the message.
     pub failure: Option<Failure>,
+    /// True if text of the answer precedes all calls.
     has_text_before_calls: bool,
 }
 

@@ -36,6 +36,7 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut Vec<u8>) {
 
 /// Appends a number in decimal digits.
 pub fn write_number(mut number: u64, out: &mut Vec<u8>) {
+    // The largest number has 20 digits.
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {

@@ -1,4 +1,4 @@
-//! Encoder of JSON Lines: one event a line, `{"event":NAME,"data":{...}}`.
+//! Encoder of JSON Lines: one event per line, `{"event":NAME,"data":{...}}`.
 
 use super::json;
 use crate::event::Event;

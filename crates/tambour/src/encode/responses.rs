@@ -24,7 +24,7 @@ pub struct ResponsesEncoder {
     finished_items: Vec<Value>,
     open_item: Option<ResponseItem>,
     answer: AnswerBuffer,
-    titles: PhaseTitles,
+    phase_titles: PhaseTitles,
     has_calls: bool,
     is_over: bool,
 }
@@ -50,7 +50,7 @@ struct ItemEventNames {
     part_event: &'static str,
     /// Prefix of the events of the part's text.
     text_event: &'static str,
-    /// Field for the index of the part.
+    /// Field for the index of the part, which is always 0: each item has one part.
     index_field: &'static str,
 }
 
@@ -96,7 +96,7 @@ impl ResponsesEncoder {
     pub fn new(context: StreamContext, seen_count: u64) -> ResponsesEncoder {
         ResponsesEncoder {
             answer: AnswerBuffer::new(&context),
-            titles: PhaseTitles::default(),
+            phase_titles: PhaseTitles::default(),
             context,
             next_number: 0,
             seen_count,
@@ -147,20 +147,21 @@ impl ResponsesEncoder {
         let item_index = self.finished_items.len() as u64;
         let Some(ResponseItem { kind, id, text: item_text }) = &mut self.open_item else { return };
         item_text.push_str(text);
-        let sequence = self.next_number;
+        let number = self.next_number;
         self.next_number += 1;
-        if sequence < self.seen_count {
+        if number < self.seen_count {
             return;
         }
         // Sent for each piece of the reply, so it is written without a tree of values.
         let ItemEventNames { text_event, index_field, .. } = kind.event_names();
         let event = format!("{text_event}.delta");
         write_named_frame(out, &event, |out| {
+            // Appends these texts, then the number.
             let mut write_numbered = |texts: &[&str], number: u64| {
                 texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
                 write_number(number, out);
             };
-            write_numbered(&["{\"type\":\"", &event, "\",\"sequence_number\":"], sequence);
+            write_numbered(&["{\"type\":\"", &event, "\",\"sequence_number\":"], number);
             write_numbered(&[",\"item_id\":\"", id, "\",\"output_index\":"], item_index);
             write_numbered(&[",\"", index_field, "\":"], 0);
             out.extend_from_slice(b",\"delta\":");
@@ -170,9 +171,10 @@ impl ResponsesEncoder {
     }
 
     /// Begins the item of a phase with the title of the phase.
-    fn write_title(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
         self.begin_item(ItemKind::Reasoning, out);
-        self.write_text(&format_title(text, true), out);
+        // The title is the first text of its item.
+        self.write_text(&format_title(title, true), out);
     }
 
     fn close_item(&mut self, out: &mut Vec<u8>) {
@@ -241,12 +243,12 @@ impl Encoder for ResponsesEncoder {
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
         match EntryContent::new(entry) {
             Some(EntryContent::PhaseStart { title, .. }) => {
-                for title in self.titles.begin_phase(&title) {
+                for title in self.phase_titles.begin_phase(&title) {
                     self.write_title(&title, out);
                 }
             }
             Some(EntryContent::PhaseText(text)) => {
-                if let Some(title) = self.titles.take_held() {
+                if let Some(title) = self.phase_titles.take_held() {
                     self.write_title(&title, out);
                 }
                 self.write_text(&decode_string(text), out);

@@ -169,7 +169,11 @@ impl HtmlSanitizer {
                     break;
                 }
                 b'!' if *dashes == 2 && !*has_bang => *has_bang = true,
-                b'-' => (*dashes, *has_bang) = (if *has_bang { 1 } else { (*dashes + 1).min(2) }, false),
+                b'-' => {
+                    // After `--!` a dash begins another end mark.
+                    *dashes = if *has_bang { 1 } else { (*dashes + 1).min(2) };
+                    *has_bang = false;
+                }
                 _ => (*dashes, *has_bang) = (0, false),
             }
         }

@@ -185,6 +185,7 @@ impl SeamTokenReader<'_> {
         let raw = token.raw();
         self.read_len += raw.len();
         match token {
+            // An unfinished tag that may end in an attribute value.
             MarkupToken::Text(raw) if raw.starts_with('<') && raw.contains('=') => {
                 if self.unfinished.is_empty() {
                     *self.unfinished_place = *self.carry_place;
@@ -193,6 +194,7 @@ impl SeamTokenReader<'_> {
             }
             MarkupToken::Tag(_) | MarkupToken::CommentOpen | MarkupToken::Mark(_) => {
                 emit_unfinished(self.unfinished, self.sent_len, *self.unfinished_place, out);
+                // The token ends in the carried text or in the new one.
                 let end = if self.read_len < self.carry_len {
                     self.carry_place.offset + raw.len()
                 } else {
@@ -205,6 +207,7 @@ impl SeamTokenReader<'_> {
                 out(SeamPiece::Text(raw));
             }
         }
+        // The next token starts where this one ends.
         if self.read_len <= self.carry_len {
             self.carry_place.advance(raw);
         } else {

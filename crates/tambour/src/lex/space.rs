@@ -1,5 +1,5 @@
-//! White space as defined by R-22: space character, tab, CR and LF. The ideographic space is text, since it indents
-//! Chinese paragraphs.
+//! White space as defined by R-22: space character, tab, CR and LF. The ideographic space is text, since it
+//! indents Chinese paragraphs.
 
 /// Returns whether `c` is white space.
 #[must_use]

@@ -34,8 +34,8 @@ pub struct SseFrame<'a> {
 }
 
 impl SseReader {
-    /// Creates a reader at the start of a stream. `limit` is the maximum length in bytes of a line, and of the
-    /// data of a frame.
+    /// Creates a reader at the start of a stream. `limit` is the maximum length in bytes of a line, and of
+    /// the data of a frame.
     #[must_use]
     pub fn new(limit: usize) -> SseReader {
         SseReader {

@@ -118,6 +118,7 @@ fn passes_luhn(digits: &str) -> bool {
         .enumerate()
         .map(|(index, byte)| {
             let value = u32::from(byte - b'0');
+            // Every second digit counts as the sum of the digits of its double.
             if index % 2 == 0 { value } else { value * 2 / 10 + value * 2 % 10 }
         })
         .sum();

@@ -28,7 +28,7 @@ pub(super) enum GroupGap {
     Space,
     Dash,
     Dot,
-    /// A parenthesis, with or without blanks.
+    /// Parentheses, with or without blanks and a dash.
     Paren,
 }
 
@@ -80,8 +80,8 @@ pub(super) fn is_separate(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool 
     let before = text.char_before(start);
     let is_in_word = (is_alnum(before) && !INTRODUCING_WORDS.contains(&text.word_before(start).as_str()))
         || before == Some('_');
-    let has_point_before = before == Some('.') || (before == Some(',') && first.len() == 3);
-    let continues_digits = has_point_before && start >= 2 && is_digit(text.char_before(start - 1));
+    let has_separator_before = before == Some('.') || (before == Some(',') && first.len() == 3);
+    let continues_digits = has_separator_before && start >= 2 && is_digit(text.char_before(start - 1));
     let is_price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
     let has_unit =
         text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
@@ -93,8 +93,8 @@ pub(super) fn is_separate(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool 
         && !has_unit
 }
 
-/// Returns whether a decimal part, or a comma and exactly three digits, follow at `end`. Behind any other
-/// comma a new number begins.
+/// Returns whether the number that ends at `end` continues there, with a decimal part or with a comma and
+/// exactly three digits. After any other comma a new number begins.
 pub(super) fn continues_number(text: &FoldedText<'_>, end: usize) -> bool {
     match text.char_at(end) {
         Some('.') => is_digit(text.char_at(end + 1)),

@@ -65,8 +65,8 @@ impl<'a> FoldedText<'a> {
         self.chars.get(index).copied()
     }
 
-    /// ASCII word before `index`, in lower case, behind which only blanks and `:`, `.`, `=` and `#` may
-    /// stand. Empty if there is none. Only 16 characters are examined.
+    /// ASCII word before `index`, in lower case. Only blanks and `:`, `.`, `=` and `#` may separate it from
+    /// `index`. Empty if there is none. Only 16 characters are examined.
     pub(super) fn word_before(&self, index: usize) -> String {
         const MAX_REACH: usize = 16;
         let from = index.saturating_sub(MAX_REACH);
@@ -98,7 +98,8 @@ fn fold_char(c: char) -> Option<char> {
     })
 }
 
-/// Returns whether `c` is an ASCII letter or digit, which may not touch a number or an address.
+/// Returns whether `c` is an ASCII letter or digit; most detectors allow none directly before or after a
+/// match.
 pub(super) fn is_alnum(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_alphanumeric())
 }

@@ -43,7 +43,7 @@ impl Detector for IpDetector {
 
 /// IPv6 address in the run `start..end`, without sentence punctuation around it.
 fn find_ipv6(text: &FoldedText<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
-    // An IPv6 address that ends in an IPv4 address.
+    /// Length of the longest form, an IPv6 address that ends in an IPv4 address.
     const MAX_LEN: usize = 45;
     let chars = text.chars();
     let ends_with_punctuation =
@@ -123,6 +123,7 @@ fn is_version(text: &FoldedText<'_>, start: usize) -> bool {
 
 /// Returns whether a part is a number from 0 to 255 without leading zeros.
 fn is_octet(digits: &[char]) -> bool {
+    // More than four digits are no octet and might overflow.
     let value = digits.iter().take(4).fold(0, |value, c| value * 10 + c.to_digit(10).unwrap_or(0));
     matches!(digits.len(), 1..=3) && value <= 255 && (digits.len() == 1 || digits[0] != '0')
 }

@@ -8,7 +8,7 @@ use super::folded_text::{FoldedText, is_alnum};
 /// Detects keys with the prefixes of well-known services, bearer tokens, and private keys.
 pub(super) struct AccessKeyDetector;
 
-/// Prefixes of keys, each with the least number of characters behind it.
+/// Prefixes of keys, each with the minimum number of characters after it.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 12),
@@ -37,7 +37,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 30),
 ];
 
-/// Least number of characters of a key, its prefix included.
+/// Minimum number of characters of a key, its prefix included.
 const MIN_KEY_LEN: usize = 16;
 
 /// Last words in names of secrets, as in `api_key=`.
@@ -89,7 +89,7 @@ fn has_key_prefix(token: &[char]) -> bool {
             && prefix.chars().eq(token[..prefix_len].iter().copied())
             && token.iter().any(char::is_ascii_digit)
             && token[prefix_len..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *min_len
-            // A prefix without `-` or `_` is common in other tokens: a `+` or `/` makes it one of those.
+            // A prefix without `-` or `_` also occurs in other tokens; a `+` or `/` shows that this is one.
             && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
     })
 }
@@ -111,6 +111,7 @@ fn is_named_secret(text: &FoldedText<'_>, start: usize, end: usize) -> bool {
 
 /// Returns whether letters and digits alternate often, as in a random token and unlike in words with a year.
 fn looks_random(token: &[char]) -> bool {
+    /// Minimum number of changes between letters and digits.
     const MIN_TURNS: usize = 4;
     let mut digit_flags = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
     let Some(mut was_digit) = digit_flags.next() else { return false };
@@ -122,6 +123,7 @@ fn looks_random(token: &[char]) -> bool {
 fn find_private_keys(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const START: &str = "-----BEGIN ";
     const END: &[u8] = b"PRIVATE KEY-----";
+    /// Maximum length of such a line in bytes; known kinds of keys have shorter ones.
     const MAX_LINE_LEN: usize = 48;
     let bytes = text.raw().as_bytes();
     for (start, _) in text.raw().match_indices(START) {

@@ -1,8 +1,8 @@
 //! Detection of sensitive data in text: the one check behind T-048, J-004 and all other outgoing data
 //!
 //!
-//! The detectors are linear scanners for short texts in Chinese and English. They match text in the form of
-//! personal data; a plain number, a date, a version or a place name alone is no such data. The
+//! The detectors are linear scanners for short texts in Chinese and English. They match text that has the
+//! form of personal data. A plain number, date, version or place name alone does not count. The
 //! treatment of matches does not belong here.
 
 mod address;
@@ -59,7 +59,7 @@ pub struct DetectorSet {
 impl Default for DetectorSet {
     fn default() -> DetectorSet {
         // The order matters: of two detectors that match the same text, the one added first gives its kind.
-        // An identity number is no phone number.
+        // So an identity number is not taken for a phone number.
         DetectorSet::empty()
             .with_detector(key::AccessKeyDetector)
             .with_detector(email::EmailDetector)

@@ -6,9 +6,9 @@ use super::Detector;
 use super::digits::{DigitGroup, GroupGap, continues_number, digit_groups, is_separate, join_digits};
 use super::folded_text::{FoldedText, is_alnum, is_digit};
 
-/// Detects phone numbers with a country code, and national forms of mainland China, North America and (mobile
-/// and with an area code) Britain. Seven or eight digits alone count only behind a word that announces a
-/// phone number.
+/// Detects phone numbers with a country code, and these national forms: numbers of mainland China and North
+/// America, British mobile numbers and those with a five-digit area code, and Japanese mobile numbers. Seven
+/// or eight digits alone count only after a word that announces a phone number.
 pub(super) struct PhoneDetector;
 
 /// Consecutive groups of digits in the text, tried as one number.
@@ -155,7 +155,7 @@ fn has_country_code(digits: &str) -> bool {
     digits.get(..2).is_some_and(|start| FIRST_TWO_DIGITS.contains(&start))
 }
 
-/// Least number of groups, up to four, that `has_form` accepts as a national number.
+/// Smallest number of groups, at most four, that `has_form` accepts as a national number.
 fn match_national(
     text: &FoldedText<'_>,
     groups: &[DigitGroup],
@@ -264,7 +264,7 @@ fn is_british_or_japanese(window: &GroupWindow<'_>) -> bool {
 fn is_american(window: &GroupWindow<'_>) -> bool {
     let digits = window.digits();
     let bytes = digits.as_bytes();
-    // Area codes begin with 2 to 9 and do not have a 9 next; exchange codes begin with 2 to 9.
+    // Area codes begin with 2 to 9, and their second digit is not 9; exchange codes begin with 2 to 9.
     let is_assigned = bytes.len() == 10 && bytes[0] > b'1' && bytes[1] < b'9' && bytes[3] > b'1';
     match window.lengths()[..] {
         [10] => {

@@ -78,7 +78,7 @@ pub(in crate::http) async fn run_agent(
         refusals = refused_members(&initial_state.applied);
         state = Some(initial_state.state);
     }
-    let run_context = RunContext { thread: thread_id, run: run_id, state, refusals };
+    let run_context = RunContext { thread_id, run_id, state, refusals };
     let encoder = move |context| Box::new(AgUiEncoder::new(context, run_context)) as Box<dyn Encoder>;
     stream_message(app, &caller, request_id, new, encoder).await
 }

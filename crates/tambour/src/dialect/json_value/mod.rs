@@ -140,6 +140,7 @@ impl JsonValueDialect {
         let from = self.emit_reasoning(&reply[..found.span.start], at, out);
         let (reports, value) = self.checker.select_value(&reply, from, found, is_truncated);
         reports.into_iter().for_each(|report| out.report(read::relocate_report(report, at)));
+        // Kept in case the model calls tools: then the text is not a failed answer.
         self.text = reply;
         value
     }
@@ -192,11 +193,11 @@ struct ReasoningRange {
     open: Option<Range<usize>>,
     /// Closing mark.
     close: Range<usize>,
-    /// True if the opening mark has another name.
+    /// True if the closing mark belongs to another family than the opening one.
     is_mismatched: bool,
 }
 
-/// Finds the closed reasoning in the text before the value, without leading reasoning.
+/// Finds the closed reasoning in the text before the value; leading reasoning was read before.
 fn find_reasoning(text: &str) -> Vec<ReasoningRange> {
     let (mut at, mut found) = (0, Vec::new());
     let mut open: Option<(OpenReasoning, Range<usize>)> = None;
@@ -224,7 +225,7 @@ fn find_reasoning(text: &str) -> Vec<ReasoningRange> {
     found
 }
 
-/// Sink that passes on drafts as text of one phase, and findings.
+/// Sink that passes on drafts as text of one phase, and findings. The readers of reasoning emit nothing else.
 struct ReasoningSink<'a> {
     out: &'a mut dyn IntentSink,
     has_reasoning: &'a mut bool,
@@ -309,7 +310,7 @@ impl Dialect for JsonValueDialect {
         self.end
     }
 
-    /// The value is emitted as a whole and not counted.
+    // The value is not counted, since it can only be emitted as a whole.
     fn held_bytes(&self) -> usize {
         self.draft.held_bytes()
     }

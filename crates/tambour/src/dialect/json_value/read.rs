@@ -118,13 +118,15 @@ impl ValueChecker {
                 Ok(()) => valid_index = valid_index.or(Some(index)),
             }
         }
+        // Tells objects, lists and scalars apart. JSON is never empty.
         let first_byte = |found: &FoundJson| found.value.as_ref().map(|value| value.as_bytes()[0]);
         if let Some(index) = valid_index
             && candidates
                 .iter()
                 .any(|found| found.is_auto_closed && first_byte(found) == first_byte(&candidates[index]))
         {
-            // An unclosed value may have been the answer, and the closed one an example or a part of it.
+            // An unclosed value of the same kind may have been the answer, and the closed one only an example
+            // or a part of it.
             first_fault = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value in the reply is not closed"));
             valid_index = None;
         }
@@ -176,8 +178,8 @@ impl ValueChecker {
         found
     }
 
-    /// Returns `first` and further values of the text after `from`, at most [`MAX_VALUES`]. Each region
-    /// beside a value that was found is searched for its most likely value in turn.
+    /// Returns `first` and further values of the text after `from`, at most [`MAX_VALUES`]. The regions
+    /// before and after each value that was found are searched for their most likely values in turn.
     fn find_values(&self, text: &str, from: usize, first: FoundJson) -> Vec<FoundJson> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
         let mut values = vec![first];
@@ -250,7 +252,7 @@ fn is_within_larger_value(before: &str, after: &str) -> bool {
 }
 
 /// Returns the report on the text in `range`, which is left out; `None` if there are no words in it.
-/// `position` is that relative to the value, `before` or `behind`.
+/// `position` says where the text is relative to the value: `before` or `behind`.
 pub(super) fn report_surrounding(text: &str, range: Range<usize>, position: &str) -> Option<FindingReport> {
     let words = word_range(&text[range.clone()])?;
     let place = Place::START.end_of(&text[..range.start + words.start]);

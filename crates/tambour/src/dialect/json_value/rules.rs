@@ -45,7 +45,8 @@ rules! {
         broken thought!("<think about=\"it\">Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
 }
 
-/// Rules for reasoning, without fields of a structure: every value may be the one.
+/// Rules for reasoning. There are no fields of a structure that could show where unclosed reasoning ends,
+/// since any value may be the answer.
 pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,

@@ -166,7 +166,7 @@ pub(super) struct Examination {
     pub(super) needs_more: bool,
 }
 
-/// Leading bytes of a reply that decide whether it is a document.
+/// Number of leading bytes of a reply that are examined to decide whether it is a document.
 const HEAD_BYTES: usize = 1024;
 
 /// Returns whether the text before a structure makes it an example in a document: it has a heading.

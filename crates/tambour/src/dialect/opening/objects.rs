@@ -1,6 +1,6 @@
-//! JSON objects at the beginning of a reply, and the dialect that their keys identify: alone, or in a
-//! list under the only key of an object that is the whole reply, as services write lists that must be
-//! objects.
+//! JSON objects at the beginning of a reply, and the dialect that their keys identify. An object is
+//! alone, or in a list under the only key of an object that is the whole reply: services wrap a list so if
+//! the reply must be an object.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ static DIALECT_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     needed.flat_map(|key| key.names).copied().collect()
 });
 
-/// Least number of a dialect's keys by which an object that extends beyond the window is recognized.
+/// Minimum number of a dialect's keys by which an object that extends beyond the window is recognized.
 const MIN_KEYS: usize = 2;
 
 /// Bracket depth of the keys of an object in a list under a key.
@@ -63,7 +63,7 @@ fn evidence_rank(evidence: &ObjectEvidence) -> u8 {
 #[derive(Debug, Default)]
 pub(super) struct FoundObject {
     pub(super) keys: Vec<ObjectKey>,
-    /// Set if only a fence precedes the object in the reply.
+    /// Set if nothing but reasoning and a fence line precedes the object in the reply.
     pub(super) is_first: bool,
     /// The list under the first key of the object.
     items: Option<WrappedItems>,
@@ -84,7 +84,7 @@ pub(super) struct ObjectKey {
     pub(super) name: String,
     /// Shape of the value, once it has begun.
     pub(super) value: Option<ValueShape>,
-    /// The value, once complete, if it is a text; only the beginning of a text too long for a name.
+    /// The value, once complete, if it is a text. Of a text that is too long for a name, only the beginning.
     pub(super) text: Option<String>,
 }
 
@@ -197,7 +197,8 @@ impl NeededKey {
     }
 }
 
-/// Returns the objects of a text, outside of reasoning if there are any.
+/// Returns the objects of a text: those outside of reasoning. If the text ends in reasoning and none of them
+/// is alone on its lines, also those in reasoning.
 fn find_objects(text: &str, extent: PrefixExtent) -> Vec<FoundObject> {
     let reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
     let (objects, ends_in_reasoning) = read_objects(text, extent, reader);

@@ -11,6 +11,7 @@ use crate::lex::tag_sentence;
 
 /// Decides the dialect from the tags and reasoning marks of a text.
 pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
+    // The limit of a tag, 1 KiB, is the default of `limits.tag`.
     let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
     let mut scan = TagScan { text, is_whole_reply: extent == PrefixExtent::All, ..TagScan::default() };
     lexer.push(text, &mut |token, at| scan.push_token(token, at.resolve().offset));
@@ -41,11 +42,10 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     if extent != PrefixExtent::Part && verdict.is_none() && !needs_more && !is_quoted {
         // The thinking is not closed, but a `<final>` within it is.
         let has_answer = scan.open_reasoning.is_some() && scan.inline_final == InlineFinal::Closed;
-        if scan.thinking_lead < ThinkingLead::FenceBelowProse
+        let is_open_structure = scan.thinking_lead < ThinkingLead::FenceBelowProse
             && scan.has_thinking_text
-            && scan.reasoning == ReasoningStage::Absent
-            || has_answer
-        {
+            && scan.reasoning == ReasoningStage::Absent;
+        if is_open_structure || has_answer {
             verdict = thinking_dialect().map(OpeningVerdict::Dialect);
         }
     }
@@ -95,8 +95,9 @@ const XML_STARTS: &[&str] = &["<?xml", "<!doctype"];
 /// Evidence from the tags read so far.
 #[derive(Default)]
 struct TagScan<'a> {
-    /// The text under examination, and whether it is all of the reply.
+    /// The text under examination.
     text: &'a str,
+    /// Set if that is all text that will be examined.
     is_whole_reply: bool,
     /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
     is_plain: bool,
@@ -215,8 +216,8 @@ impl TagScan<'_> {
     fn push_token(&mut self, token: MarkupToken<'_>, at: usize) {
         let raw = token.raw();
         self.handle_token(token, at);
-        let room = raw.floor_char_boundary(HEAD_BYTES.saturating_sub(self.head.len()));
-        self.head.push_str(&raw[..room]);
+        let fitting_len = raw.floor_char_boundary(HEAD_BYTES.saturating_sub(self.head.len()));
+        self.head.push_str(&raw[..fitting_len]);
     }
 
     fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
@@ -260,7 +261,7 @@ impl TagScan<'_> {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let indentation = before[line_start..].bytes();
         let indent = indentation.map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum::<usize>();
-        // A blank line leaves more than the one line break before the line.
+        // After a blank line, more than one line break precedes this line.
         let is_after_blank_line =
             before[..line_start].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line_start;
         let head = self.text[..before.floor_char_boundary(HEAD_BYTES)].to_ascii_lowercase();
@@ -330,6 +331,7 @@ impl TagScan<'_> {
                     inline_final => inline_final,
                 };
             }
+            // A word of a sentence is no tag.
             _ if is_opening && self.detect_word(&name, end) => {}
             ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start() && is_bare => {
                 if self.has_prose && self.is_code(end - tag.raw.len()) {

@@ -138,8 +138,8 @@ impl QueriesBlock {
             && body_line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
 
-    /// Returns whether the body is a complete array or object. Parses it only if a bracket has closed since the
-    /// last scan, and returns false otherwise.
+    /// Returns whether the body is a complete array or object. Parses it only if a bracket has closed since
+    /// the last scan, and returns false otherwise.
     fn is_complete(&mut self) -> bool {
         let is_closed = self.scan.read(&self.body);
         if !is_closed || self.scan.depth > 0 || self.scan.is_in_string || self.scan.is_broken {
@@ -299,7 +299,8 @@ impl QueriesBlock {
         QueriesBlockOutcome::Open
     }
 
-    /// Ends this unclosed block where the tag of another one begins; the body from `from` on opens that one.
+    /// Ends this unclosed block where the tag of another one begins. The body from `from` on is the opening
+    /// of the other one.
     fn begin_next<'a>(&mut self, from: usize, tag: &str, at: Place) -> QueriesBlockOutcome<'a> {
         let opening = self.body.split_off(from);
         let is_line_start = self.body.ends_with('\n');

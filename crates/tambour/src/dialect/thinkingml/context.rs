@@ -74,7 +74,8 @@ impl ReaderContext {
     }
 }
 
-/// Reports that a tag or other short token of `len` bytes breaks a rule; `repair` says in words what was done.
+/// Reports that a tag or other short token of `len` bytes breaks a rule; `repair` says in words what was
+/// done.
 pub(super) fn report_at(
     rule: &'static Rule,
     at: Place,

@@ -72,7 +72,9 @@ const SETTINGS: &[Setting] = &[
         description: "whether the queries block is required (T-040)",
         default: "required",
         accepts: SettingValues::Choice(&["required", "optional"], |options, choice| {
-            options.update_section(|section: &mut ThinkingMlOptions| section.is_block_optional = choice == 1);
+            options.update_section(|section: &mut ThinkingMlOptions| {
+                section.is_block_optional = choice == 1;
+            });
         }),
     },
     Setting {
@@ -80,7 +82,9 @@ const SETTINGS: &[Setting] = &[
         description: "`<final>` alone on its line in an unclosed phase is text, or ends it (R-06)",
         default: "literal",
         accepts: SettingValues::Choice(&["literal", "close"], |options, choice| {
-            options.update_section(|section: &mut ThinkingMlOptions| section.closes_at_lone_final = choice == 1);
+            options.update_section(|section: &mut ThinkingMlOptions| {
+                section.closes_at_lone_final = choice == 1;
+            });
         }),
     },
 ];

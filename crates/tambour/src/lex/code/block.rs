@@ -136,8 +136,8 @@ impl BlockTracker {
         bytes.len()
     }
 
-    /// Begins the content if `byte` is a letter at the very start of a line, as in most lines. Returns whether
-    /// the content has begun, with `byte` or before it.
+    /// Begins the content if `byte` is a letter at the very start of a line, as in most lines. Returns
+    /// whether the content has begun, with `byte` or before it.
     #[inline]
     pub(super) fn try_begin_content(&mut self, byte: u8) -> bool {
         if matches!(self.line, LineState::Start) && self.prefix.column == 0 && is_letter(byte) {
@@ -162,8 +162,8 @@ impl BlockTracker {
         self.containers[..usize::from(self.prefix.matched_containers)].contains(&QUOTE)
     }
 
-    /// Reads a whole line without backticks at its start. Returns false, without reading, for kinds of lines
-    /// that are rare outside of fences.
+    /// Reads a whole line that has no backticks, from its start. Returns false, without reading, for kinds of
+    /// lines that are rare outside of fences.
     #[inline]
     pub(super) fn read_simple_line(&mut self, line: &[u8]) -> bool {
         if self.fence.is_some() {

@@ -281,7 +281,8 @@ impl CodeTracker {
             self.is_escaped &= bytes.is_empty();
             return;
         }
-        // An odd number of backslashes escapes. If they are all of the bytes, they continue those before them.
+        // An odd number of backslashes escapes. If they are all of the bytes, they continue those before
+        // them.
         let count = bytes.iter().rev().take_while(|&&byte| byte == b'\\').count();
         self.is_escaped = (count % 2 == 1) != (count == bytes.len() && self.is_escaped);
     }

@@ -100,8 +100,8 @@ pub(super) fn is_name_char(c: char) -> bool {
     }
 }
 
-/// Returns whether a character beyond ASCII may begin an XML name and is neither ideographic punctuation nor a
-/// full-width sign.
+/// Returns whether a character beyond ASCII may begin an XML name and is neither ideographic punctuation nor
+/// a full-width sign.
 fn is_letter(c: char) -> bool {
     let is_listed = matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
