@@ -16,25 +16,25 @@ use crate::event::{Completed, Failure, ToolCall};
 #[non_exhaustive]
 pub struct ChatOptions {
     /// True if a last chunk with token counts follows.
-    pub usage: bool,
+    pub sends_usage: bool,
     /// Field for reasoning: `reasoning_content` or `reasoning`; with `None` no reasoning is sent.
-    pub reasoning: Option<&'static str>,
+    pub reasoning_field: Option<&'static str>,
     /// True if the reasoning includes titles of phases.
-    pub titles: bool,
+    pub sends_titles: bool,
     /// True if the client runs the tool calls, so that they are sent.
-    pub calls: bool,
+    pub sends_calls: bool,
     /// True if extension events, summaries and queries are sent in a field `tambour`.
-    pub extensions: bool,
+    pub sends_extensions: bool,
 }
 
 impl Default for ChatOptions {
     fn default() -> ChatOptions {
         ChatOptions {
-            usage: false,
-            reasoning: Some("reasoning_content"),
-            titles: true,
-            calls: true,
-            extensions: false,
+            sends_usage: false,
+            reasoning_field: Some("reasoning_content"),
+            sends_titles: true,
+            sends_calls: true,
+            sends_extensions: false,
         }
     }
 }
@@ -110,7 +110,7 @@ impl ChatEncoder {
     }
 
     fn write_reasoning(&self, text: &str, out: &mut Vec<u8>) {
-        if let Some(field) = self.options.reasoning {
+        if let Some(field) = self.options.reasoning_field {
             self.write_text(field, text, out);
         }
     }
@@ -118,7 +118,7 @@ impl ChatEncoder {
     /// Writes the title of a phase, or only what separates the phase from the one before.
     fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
         self.phase_count += 1;
-        if self.options.titles {
+        if self.options.sends_titles {
             self.write_reasoning(&Value::from(format_title(title, self.phase_count == 1)).to_string(), out);
         } else if self.phase_count > 1 {
             // A blank line between phases.
@@ -141,7 +141,7 @@ impl ChatEncoder {
             self.write_text("content", &text, out);
         }
         self.write_delta(&json!({}), Some(finish_reason(completed.finish_reason, self.call_count > 0)), out);
-        if self.options.usage {
+        if self.options.sends_usage {
             self.write_chunk(
                 &json!([]),
                 Some(("usage", &UsageCounts::from_usage(&completed.usage).to_chat_usage())),
@@ -153,7 +153,7 @@ impl ChatEncoder {
     }
 
     fn write_extension(&self, name: &str, json: &str, out: &mut Vec<u8>) {
-        if self.options.extensions
+        if self.options.sends_extensions
             && let Ok(data) = serde_json::from_str::<Value>(json)
         {
             let choices = json!([{"index": 0, "delta": {}, "finish_reason": null}]);
@@ -186,7 +186,7 @@ impl Encoder for ChatEncoder {
                     self.write_title(&title, out);
                 }
             }
-            EntryContent::Call(call) if self.options.calls => {
+            EntryContent::Call(call) if self.options.sends_calls => {
                 self.answer.note_call();
                 self.write_call(&call, out);
             }
@@ -235,11 +235,11 @@ pub fn completion_from_log(
     folded_message: &FoldedMessage,
 ) -> Value {
     let completed = folded_message.completed.as_deref().cloned().unwrap_or_default();
-    let calls = if options.calls { &folded_message.calls[..] } else { &[] };
+    let calls = if options.sends_calls { &folded_message.calls[..] } else { &[] };
     let content = (!folded_message.answer.is_empty() || calls.is_empty()).then_some(&folded_message.answer);
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-    if let Some(field) = options.reasoning
-        && let reasoning = folded_message.reasoning(options.titles)
+    if let Some(field) = options.reasoning_field
+        && let reasoning = folded_message.reasoning(options.sends_titles)
         && !reasoning.is_empty()
     {
         message[field] = reasoning.into();
@@ -258,7 +258,7 @@ pub fn completion_from_log(
         "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
         "usage": UsageCounts::from_usage(&completed.usage).to_chat_usage(),
     });
-    if options.extensions {
+    if options.sends_extensions {
         let events =
             folded_message.extensions.iter().map(|(name, data)| json!({"event": name, "data": data}));
         completion["tambour"] = json!({"events": events.collect::<Vec<_>>(), "metadata": completed.metadata});

@@ -26,8 +26,8 @@ pub(in crate::http) async fn complete(
 ) -> Result<Response, Problem> {
     let (new_message, wants_stream, mut options) = parse_request(&app, parse_body(&bytes)?)?;
     // Calls whose results the server sends to the model are not sent to the client.
-    options.calls = !new_message.has_tools();
-    options.extensions = new_message.extensions;
+    options.sends_calls = !new_message.has_tools();
+    options.sends_extensions = new_message.extensions;
     if wants_stream {
         let encoder = move |context| Box::new(ChatEncoder::new(context, options)) as Box<dyn Encoder>;
         return stream_message(app, &caller, request_id, new_message, encoder).await;
@@ -56,7 +56,7 @@ fn parse_request(
     };
     let mut options = ChatOptions::default();
     if let Some(stream_options) = body.remove("stream_options") {
-        options.usage = stream_options["include_usage"] == true;
+        options.sends_usage = stream_options["include_usage"] == true;
     }
     if body.remove("n").is_some_and(|n| !matches!(n.as_u64(), Some(1)) && !n.is_null()) {
         return Err(new_problem("n", "only one answer at a time: `n` must be 1"));
