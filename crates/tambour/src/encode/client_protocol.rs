@@ -78,7 +78,7 @@ impl UsageCounts {
 pub(super) const EMPTY_JSON_STRING: &str = "\"\"";
 
 /// Answer text to be sent. It is held back until the end of the message in two cases: if it must be sent as a
-/// whole, and if it begins behind tool calls. Text behind calls may be the fallback text, which must not
+/// whole, and if it begins after tool calls. Text after calls may be the fallback text, which must not
 /// become the answer of a message that only calls tools.
 #[derive(Debug)]
 pub(super) struct AnswerBuffer {
@@ -102,8 +102,8 @@ impl AnswerBuffer {
 
     /// Accepts text, a JSON string; returns whether it may be sent now.
     pub(super) fn push_text(&mut self, text: &str) -> bool {
-        let begins_behind_calls = self.has_calls && !self.has_sent_text;
-        if self.sends_whole_answer || begins_behind_calls {
+        let begins_after_calls = self.has_calls && !self.has_sent_text;
+        if self.sends_whole_answer || begins_after_calls {
             self.held_text.push(text.to_owned());
             return false;
         }
@@ -182,7 +182,7 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
     json::write_value(value, out);
 }
 
-/// Title as text of the reasoning, on its own line, behind a blank line unless it is the first text.
+/// Title as text of the reasoning, on its own line, after a blank line unless it is the first text.
 pub(super) fn format_title(title: &str, is_first: bool) -> String {
     format!("{}**{title}**\n", if is_first { "" } else { "\n\n" })
 }

@@ -48,7 +48,7 @@ enum LineContent {
     Blank,
     /// Markers of quotations and list items.
     Markers,
-    /// One tag, and blanks behind it.
+    /// One tag, and blanks after it.
     Tag,
     /// Anything else.
     Text,

@@ -6,10 +6,10 @@
 //! must follow their grammar. No other attribute is allowed. Scripts, styles and comments are removed with
 //! their text. Elements open at the end are closed.
 //!
-//! Code spans and fences are left unchanged (F-105), unless a Markdown reader might interpret them otherwise
-//! (links, tables, HTML blocks). `a < b`, `1<2` and `<3` stay. All other text that begins like markup is
-//! escaped in both modes of [`HtmlMode`], autolinks (`<https://...>`) included, since a browser would read it
-//! as tags.
+//! Code spans and fences are left unchanged (F-105), unless some Markdown reader might not take them for code
+//! (in links, tables and HTML blocks). `a < b`, `1<2` and `<3` stay. All other text that begins like markup
+//! is escaped in both modes of [`HtmlMode`], autolinks (`<https://...>`) included, since a browser would read
+//! it as tags.
 //!
 //! ```
 //! use tambour::html::{HtmlMode, sanitize};
@@ -21,7 +21,7 @@
 //!
 //! The result does not depend on chunk boundaries, and sanitizing it again changes nothing (except for
 //! backticks that stay open on a line longer than `limits.line`). For that reason removed text that
-//! contains line breaks leaves one, and text removed directly behind a backtick leaves a blank.
+//! contains line breaks leaves one, and text removed directly after a backtick leaves a blank.
 
 mod code_trust;
 mod read;
@@ -58,7 +58,7 @@ pub enum SanitizedPiece<'a> {
     Report(FindingReport),
 }
 
-/// Sanitizes one text as it arrives. Linear; holds back at most one tag (`limits.tag`, 1 KiB) or, behind an
+/// Sanitizes one text as it arrives. Linear; holds back at most one tag (`limits.tag`, 1 KiB) or, after an
 /// open backtick, the line from its first `<` on (`limits.line`, 1 KiB).
 #[derive(Debug)]
 pub struct HtmlSanitizer {
@@ -125,11 +125,11 @@ enum SanitizerState {
         matched_len: usize,
         has_line_break: bool,
     },
-    /// Behind open backticks.
+    /// In text after open backticks, which may be code.
     PossibleCode(Box<PossibleCode>),
 }
 
-/// Possible code: text from the first `<` behind open backticks on, which is held back.
+/// Possible code: text from the first `<` after open backticks on, which is held back.
 #[derive(Debug)]
 struct PossibleCode {
     text: String,

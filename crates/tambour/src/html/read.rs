@@ -52,7 +52,7 @@ impl HtmlSanitizer {
         loop {
             match std::mem::replace(&mut self.state, SanitizerState::Text) {
                 SanitizerState::Text => break,
-                // Plain text only if no end tags of open elements will be written behind it.
+                // Plain text only if no end tags of open elements will be written after it.
                 SanitizerState::Tag { state: HtmlTagState::AddressStart(_), raw, .. }
                     if self.open_elements.is_empty() =>
                 {
@@ -144,7 +144,7 @@ impl HtmlSanitizer {
         self.state = SanitizerState::Text;
         match step {
             HtmlTagStep::Tag => self.handle_tag(&raw, place, out),
-            // The dashes of `<!--` count, so that a `>` directly behind them ends the comment.
+            // The dashes of `<!--` count, so that a `>` directly after them ends the comment.
             HtmlTagStep::Comment => {
                 self.state =
                     SanitizerState::Comment { place, dashes: 2, has_bang: false, has_line_break: false }

@@ -1,9 +1,9 @@
 //! Possible tags from `<` to `>`, byte by byte as browsers read them, except that they contain no second `<`.
 
-/// State of reading behind a `<`.
+/// State of reading after a `<`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlTagState {
-    /// Directly behind the `<`.
+    /// Directly after the `<`.
     Lt,
     /// After this many characters that may begin an e-mail address in angle brackets.
     AddressStart(usize),
@@ -17,11 +17,11 @@ pub(super) enum HtmlTagState {
     Declaration,
     /// In the name of the tag.
     Name,
-    /// Behind a name or value, where an attribute may begin.
+    /// After a name or value, where an attribute may begin.
     Space,
     /// In the name of an attribute.
     Attribute,
-    /// After blanks behind the name of an attribute, where `=` may follow.
+    /// After the name of an attribute and blanks, where `=` may follow.
     AfterAttribute,
     /// After `=`.
     Equals,
@@ -49,7 +49,7 @@ pub(super) enum HtmlTagStep {
 const MAX_ADDRESS_LEN: usize = 64;
 
 impl HtmlTagState {
-    /// Reads one byte behind the `<`.
+    /// Reads one byte after the `<`.
     pub(super) fn step(self, byte: u8) -> HtmlTagStep {
         use HtmlTagState::*;
         if byte == b'<' {

@@ -60,8 +60,8 @@ impl HtmlSanitizer {
         out(SanitizedPiece::Text(tag));
     }
 
-    /// Emits what must replace the removed text `raw`: a line break if it has one, or a blank behind a
-    /// backtick.
+    /// Emits what must replace the removed text `raw`: a line break if `raw` has one, otherwise a blank if
+    /// the text before it ends with a backtick.
     fn mark_removal(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.contains('\n') {
             self.write_text("\n", out);
@@ -97,7 +97,7 @@ impl HtmlSanitizer {
         self.write_tag_rest(raw, out);
     }
 
-    /// Emits the text behind the escaped `<` of `raw`; it contains no other `<`, so nothing is held back.
+    /// Emits the text after the escaped `<` of `raw`; it contains no other `<`, so nothing is held back.
     fn write_tag_rest(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.len() > 1 {
             self.write_text(&raw[1..], out);

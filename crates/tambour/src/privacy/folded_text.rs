@@ -49,7 +49,7 @@ impl<'a> FoldedText<'a> {
         if range.is_empty() {
             return self.starts[range.start]..self.starts[range.start];
         }
-        // Invisible characters behind the last character are not part of the range.
+        // Invisible characters after the last character are not part of the range.
         let last_start = self.starts[range.end - 1];
         let last_len = self.raw[last_start..].chars().next().map_or(0, char::len_utf8);
         self.starts[range.start]..last_start + last_len

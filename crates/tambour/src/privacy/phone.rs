@@ -117,7 +117,7 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
         if digits.len() > MAX_DIGITS {
             break;
         }
-        // A group of one digit is possible as the country code, directly behind it, and as the `(0)` of a
+        // A group of one digit is possible as the country code, directly after it, and as the `(0)` of a
         // national prefix.
         if group.len() == 1 && group_count > 2 && group.gap != GroupGap::Paren {
             break;
@@ -131,7 +131,7 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
             _ if !has_country_code(digits) => (false, false),
             _ => (if prefix_len == 0 { digits.len() >= 8 } else { (10..=13).contains(&digits.len()) }, false),
         };
-        // A dot behind the group may be the separator of the next one.
+        // A dot after the group may be the separator of the next one.
         let is_continued = continues_number(text, group.end)
             && groups.get(group_count).is_none_or(|next| next.gap != GroupGap::Dot);
         if is_fit && !is_alnum(text.char_at(group.end)) && !is_continued {
@@ -189,7 +189,7 @@ impl GroupWindow<'_> {
         self.groups[1..].iter().all(|group| group.gap == gap).then_some(gap)
     }
 
-    /// Returns whether the number continues before or behind the window with the same separator.
+    /// Returns whether the number continues before or after the window with the same separator.
     fn is_continued(&self) -> bool {
         let gap = self.groups.get(1).map_or(GroupGap::Break, |group| group.gap);
         gap != GroupGap::Break && (self.gap_after == gap || self.groups[0].gap == gap)
@@ -229,8 +229,8 @@ fn is_chinese_landline(window: &GroupWindow<'_>) -> bool {
     if !(local.len() == 8 || (area_len == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // Local numbers do not begin with 1. The form is distinct enough for any number behind a dash or
-    // parenthesis, and behind a three-digit area code without a gap.
+    // Local numbers do not begin with 1. That is required only where the form alone is not distinct enough:
+    // not after a dash or parenthesis, and not after a three-digit area code without a gap.
     let is_assigned = !local.starts_with('1');
     match window.lengths()[..] {
         [_] => area_len == 3 || is_assigned,
@@ -298,7 +298,7 @@ fn follows_code_one(window: &GroupWindow<'_>) -> bool {
     }
 }
 
-/// Seven or eight digits behind a word for a phone.
+/// Seven or eight digits after a word that announces a phone number.
 fn is_announced(window: &GroupWindow<'_>) -> bool {
     if !matches!(window.lengths()[..], [7 | 8] | [3, 4] | [4, 4])
         || window.common_gap() == Some(GroupGap::Dot)

@@ -66,7 +66,8 @@ fn road_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     is_road.then(|| name_start(text, at))
 }
 
-/// Probable start of the name that ends before `at`: up to five characters, none of which introduces a place.
+/// Probable start of the name that ends before `at`. It has up to five characters, none of which is a word
+/// that introduces a place, such as `在` (at).
 fn name_start(text: &FoldedText<'_>, at: usize) -> usize {
     const MAX_NAME_LEN: usize = 5;
     let from = run_start(text, at).max(at.saturating_sub(MAX_NAME_LEN));
@@ -117,7 +118,7 @@ fn is_numeral(c: char) -> bool {
     )
 }
 
-/// Index behind the number at `at`: digits, as in `88`, `88-2` and `88A`, or Chinese numerals.
+/// Index after the number at `at`: digits, as in `88`, `88-2` and `88A`, or Chinese numerals.
 fn number_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     const MAX_NUMBER_LEN: usize = 8;
     let chars = &text.chars()[at.min(text.chars().len())..];
@@ -137,7 +138,7 @@ fn number_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     (length <= MAX_NUMBER_LEN).then_some(at + length)
 }
 
-/// Index behind the blanks at `at`, at most two.
+/// Index after the blanks at `at`, at most two.
 fn skip_blanks(text: &FoldedText<'_>, mut at: usize) -> usize {
     let from = at;
     while at - from < 2 && text.char_at(at) == Some(' ') {
@@ -146,7 +147,7 @@ fn skip_blanks(text: &FoldedText<'_>, mut at: usize) -> usize {
     at
 }
 
-/// Index behind the house number that follows a road at `at`. A side or a section of the road may precede the
+/// Index after the house number that follows a road at `at`. A side or a section of the road may precede the
 /// number: `东`, `二段`.
 fn house_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     let house_number_end = |at: usize| {
@@ -177,8 +178,8 @@ fn estate_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     is_han(text.char_before(end)).then(|| name_start(text, end))
 }
 
-/// Index behind the building at `at`: `3栋` or `5号楼` of an estate, or any building with a unit or a room
-/// behind it.
+/// Index after the building at `at`: `3栋` or `5号楼` of an estate, or any building that a unit or a room
+/// follows.
 fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     const ESTATES: &[&str] =
         &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
@@ -194,7 +195,7 @@ fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     (is_estate || (room.is_some() && !is_floor_plan)).then_some(end)
 }
 
-/// Index behind a number and one of `units` at `at`, with blanks around the number.
+/// Index after a number and one of `units` at `at`, with blanks around the number.
 fn part_end(text: &FoldedText<'_>, at: usize, units: &[&str]) -> Option<usize> {
     let end = skip_blanks(text, number_end(text, skip_blanks(text, at))?);
     let following = text.chars().get(end..)?;
@@ -203,7 +204,7 @@ fn part_end(text: &FoldedText<'_>, at: usize, units: &[&str]) -> Option<usize> {
     Some(end + unit.chars().count())
 }
 
-/// Index behind the parts of an address, at most six, that follow a house at `at`: `3栋2单元501室`.
+/// Index after the parts of an address, at most six, that follow a house at `at`: `3栋2单元501室`.
 fn rooms_end(text: &FoldedText<'_>, mut at: usize) -> usize {
     const PARTS: &[&str] = &["号楼", "单元", "栋", "幢", "座", "楼", "层", "室", "户", "房", "弄", "号"];
     for _ in 0..6 {

@@ -58,7 +58,7 @@ const STREETS: &str = "street st road rd avenue ave boulevard blvd lane ln";
 const NAMED_STREETS: &str = "drive dr court ct place pl square sq terrace way close crescent parkway pkwy circle row mews \
     gardens highway hwy walk alley trail";
 
-/// Words that make the number behind them something other than a house number.
+/// Words that make the number after them something other than a house number.
 const NUMBERED_THINGS: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
     lesson stage game best";
 
@@ -71,7 +71,7 @@ const COUNTED_THINGS: &str = "best top good great easy simple hard new old big s
     rules is are was at by bike bicycle level point points star speed piece flash mph kmh inch \
     inches bedroom room workout workouts exercises major must unique";
 
-/// Words behind a street that make it an adjective: `road bikes`.
+/// Words after a street that make it an adjective: `road bikes`.
 const STREET_THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts food foods race races racing runner \
     runners running run runs cycling cyclist cyclists fighter art style styles wear photography \
     photographer photographers test tests map maps sign signs rage safety legal market markets \
@@ -100,7 +100,7 @@ pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         if first.is_joined && at >= 2 && contains_word(NUMBERED_THINGS, words[at - 2].text.as_str()) {
             continue;
         }
-        // `at` is now the first word of the name; the kind of street is one of the words behind it.
+        // `at` is now the first word of the name; the kind of street is one of the words after it.
         for index in at..words.len().min(at + MAX_NAME_WORDS + 1) {
             let word = &words[index];
             if !word.is_joined {
@@ -159,7 +159,7 @@ fn is_name_word(word: &str) -> bool {
     letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")
 }
 
-/// Number of words behind the first in `PO Box 12`, `P.O. Box 12`.
+/// Number of words after the first if the words begin with a post box: `PO Box 12`, `P.O. Box 12`.
 fn match_post_box(words: &[LatinWord]) -> Option<usize> {
     let texts: Vec<&str> = words.iter().take(4).map(|word| word.text.as_str()).collect();
     let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
