@@ -34,6 +34,7 @@ pub struct AgUiEncoder {
     is_reasoning_open: bool,
     /// Id and title of the first phase, held back until it has text: an empty single phase is not sent.
     held_phase: Option<(u64, String)>,
+    /// Number of phases so far, the held one included.
     phase_count: usize,
     /// Open phase: its id, and the name of its step.
     open_phase: Option<(u64, String)>,
@@ -100,6 +101,7 @@ impl AgUiEncoder {
         }
     }
 
+    /// Closes the reasoning; a held phase is dropped, since it stayed empty.
     fn close_thinking(&mut self, out: &mut Vec<u8>) {
         self.held_phase = None;
         self.close_phase(out);

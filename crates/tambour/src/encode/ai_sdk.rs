@@ -58,6 +58,7 @@ impl AiSdkEncoder {
         }
     }
 
+    /// Closes the open phase and the answer.
     fn close_parts(&mut self, out: &mut Vec<u8>) {
         self.close_phase(out);
         if std::mem::take(&mut self.is_text_open) {
@@ -197,6 +198,7 @@ impl AiSdkEncoder {
         self.write_done(out);
     }
 
+    /// Ends the stream.
     fn write_done(&mut self, out: &mut Vec<u8>) {
         write_data_frame(out, |out| out.extend_from_slice(b"[DONE]"));
         self.is_over = true;

@@ -48,7 +48,9 @@ pub struct ChatEncoder {
     chunk_start: Vec<u8>,
     answer: AnswerBuffer,
     phase_titles: PhaseTitles,
+    /// Number of phases so far, a held one not included.
     phase_count: usize,
+    /// Number of calls sent so far.
     call_count: usize,
     is_over: bool,
 }

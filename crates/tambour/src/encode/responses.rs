@@ -34,6 +34,7 @@ pub struct ResponsesEncoder {
 struct ResponseItem {
     kind: ItemKind,
     id: String,
+    /// Text so far.
     text: String,
 }
 

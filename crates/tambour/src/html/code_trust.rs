@@ -117,7 +117,9 @@ impl CodeTrust {
         self.ticks = TickState::Closed;
     }
 
+    /// Lowers the trust to `level`, unless it is lower already.
     fn lower_to(&mut self, level: TrustLevel) {
+        // Levels are ordered from most trust to least.
         self.level = self.level.max(level);
     }
 
@@ -156,6 +158,7 @@ impl CodeTrust {
         }
     }
 
+    /// Observes one character, as a byte: ASCII, 0 for an uncertain blank, or 0x80 for any other.
     fn observe_byte(&mut self, byte: u8) {
         match byte {
             b'\n' => return self.end_line(),

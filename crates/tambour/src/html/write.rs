@@ -37,6 +37,7 @@ impl HtmlSanitizer {
         }
     }
 
+    /// Emits text unchanged and tracks what code it begins or ends.
     fn emit(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if feed_trackers(&mut self.code, &mut self.trust, text) {
             self.backticks = BacktickState::default();
@@ -71,6 +72,7 @@ impl HtmlSanitizer {
         }
     }
 
+    /// Reports a fault of the markup that starts at `place` and ends at the current place.
     fn report(
         &self,
         rule: &'static Rule,
@@ -197,6 +199,7 @@ impl HtmlSanitizer {
         self.write_tag_rest(raw, out);
     }
 
+    /// Emits an allowed start tag, without attributes that are not allowed.
     fn open_element(
         &mut self,
         raw: &str,
@@ -222,6 +225,8 @@ impl HtmlSanitizer {
         self.keep_line_break(raw, out);
     }
 
+    /// Emits an end tag after closing the elements that are open inside its element; removes a tag that
+    /// closes nothing.
     fn close_element(
         &mut self,
         raw: &str,

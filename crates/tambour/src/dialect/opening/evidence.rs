@@ -58,7 +58,7 @@ impl TagCandidate {
         }
         // Prose before a fence, or a language with the same tags, makes the content of the fence an example.
         let is_example = self.fence.is_some_and(|(_, is_foreign)| self.has_prose_before || is_foreign);
-        // So does prose before an element that must precede all text, unless the structure began before it.
+        // So does prose before a leading element, unless the structure began before it.
         let is_too_late = self.is_leading && self.has_prose_before && !self.follows_structure;
         if is_example || is_too_late {
             let is_complete =
@@ -84,8 +84,8 @@ impl TagCandidate {
         {
             return TagEvidence::Text;
         }
-        // Text on the line of the tag is no proof of a structure until its element is closed, unless the
-        // window is full and a decision is due.
+        // Text on the line of the tag makes a structure doubtful until its element is closed, unless the
+        // structure began before it, or the window is full and a decision is due.
         let shares_line = content.starts_with([' ', '\t'])
             && !content.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
         if !is_about_tag && (!shares_line || self.follows_structure || extent == PrefixExtent::Window) {

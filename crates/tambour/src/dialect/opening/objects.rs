@@ -62,6 +62,7 @@ fn evidence_rank(evidence: &ObjectEvidence) -> u8 {
 /// A JSON object, possibly incomplete.
 #[derive(Debug, Default)]
 pub(super) struct FoundObject {
+    /// Keys of the object itself, in order.
     pub(super) keys: Vec<ObjectKey>,
     /// Set if nothing but reasoning and a fence line precedes the object in the reply.
     pub(super) is_first: bool,
@@ -230,7 +231,9 @@ fn read_objects(text: &str, extent: PrefixExtent, mut reader: json::JsonReader) 
 
 /// Collects objects from the events of a JSON reader.
 struct ObjectCollector<'a> {
+    /// The text that the reader reads.
     text: &'a str,
+    /// Objects so far, the current one last.
     found: Vec<FoundObject>,
     /// Set while the reader is in reasoning.
     is_thinking: bool,

@@ -111,9 +111,11 @@ struct TagScan<'a> {
     has_prose: bool,
     /// Open reasoning.
     open_reasoning: Option<OpenReasoning>,
+    /// Stage of the reasoning that comes first, if any does.
     reasoning: ReasoningStage,
     /// The first `<thinking>` that may begin a structure.
     thinking: ThinkingTag,
+    /// What precedes a `<thinking>`; of several, the one with the most.
     thinking_lead: ThinkingLead,
     /// Set if only reasoning precedes that `<thinking>`.
     is_thinking_leading: bool,
@@ -122,8 +124,11 @@ struct TagScan<'a> {
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
     is_nested_thinking: bool,
+    /// State of the first `<final>` after a `<thinking>`.
     inline_final: InlineFinal,
+    /// State of the end of the answer.
     answer: AnswerEnd,
+    /// Position on the line after the tokens so far.
     position: LinePosition,
     /// The open fence.
     fence: Option<OpenFence>,
@@ -220,6 +225,7 @@ impl TagScan<'_> {
         self.head.push_str(&raw[..fitting_len]);
     }
 
+    /// Updates the evidence for a token.
     fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
         let is_in_code = self.position == LinePosition::CodeSpan;
         if is_in_code {

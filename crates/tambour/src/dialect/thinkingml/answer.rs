@@ -62,8 +62,11 @@ pub(super) struct FinalReader {
 
 /// A held `<!--` and the white space after it.
 struct HeldCommentOpen {
+    /// The held text as written.
     raw: String,
+    /// Place of the `<!--`.
     at: Place,
+    /// Set if the `<!--` begins a line.
     is_line_start: bool,
 }
 

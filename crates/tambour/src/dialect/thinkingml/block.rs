@@ -40,6 +40,7 @@ pub(super) const NO_QUERIES_MESSAGE: &str = "`<serp_queries>` is not closed and 
 /// An open queries block. No `-->` or `<` inside a query ends it (T-052): its end marker `</serp_queries>
 /// -->` does, or else a token that shows that the marker is missing.
 pub(super) struct QueriesBlock {
+    /// Place of the opening, or of the tag if there is none.
     start: Place,
     /// Text before the tag that belongs to the block: `<!-- `, or nothing.
     opening: String,

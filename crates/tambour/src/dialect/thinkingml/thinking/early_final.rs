@@ -41,7 +41,7 @@ impl HeldFinal {
 
 /// A `<final>` inside `<thinking>`, and everything after it.
 pub(in super::super) struct EarlyFinal {
-    /// The tag and everything after it; "quoted" as long as it may be text.
+    /// The tag and everything after it.
     quote: QuotedFinal,
     /// Set if it is in the middle of a line. Another one at the start of a line then takes precedence.
     is_mention: bool,
