@@ -1,4 +1,4 @@
-//! Searches for significant bytes that are fast even for text as short as a model's token. [`find`] and its
+//! Fast searches for significant bytes, also in text as short as a model's token. [`find`] and its
 //! variants find the first or last of one to three byte values, by a plain loop or memchr. [`SignMasks`]
 //! marks all significant bytes of a short text in one pass.
 

@@ -123,7 +123,7 @@ fn is_version(text: &FoldedText<'_>, start: usize) -> bool {
 
 /// Returns whether a part is a number from 0 to 255 without leading zeros.
 fn is_octet(digits: &[char]) -> bool {
-    // More than four digits are no octet and might overflow.
+    // Only four digits are read, since more might overflow. The length is checked below.
     let value = digits.iter().take(4).fold(0, |value, c| value * 10 + c.to_digit(10).unwrap_or(0));
     matches!(digits.len(), 1..=3) && value <= 255 && (digits.len() == 1 || digits[0] != '0')
 }

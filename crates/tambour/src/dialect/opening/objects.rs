@@ -1,6 +1,6 @@
 //! JSON objects at the beginning of a reply, and the dialect that their keys identify. An object is
-//! alone, or in a list under the only key of an object that is the whole reply: services wrap a list so if
-//! the reply must be an object.
+//! alone, or in a list under the only key of an object that is the whole reply: services wrap a list like
+//! that if the reply must be an object.
 
 use std::sync::LazyLock;
 

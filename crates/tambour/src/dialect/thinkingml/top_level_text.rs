@@ -25,7 +25,7 @@ pub(super) struct TopLevelText {
     midline_comment: Option<usize>,
     /// A closed comment with no text before it: the index after its `<!--` and the index after its `-->`.
     sole_comment: Option<(usize, usize)>,
-    /// Set once text exceeded the limit (the overflow), which is left out.
+    /// Set once text has exceeded the limit. That text, the overflow, is left out.
     has_overflow: bool,
     /// Non-blank extents of the overflow.
     overflow_extents: Vec<Extent>,
