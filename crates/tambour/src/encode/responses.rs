@@ -288,6 +288,7 @@ impl Encoder for ResponsesEncoder {
 pub fn response_from_log(context: &StreamContext, folded_message: &FoldedMessage) -> Value {
     let mut output: Vec<Value> = Vec::new();
     for (title, text) in folded_message.reasoning_phases() {
+        // Each phase is an item, so its title is the first text of the item.
         let id = item_id(context, output.len(), ItemKind::Reasoning);
         output.push(ItemKind::Reasoning.item_json(&id, Some(&(format_title(title, true) + text))));
     }

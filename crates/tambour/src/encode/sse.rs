@@ -3,8 +3,8 @@
 
 use super::json;
 
-/// Fields that every event of a message carries in its data: `message_id` and `request_id` (J-030), as JSON
-/// with the closing brace of the data.
+/// Fields that every event of a message carries in its data: `message_id` and `request_id` (J-030). Stored as
+/// JSON, followed by the closing brace of the data.
 #[derive(Clone, Debug)]
 pub struct Envelope(Vec<u8>);
 

@@ -184,9 +184,10 @@ impl HtmlSanitizer {
         if is_first_line_break {
             self.write_text("\n", out);
         }
-        if end.is_some() {
+        let is_closed = end.is_some();
+        if is_closed {
             self.state = SanitizerState::Text;
-            self.remove_comment(place, true, out);
+            self.remove_comment(place, is_closed, out);
         }
         len
     }
@@ -224,9 +225,10 @@ impl HtmlSanitizer {
         if is_first_line_break {
             self.write_text("\n", out);
         }
-        if end.is_some() {
+        let is_closed = end.is_some();
+        if is_closed {
             self.state = SanitizerState::Text;
-            self.remove_raw_text(name, place, true, out);
+            self.remove_raw_text(name, place, is_closed, out);
         }
         len
     }

@@ -26,16 +26,16 @@ pub(crate) enum QuoteKind {
 }
 
 impl QuoteKind {
-    /// Returns whether `mark` can end a string that `self` opened.
-    pub(crate) fn can_end_with(self, mark: QuoteKind) -> bool {
+    /// Returns whether `quote` can end a string that `self` opened.
+    pub(crate) fn can_end_with(self, quote: QuoteKind) -> bool {
         match self {
             // `quote_at` finds the first `"` of the three; the caller looks for the others.
-            QuoteKind::Triple => mark == QuoteKind::Double,
-            QuoteKind::Back => matches!(mark, QuoteKind::Back | QuoteKind::Single),
-            QuoteKind::Curly => matches!(mark, QuoteKind::Curly | QuoteKind::Double),
-            QuoteKind::CurlySingle => matches!(mark, QuoteKind::CurlySingle | QuoteKind::Single),
-            QuoteKind::Escaped => matches!(mark, QuoteKind::Escaped | QuoteKind::Double),
-            _ => self == mark,
+            QuoteKind::Triple => quote == QuoteKind::Double,
+            QuoteKind::Back => matches!(quote, QuoteKind::Back | QuoteKind::Single),
+            QuoteKind::Curly => matches!(quote, QuoteKind::Curly | QuoteKind::Double),
+            QuoteKind::CurlySingle => matches!(quote, QuoteKind::CurlySingle | QuoteKind::Single),
+            QuoteKind::Escaped => matches!(quote, QuoteKind::Escaped | QuoteKind::Double),
+            _ => self == quote,
         }
     }
 

@@ -326,6 +326,7 @@ impl TagScan<'_> {
             self.thinking = ThinkingTag::Closed;
         }
         let is_bare = tag.attributes().next().is_none();
+        // Name, and whether the tag opens an element.
         match (name.as_str(), is_opening) {
             _ if dialect_tag
                 .is_some_and(|(_, opening_tag)| opening_tag.position == TagPosition::EndsThinking)
@@ -379,7 +380,8 @@ impl TagScan<'_> {
     /// the tag that continues on the next line. Records that the line has text then, or that more text must
     /// decide. `text_start` is the offset after the tag.
     fn detect_word(&mut self, name: &str, text_start: usize) -> bool {
-        if self.open_reasoning.is_some() || marks::parse_tag_mark(name, false).is_none() {
+        let is_closing = false;
+        if self.open_reasoning.is_some() || marks::parse_tag_mark(name, is_closing).is_none() {
             return false;
         }
         let text = &self.text[text_start..];

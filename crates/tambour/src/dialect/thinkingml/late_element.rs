@@ -35,7 +35,7 @@ pub(super) struct LateElement {
     /// Set if the element is in an open `<thinking>`, which continues after it.
     is_in_thinking: bool,
     entities: EntityDecoder,
-    /// Set once text was emitted.
+    /// Set once text of a late thought was emitted, of this element or an earlier one.
     has_text: bool,
     /// Set if markup followed that text, so that the next text begins a new paragraph.
     has_gap: bool,
@@ -98,7 +98,7 @@ impl LateElement {
         out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: inner });
     }
 
-    /// Returns whether `tag`, a tag of the element `name` that does not close this element, ends it.
+    /// Returns whether a tag of the element `name` ends this element, although it is not its closing tag.
     fn is_ended_by(&self, tag: &MarkupTag<'_>, name: ThinkingMlElement) -> bool {
         let is_opening = tag.kind == TagKind::Open;
         match (self.is_in_thinking, name) {

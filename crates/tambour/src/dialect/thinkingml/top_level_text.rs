@@ -117,6 +117,12 @@ impl TopLevelText {
         (!rest.is_empty()).then_some((rest, place))
     }
 
+    /// Adds text that was within the limit before. Nothing of it is cut.
+    pub(super) fn push_unlimited(&mut self, text: &str, place: Place) {
+        let is_atomic = false;
+        self.push(text, place, is_atomic, usize::MAX);
+    }
+
     /// Appends text that fits.
     fn append(&mut self, text: &str) {
         let from = self.text.len();
@@ -312,7 +318,7 @@ impl TopLevelText {
         for (text, at) in previous.runs() {
             let kept_len = remaining_len.min(text.len());
             remaining_len -= kept_len;
-            self.push(&text[..kept_len], at, false, usize::MAX);
+            self.push_unlimited(&text[..kept_len], at);
         }
     }
 
@@ -325,7 +331,7 @@ impl TopLevelText {
             for (text, at) in previous.runs() {
                 let skipped_len = skip_len.min(text.len());
                 skip_len -= skipped_len;
-                self.push(&text[skipped_len..], at.end_of(&text[..skipped_len]), false, usize::MAX);
+                self.push_unlimited(&text[skipped_len..], at.end_of(&text[..skipped_len]));
             }
             (self.has_overflow, self.overflow_extents) = (previous.has_overflow, previous.overflow_extents);
             (self.overflow_end, self.has_overflow_gap) = (previous.overflow_end, previous.has_overflow_gap);

@@ -14,7 +14,8 @@ use crate::span::Place;
 /// Writes the events of one reply as ThinkingML. Reading it gives the same events.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    write_with(events, true)
+    let is_block_required = true;
+    write_with(events, is_block_required)
 }
 
 /// Like [`write`], but a reply without queries gets an empty block only if one is required (T-040).
@@ -93,7 +94,7 @@ impl ReplyParts {
 /// Escapes everything in an answer that the reader would take for a tag or decode in code, and nothing else.
 fn escape_tags(text: &str) -> String {
     let mut writer = EscapingWriter {
-        // No tag is too long: the reader's limit is not known here.
+        // Large enough for every tag, since the reader's limit is not known here.
         seam: SeamReader::new(FAILURE_MARKER, text.len() + 1),
         filter: CodeFilter::new(Limits::default().line),
         comment: CommentTracker::default(),
@@ -169,7 +170,7 @@ impl EscapingWriter {
     }
 
     /// Returns whether a token is a tag that counts in a comment too: `</final>`, or the beginning of a
-    /// queries block, but this only at the start of the comment.
+    /// queries block. The latter counts only at the start of the comment.
     fn counts_in_comment(&self, token: &MarkupToken<'_>) -> bool {
         let MarkupToken::Tag(tag) = token else { return false };
         match tag.kind {

@@ -175,7 +175,8 @@ impl<T> CodeFilter<T> {
 
     /// Reads an `&` that is only text.
     fn push_literal(&mut self, text: &str, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
-        self.code.read_to_stop(text, false);
+        let stops_at_ampersand = false;
+        self.code.read_to_stop(text, stops_at_ampersand);
         if self.held_bytes + text.len() > self.limit {
             self.flush(out);
         }
@@ -190,7 +191,9 @@ impl<T> CodeFilter<T> {
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) {
         // Markdown sees the emitted form.
-        self.code.read_to_stop(if self.entities == CodeEntityPolicy::Decode { decoded } else { raw }, false);
+        let emitted_form = if self.entities == CodeEntityPolicy::Decode { decoded } else { raw };
+        let stops_at_ampersand = false;
+        self.code.read_to_stop(emitted_form, stops_at_ampersand);
         let context = self.current_context();
         self.hold_piece(HeldPiece::Entity { raw, decoded, context }, raw.len(), context, out);
         self.enforce_limit(out);
@@ -201,7 +204,8 @@ impl<T> CodeFilter<T> {
         self.push_markup(raw, data, out);
         // Line breaks in the tag count as such, backticks do not.
         if raw.contains('\n') {
-            let (_, stop) = self.code.read_to_stop("\n", false);
+            let stops_at_ampersand = false;
+            let (_, stop) = self.code.read_to_stop("\n", stops_at_ampersand);
             self.resolve_held(stop, out);
         }
     }

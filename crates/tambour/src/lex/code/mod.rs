@@ -110,7 +110,8 @@ impl CodeTracker {
         if backticks == 0 && self.run_len == 0 {
             return self.read_lines(bytes, signs.line_feeds);
         }
-        self.scan_bytes::<false>(bytes, false, |from, context| {
+        let stops_at_ampersand = false;
+        self.scan_bytes::<false>(bytes, stops_at_ampersand, |from, context| {
             let all_stops =
                 if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | backticks };
             let stops = all_stops >> from;

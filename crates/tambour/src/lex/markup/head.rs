@@ -74,7 +74,9 @@ impl TagNames {
     pub fn starts_tag(&self, carry: &str) -> bool {
         let mut chars = carry.chars();
         let Some(bracket) = chars.next().filter(|c| matches!(c, '<' | '＜')) else { return false };
-        let mut head = TagHead::new(bracket, false, self);
+        // Matters only where a tag ends, and this one has not ended.
+        let is_first_on_line = false;
+        let mut head = TagHead::new(bracket, is_first_on_line, self);
         chars.all(|c| head.step(c, self) == HeadStep::Continue) && head.is_unfinished_tag()
     }
 }

@@ -44,7 +44,9 @@ impl ReplyFrame {
                     && !self.context.forbids_blocks =>
             {
                 let (opening, at) = self.surrounding.take_comment(at);
-                self.block = Some(QueriesBlock::begin(&opening, tag.raw, at, false));
+                // A block after the answer never counts as exact, wherever on its line it begins.
+                let is_line_start = false;
+                self.block = Some(QueriesBlock::begin(&opening, tag.raw, at, is_line_start));
                 return;
             }
             MarkupToken::Text(text) if is_blank(text) => {}

@@ -211,18 +211,22 @@ impl ReplyFrame {
         if self.part == FramePart::Final {
             self.answer.push_text(&text.replace('<', "&lt;"), at, out);
         } else {
-            self.keep_after_answer(&text, at, false);
+            let is_atomic = false;
+            self.keep_after_answer(&text, at, is_atomic);
         }
     }
 
     /// Ends an unclosed block at `end`: the part that is not queries is text.
     pub(super) fn end_unclosed_block(&mut self, end: Place, out: &mut dyn IntentSink) {
         let Some(block) = &mut self.block else { return };
-        let Some((text, at)) = block.split_off_text(end) else { return self.end_block(end, false, out) };
+        let has_end_marker = false;
+        let Some((text, at)) = block.split_off_text(end) else {
+            return self.end_block(end, has_end_marker, out);
+        };
         if block.is_empty() {
             self.drop_block(out);
         } else {
-            self.end_block(at, false, out);
+            self.end_block(at, has_end_marker, out);
         }
         self.context.forbids_blocks = true;
         self.replay(&text, at, out);
@@ -240,7 +244,8 @@ impl ReplyFrame {
         if self.part == FramePart::Final {
             self.answer.keep_block_tag(&tag, at, out);
         } else {
-            self.keep_after_answer(&tag, at, true);
+            let is_atomic = true;
+            self.keep_after_answer(&tag, at, is_atomic);
         }
     }
 

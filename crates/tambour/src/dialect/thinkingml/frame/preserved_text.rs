@@ -259,7 +259,8 @@ impl ReplyFrame {
         match self.summary.push_token(token, at, out) {
             SummaryOutcome::Open => {}
             SummaryOutcome::Ended => {
-                if !self.hold_summary(at.offset + token.raw().len(), true) {
+                let (end, is_closed) = (at.offset + token.raw().len(), true);
+                if !self.hold_summary(end, is_closed) {
                     self.end_summary(at.offset, out);
                 }
             }
@@ -275,7 +276,8 @@ impl ReplyFrame {
 
     /// Ends the summary together with the reply.
     pub(super) fn close_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
-        if !self.hold_summary(end, false) {
+        let is_closed = false;
+        if !self.hold_summary(end, is_closed) {
             self.summary.report_unclosed(end, out);
             self.end_summary(end, out);
         }
@@ -296,7 +298,7 @@ impl ReplyFrame {
         let (text, start) = self.summary.take();
         let surrounding_without_summary = std::mem::replace(&mut self.surrounding, surrounding);
         let fence = std::mem::replace(&mut self.fence, fence);
-        self.surrounding.push(&raw, start, true, usize::MAX);
+        self.surrounding.push_unlimited(&raw, start);
         let text_len = self.surrounding.len();
         let reports = std::mem::take(&mut self.held_reports);
         self.held_summary =
@@ -309,7 +311,7 @@ impl ReplyFrame {
         let Some(held_summary) = self.held_summary.take() else { return };
         let full_text = std::mem::replace(&mut self.surrounding, held_summary.surrounding_without_summary);
         for (text, at) in full_text.runs_from(held_summary.text_len) {
-            self.surrounding.push(text, at, false, usize::MAX);
+            self.surrounding.push_unlimited(text, at);
         }
         self.fence = held_summary.fence;
         self.report_fence(out);

@@ -91,8 +91,9 @@ impl ThinkingReader {
             self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
             return ThinkingOutcome::Open;
         }
-        if context.line == LineContent::Text {
-            self.hold_final(tag.raw, at, true);
+        let is_mention = context.line == LineContent::Text;
+        if is_mention {
+            self.hold_final(tag.raw, at, is_mention);
             return ThinkingOutcome::Open;
         }
         let len = tag.raw.len();
@@ -174,7 +175,8 @@ impl ThinkingReader {
         }
         let tag_len = raw.trim_end().len();
         let blanks = raw.split_off(tag_len);
-        self.hold_final(&raw, start, false);
+        let is_mention = false;
+        self.hold_final(&raw, start, is_mention);
         ThinkingOutcome::FinalHeld { blanks: (blanks, start.end_of(&raw)), rest: (token, at) }
     }
 
@@ -272,7 +274,8 @@ impl ThinkingReader {
     ) -> Option<QuotedFinal> {
         if let HeldFinal::LineStart { raw, at } = &mut self.held_final {
             let (raw, at) = (std::mem::take(raw), *at);
-            self.hold_final(raw.trim_end(), at, false);
+            let is_mention = false;
+            self.hold_final(raw.trim_end(), at, is_mention);
         }
         self.take_answer(context, out)
     }

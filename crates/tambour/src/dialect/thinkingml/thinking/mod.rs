@@ -360,6 +360,7 @@ impl ThinkingReader {
         };
         let is_in_phase = self.position != ThinkingPosition::Direct;
         let mut outcome = ThinkingOutcome::Open;
+        // Element, and whether the tag closes it.
         match (name, is_closing) {
             (ThinkingMlElement::Thinking, true) if self.replay == ThinkingReplay::MentionAsText => {
                 self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out);
