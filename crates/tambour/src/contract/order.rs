@@ -45,7 +45,7 @@ pub(super) struct OrderChecker {
     has_body: bool,
     has_summary: bool,
     has_thinking_start: bool,
-    /// First event that lacks the `thinking_start` it needs before it.
+    /// First event that needs a `thinking_start` before it and has none.
     first_orphan: Option<Extent>,
     /// Extension events before any `thinking_start`, until it is known whether one follows.
     early_extensions: Vec<(Extent, String)>,

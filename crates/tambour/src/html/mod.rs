@@ -20,7 +20,7 @@
 //! ```
 //!
 //! The result does not depend on chunk boundaries, and sanitizing it again changes nothing (except for
-//! backticks that stay open on a line longer than `limits.line`). For that reason removed text that
+//! backticks that stay open on a line longer than `limits.line`). To make this so, removed text that
 //! contains line breaks leaves one, and text removed directly after a backtick leaves a blank.
 
 mod code_trust;

@@ -182,7 +182,8 @@ impl ReasoningMark {
     }
 }
 
-/// Mark that the opening or closing tag `name` is; `None` if it is not one. A self-closing tag never is.
+/// Reasoning mark of an opening or closing tag called `name`; `None` if the tag is not one. Callers must not
+/// pass self-closing tags, which never are.
 #[must_use]
 pub fn parse_tag_mark(name: &str, is_closing: bool) -> Option<ReasoningMark> {
     let (_, family, kind) = TAG_MARKS.iter().find(|(tag_name, ..)| tag_name.eq_ignore_ascii_case(name))?;

@@ -376,9 +376,9 @@ impl TagScan<'_> {
         self.thinking_lead = self.thinking_lead.max(lead);
     }
 
-    /// Detects a tag of this name that would open reasoning but is a word of a sentence, or of a text about
-    /// the tag that continues on the next line. Records that the line has text then, or that more text must
-    /// decide. `text_start` is the offset after the tag.
+    /// Returns whether a tag of this name, which would open reasoning, is only a word: of a sentence, or of a
+    /// text about the tag that continues on the next line. Records that the line has text if it is a word,
+    /// and that more text is needed if only that can decide. `text_start` is the offset after the tag.
     fn detect_word(&mut self, name: &str, text_start: usize) -> bool {
         let is_closing = false;
         if self.open_reasoning.is_some() || marks::parse_tag_mark(name, is_closing).is_none() {

@@ -117,7 +117,8 @@ impl FinalReader {
         self.is_interrupting
     }
 
-    /// Ends an open comment: it began in text that was read a second time, and must not continue after it.
+    /// Ends an open comment. It began in text that was read a second time, and must not continue after that
+    /// text.
     pub(super) fn leave_comment(&mut self) {
         self.is_in_comment = false;
     }

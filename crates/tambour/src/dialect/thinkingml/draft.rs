@@ -113,7 +113,8 @@ impl DraftReader {
         self.last_close.take()
     }
 
-    /// Ends an open comment: it began in text that was read a second time, and must not continue after it.
+    /// Ends an open comment. It began in text that was read a second time, and must not continue after that
+    /// text.
     pub(super) fn leave_comment(&mut self) {
         self.is_in_comment = false;
     }
@@ -259,13 +260,13 @@ impl Default for DraftReader {
     }
 }
 
-/// Returns the reasoning mark that a token is, unless the token is a tag of ThinkingML.
+/// Returns the reasoning mark of a token; `None` if it is none, or is a tag of ThinkingML.
 pub(super) fn foreign_mark(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     let is_own_tag = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
     mark_of(token).filter(|_| !is_own_tag)
 }
 
-/// Returns the reasoning mark that a token is. A self-closing tag is not one.
+/// Returns the reasoning mark of a token; `None` if it is none. A self-closing tag never is one.
 fn mark_of(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     match token {
         MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,

@@ -128,7 +128,8 @@ impl TopLevelText {
         let from = self.text.len();
         if text == COMMENT_OPEN {
             self.last_comment = Some((from, self.tracker));
-            // A comment began while another was open: that one was never closed, so it hides its element.
+            // A comment began while another was open, so the earlier one was never closed and hides its
+            // element.
             self.hiding_comment = self.hiding_comment.or(self.midline_comment.take());
         }
         self.text.push_str(text);

@@ -74,7 +74,7 @@ pub(super) struct MarkupSyntax {
 }
 
 impl LexerState {
-    /// Applies one byte to an unfinished token that has `len` bytes without it.
+    /// Applies the next byte to an unfinished token, which has `len` bytes before it.
     #[inline]
     pub(super) fn step(&self, byte: u8, len: usize, syntax: &MarkupSyntax) -> LexerStep {
         // A token is not cut inside a character.
