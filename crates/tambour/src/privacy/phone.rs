@@ -74,6 +74,7 @@ fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, u
             "1" => match_national(text, national_groups, is_american),
             _ => None,
         };
+        // A dot after the country code separates it and is no decimal point.
         if let Some(group_count) =
             national_count.filter(|_| is_separate(text, &groups[..1]) || groups[1].gap == GroupGap::Dot)
         {
@@ -89,7 +90,7 @@ fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, u
 }
 
 /// Index of the `+` before the digit at `first_digit`, unless it is part of a word (`C++ 11`). At most two
-/// `(` may stand between them.
+/// `(` may be between them.
 fn find_plus(text: &FoldedText<'_>, first_digit: usize) -> Option<usize> {
     let mut at = first_digit;
     while at > 0 && first_digit - at < 2 && text.char_before(at) == Some('(') {
@@ -104,7 +105,9 @@ fn find_plus(text: &FoldedText<'_>, first_digit: usize) -> Option<usize> {
 
 /// Number of groups of an international number, which begins with `+`, or with `00` if `prefix_len` is 2.
 fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len: usize) -> Option<usize> {
+    /// Maximum number of digits, country code included, by ITU-T E.164.
     const MAX_DIGITS: usize = 15;
+    /// Maximum number of groups tried.
     const MAX_GROUPS: usize = 7;
     let mut best = None;
     for group_count in 1..=groups.len().min(MAX_GROUPS) {
@@ -123,6 +126,7 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
             break;
         }
         // `has_fixed_len`: numbers of this country have one length, so a longer one need not be tried.
+        // First North America, Russia with Kazakhstan, and mobile numbers of mainland China.
         let (is_fit, has_fixed_len) = match digits.as_bytes() {
             [b'1', area, ..] => (digits.len() == 11 && *area > b'1', true),
             [b'7', ..] => (digits.len() == 11, true),

@@ -104,6 +104,7 @@ impl BlockTracker {
             }
             LineState::ClosingFence if is_blank => {}
             LineState::ClosingFence => self.line = LineState::Inline,
+            // These are past the start of the line, where this is not called.
             LineState::Info { .. } | LineState::Inline => {}
         }
         false
