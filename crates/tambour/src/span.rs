@@ -178,7 +178,7 @@ impl PlaceCounter {
         self.place
     }
 
-    /// Current place, behind the pending text, which stays pending.
+    /// Current place, after the pending text, which stays pending.
     pub(crate) fn place(&self) -> Place {
         self.place.end_of(&self.pending)
     }

@@ -72,7 +72,7 @@ rules! {
     /// Number format unknown to JSON.
     NUMBER = "json_number", Must, ["P-026", "R-33", "S-053"],
         "Numbers are written as in RFC 8259 and fit a double.", "[.5,+1]" => "[0.5,1]";
-    /// Full-width or otherwise odd punctuation.
+    /// Full-width or other non-ASCII punctuation.
     PUNCTUATION = "json_punctuation", Must, ["P-026", "R-33", "S-053"],
         "Brackets, commas and colons are ASCII.", "［1，2］" => "[1,2]";
     /// White space unknown to JSON.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 /// Maximum number of steps of one check; a step takes about as long as looking at a field.
 pub(super) const MAX_CHECK_STEPS: u64 = 2_000_000;
-/// Maximum number of bytes of the faults collected for a report.
+/// Maximum size in bytes of the faults collected for a report.
 pub(super) const MAX_REPORT_BYTES: u64 = 16 << 20;
 /// Deepest nesting of schemas on the path to one place of a value, through references too.
 const MAX_SCHEMA_DEPTH: usize = 512;
@@ -43,7 +43,8 @@ const ELEMENT_KEYWORDS: [&str; 4] = ["items", "prefixItems", "additionalItems", 
 const FIELD_KEYWORDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 /// Keywords that refer to another schema for the same value.
 pub(super) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that find at most one fault each, except those examined more closely.
+/// Keywords that find at most one fault each. `type`, `enum`, `required` and `dependentRequired` are missing:
+/// their faults are counted by the value.
 const ASSERTION_KEYWORDS: [&str; 26] = [
     "const",
     "contains",
@@ -78,7 +79,7 @@ const ASSERTION_KEYWORDS: [&str; 26] = [
 pub(super) struct CheckCost {
     /// Steps to decide whether the value is valid.
     pub(super) steps: u64,
-    /// Bytes of all possible faults, plus the time to find them at [`FAULT_BYTES_PER_STEP`].
+    /// Bytes of all possible faults, plus the steps to find them, converted by [`FAULT_BYTES_PER_STEP`].
     pub(super) all_fault_bytes: u64,
     /// Bytes of the fault that is found first, including nested ones.
     pub(super) first_fault_bytes: u64,
@@ -109,7 +110,7 @@ impl SchemaSize {
         size
     }
 
-    /// Returns the steps to decide whether `value` is valid under `schema`, whose size `self` is; `None` if
+    /// Returns the steps to decide whether `value` is valid under `schema`, whose size is `self`; `None` if
     /// they are more than `max_steps`.
     pub(super) fn count_steps(self, schema: &Value, value: &Value, max_steps: u64) -> Option<u64> {
         // Without references, each schema meets each place at most once.
@@ -142,9 +143,10 @@ impl SchemaSize {
     }
 }
 
-/// Number of steps below which an exact count is not worthwhile.
+/// Number of steps up to which a rough upper bound is returned, since an exact count is not worthwhile.
 const FEW_STEPS: u64 = 4096;
 
+/// Like [`SchemaSize::find_endless`], for the part `value` of the schema, which is at `pointer`.
 fn find_endless_in<'a>(
     estimator: &mut CostEstimator<'a>,
     value: &'a Value,

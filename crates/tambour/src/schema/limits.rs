@@ -81,8 +81,9 @@ impl SchemaLimits {
 
     /// Explains an error of the schema library.
     fn rejection(&self, schema: &Value, error: &ValidationError<'_>) -> SchemaRejection {
+        let only_certain = false;
         if let ValidationErrorKind::Referencing(_) = error.kind()
-            && let Some(rejection) = SchemaReferences::collect(schema).find_invalid(false)
+            && let Some(rejection) = SchemaReferences::collect(schema).find_invalid(only_certain)
         {
             return rejection;
         }
@@ -120,7 +121,7 @@ impl fmt::Display for SchemaRejection {
 
 impl std::error::Error for SchemaRejection {}
 
-/// Checks that a schema has the form of one, without compiling it.
+/// Checks that a value is a well-formed schema, without compiling it.
 pub(super) fn check_form(schema: &Value) -> Result<(), SchemaRejection> {
     jsonschema::meta::validate(schema).map_err(|error| {
         let pointer = error.instance_path().to_string();
@@ -131,7 +132,8 @@ pub(super) fn check_form(schema: &Value) -> Result<(), SchemaRejection> {
         let message = look_around_message(&super::describe_place(&pointer));
         return Err(SchemaRejection { pointer, message, code: INVALID_SCHEMA });
     }
-    SchemaReferences::collect(schema).find_invalid(true).map_or(Ok(()), Err)
+    let only_certain = true;
+    SchemaReferences::collect(schema).find_invalid(only_certain).map_or(Ok(()), Err)
 }
 
 /// Checks that a schema can be compiled and used in bounded time and stack space.
@@ -140,7 +142,8 @@ pub(super) fn check_bounds(schema: &Value) -> Result<(), SchemaRejection> {
         Err(SchemaRejection { pointer, message: reason, code: super::TOO_COMPLEX })
     };
     let references = SchemaReferences::collect(schema);
-    if let Some(rejection) = references.find_invalid(true) {
+    let only_certain = true;
+    if let Some(rejection) = references.find_invalid(only_certain) {
         return Err(rejection);
     }
     if references.count_levels() > MAX_LEVELS {
@@ -183,10 +186,10 @@ fn look_around_message(place: &str) -> String {
 
 /// Returns true if a text is a regular expression, without compiling it.
 fn is_pattern(text: &str) -> bool {
-    static FORM: LazyLock<Option<Validator>> = LazyLock::new(|| {
+    static REGEX_SCHEMA: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options().should_validate_formats(true).build(&json!({"format": "regex"})).ok()
     });
-    FORM.as_ref().is_none_or(|validator| validator.is_valid(&Value::from(text)))
+    REGEX_SCHEMA.as_ref().is_none_or(|validator| validator.is_valid(&Value::from(text)))
 }
 
 /// Returns true if a pattern has a look-around or a back reference.

@@ -27,7 +27,7 @@ use crate::finding::clip;
 use cost::{FAULT_BYTES_PER_STEP, MAX_CHECK_STEPS, MAX_REPORT_BYTES, SchemaSize};
 pub use limits::{SchemaLimits, SchemaRejection};
 
-/// Maximum number of characters of a message of the schema library, which may quote values of any length.
+/// Maximum length in characters of a message of the schema library, which may quote values of any length.
 const MAX_MESSAGE_CHARS: usize = 200;
 
 /// A schema. Clones share the compiled form.

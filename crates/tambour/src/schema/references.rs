@@ -10,7 +10,7 @@ use crate::finding::clip;
 
 /// Keywords with values that are data, not schemas.
 pub(super) const DATA_KEYWORDS: [&str; 5] = ["const", "default", "enum", "example", "examples"];
-/// Prefix, behind the scheme, of the addresses of meta-schemas, which are built in.
+/// Prefix, after the scheme, of the addresses of meta-schemas, which the schema library has built in.
 const META_SCHEMA_PREFIX: &str = "json-schema.org/";
 
 /// References of one schema.

@@ -39,8 +39,8 @@ pub(crate) enum StateCommand {
 /// Bytes counted for each value of a list that is rewritten.
 const VALUE_COST: usize = 32;
 
-/// Resolves a command on a state to at most `limit` plain operations. `rewritable_bytes` bounds the lists
-/// that may still be rewritten, and is reduced by each.
+/// Resolves a command on a state to at most `limit` plain operations. `rewritable_bytes` is the number
+/// of bytes of lists that may still be rewritten; each rewritten list is deducted.
 pub(super) fn resolve_command(
     state: &mut Value,
     operation: &Operation,

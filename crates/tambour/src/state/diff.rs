@@ -50,24 +50,25 @@ const MAX_DEPTH: usize = 128;
 /// Compares the values at the path `keys`.
 fn compare(before: &Value, after: &Value, keys: &mut Vec<StateKey>, found: &mut Vec<StateDifference>) {
     match (before, after) {
-        (Value::Object(a), Value::Object(b)) if keys.len() < MAX_DEPTH => {
-            for (key, value) in a {
-                compare_member(StateKey::Key(key.clone()), Some(value), b.get(key), keys, found);
+        (Value::Object(old_fields), Value::Object(new_fields)) if keys.len() < MAX_DEPTH => {
+            for (key, value) in old_fields {
+                compare_member(StateKey::Key(key.clone()), Some(value), new_fields.get(key), keys, found);
             }
-            for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+            for (key, value) in new_fields.iter().filter(|(key, _)| !old_fields.contains_key(*key)) {
                 compare_member(StateKey::Key(key.clone()), None, Some(value), keys, found);
             }
         }
-        (Value::Array(a), Value::Array(b)) if keys.len() < MAX_DEPTH => {
-            for index in 0..a.len().max(b.len()) {
-                compare_member(StateKey::Index(index), a.get(index), b.get(index), keys, found);
+        (Value::Array(old_items), Value::Array(new_items)) if keys.len() < MAX_DEPTH => {
+            for index in 0..old_items.len().max(new_items.len()) {
+                let key = StateKey::Index(index);
+                compare_member(key, old_items.get(index), new_items.get(index), keys, found);
             }
         }
-        (a, b) if a == b => {}
-        (a, b) => found.push(StateDifference {
+        _ if before == after => {}
+        _ => found.push(StateDifference {
             path: format_keys(keys),
-            before: Some(a.clone()),
-            after: Some(b.clone()),
+            before: Some(before.clone()),
+            after: Some(after.clone()),
         }),
     }
 }
@@ -82,10 +83,12 @@ fn compare_member(
 ) {
     keys.push(key);
     match (before, after) {
-        (Some(a), Some(b)) => compare(a, b, keys, found),
-        (a, b) => {
-            found.push(StateDifference { path: format_keys(keys), before: a.cloned(), after: b.cloned() })
-        }
+        (Some(before), Some(after)) => compare(before, after, keys, found),
+        _ => found.push(StateDifference {
+            path: format_keys(keys),
+            before: before.cloned(),
+            after: after.cloned(),
+        }),
     }
     keys.pop();
 }

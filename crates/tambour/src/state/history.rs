@@ -91,12 +91,13 @@ impl AppliedBlock {
         {
             return None;
         }
+        let is_present = added_value.is_some();
         undo_change(
             state,
             &changed_place.parts,
             changed_place.position,
             result.before.clone(),
-            added_value.is_some(),
+            is_present,
         )
         .then_some(())
     }

@@ -78,7 +78,8 @@ pub struct AttachedState {
 }
 
 impl AttachedState {
-    /// Applies operations and records them; if `is_atomic`, all of them or none.
+    /// Applies operations and records them; if `is_atomic`, all of them or none. `analysis` is the model's
+    /// reason for the operations; an empty one is not recorded.
     pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, is_atomic: bool) -> AppliedBlock {
         self.apply_until_stopped(analysis, operations, is_atomic, None)
     }
@@ -117,7 +118,8 @@ pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
     update.operations.iter().map(to_operation).collect()
 }
 
-/// Builds the event of an update, with results if it was applied.
+/// Builds the event of an update, with results if it was applied. `analysis` is the model's reason for the
+/// operations. A value that must not be used is left out; the reason is in `refused`.
 #[must_use]
 pub(crate) fn to_event(
     analysis: &str,
@@ -127,8 +129,8 @@ pub(crate) fn to_event(
     let operation_data = |operation: &Operation| StateOperation {
         op: operation.op().to_owned(),
         path: operation.path().to_owned(),
-        value: operation.value().filter(|_| operation.value_refusal().is_none()).cloned(),
-        refused: operation.value_refusal().map(|reason| reason.to_string()),
+        value: operation.value().filter(|_| operation.unusable_value_reason().is_none()).cloned(),
+        refused: operation.unusable_value_reason().map(|reason| reason.to_string()),
     };
     let result_data = |result: &OpResult| StateResult {
         index: result.index,
@@ -157,8 +159,8 @@ pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>)
         }
     };
     let listed_refusals: Vec<String> =
-        refusals.iter().take(MAX_REFUSALS).map(|(at, reason)| format!("{at}: {reason}")).collect();
-    let omitted_count = refusals.len().saturating_sub(MAX_REFUSALS);
+        refusals.iter().take(MAX_LISTED_REFUSALS).map(|(at, reason)| format!("{at}: {reason}")).collect();
+    let omitted_count = refusals.len().saturating_sub(MAX_LISTED_REFUSALS);
     match (listed_refusals.is_empty(), omitted_count) {
         (true, _) => None,
         (false, 0) => Some(listed_refusals.join(", ")),
@@ -166,8 +168,8 @@ pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>)
     }
 }
 
-/// Maximum number of refused operations that a notice lists.
-const MAX_REFUSALS: usize = 16;
+/// Maximum number of refused operations listed in a notice.
+const MAX_LISTED_REFUSALS: usize = 16;
 
 /// Result of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub(super) fn is_in_range(number: &Number) -> bool {
 }
 
 /// Replaces each number in a JSON text that is too large for a double by the largest double, which operations
-/// refuse. A text without any is returned unchanged.
+/// refuse. A text without such numbers is returned as it is.
 #[must_use]
 pub fn bound_numbers(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();

@@ -148,7 +148,7 @@ pub struct Operation {
     /// The value; for an item that is no operation, the entire item.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Reason of a refusal that is not visible in the other fields.
+    /// Reason given to [`Operation::refuse`]. It is stored, since the other fields do not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<RefusalReason>,
     /// Kind and path, or the reason why the operation cannot be carried out on any state.
@@ -222,9 +222,9 @@ impl Operation {
     pub fn from_value(item: &Value) -> Operation {
         match item.as_array().map(Vec::as_slice) {
             Some([Value::String(op), Value::String(path), values @ ..]) => {
-                // Several values are a fault. An unknown operation keeps them all as a list. One that takes a
-                // value keeps none, since the intended one is not known; one that takes none keeps the first,
-                // for which it is refused.
+                // Several values are a fault. An unknown operation keeps them all, as a list. An operation
+                // that takes a value keeps none, since nobody knows which one is meant. An operation that
+                // takes no value keeps the first one, and is refused because of it.
                 let max_values = usize::from(Op::from_name(op).is_some_and(Op::takes_value));
                 let value = match values {
                     [_, _, ..] if Op::from_name(op).is_none() => Some(Value::Array(values.to_vec())),
@@ -330,7 +330,7 @@ impl Operation {
     }
 
     /// Returns the reason why the value must not be used; `None` if it may be.
-    pub(super) fn value_refusal(&self) -> Option<RefusalReason> {
+    pub(super) fn unusable_value_reason(&self) -> Option<RefusalReason> {
         let is_out_of_range = |refusal: &&OperationRefusal| refusal.reason == RefusalReason::NumberOutOfRange;
         self.refused.or_else(|| self.refusal().filter(is_out_of_range).map(|refusal| refusal.reason))
     }
@@ -353,7 +353,7 @@ impl Operation {
         self.value.as_ref()
     }
 
-    /// Returns the refusal of an operation that cannot be carried out on any state.
+    /// Returns the refusal of an operation that cannot be carried out on any state, for any reason.
     #[must_use]
     pub fn refusal(&self) -> Option<&OperationRefusal> {
         self.parsed.as_ref().err()
@@ -374,9 +374,9 @@ impl Operation {
         Some((*op, keys.collect::<Option<_>>()?))
     }
 
-    /// Builds the finding about a fault in the way the operation is written, which is at `place` and ends
-    /// before the byte `end`. `None` if there is no fault, or a value was guessed, which the JSON reader
-    /// reports.
+    /// Builds the finding about a fault in the notation of the operation, which extends from `place` to the
+    /// byte offset `end`. `None` if there is no fault, or if a value was guessed: the JSON reader reports
+    /// that.
     #[doc(hidden)]
     #[must_use]
     pub fn report(&self, place: Place, end: usize) -> Option<FindingReport> {

@@ -202,7 +202,8 @@ pub(super) fn parse_token_index(token: &str) -> Option<usize> {
     if is_index { token.parse().ok() } else { None }
 }
 
-/// Writes a key in path notation, behind a dot unless it is the first step.
+/// Writes a key in path notation: in brackets if it needs quotes, otherwise after a dot, except for the first
+/// step.
 pub(super) fn write_key(key: &str, is_first: bool, out: &mut impl fmt::Write) -> fmt::Result {
     if key.trim().is_empty() || key.contains(['.', '[', ']']) {
         return write!(out, "[{}]", serde_json::Value::from(key));

@@ -168,7 +168,7 @@ pub(super) fn take_value(state: &mut Value, parts: &[StateKey]) -> Option<(Value
     let (last, parent) = parts.split_last()?;
     match (value_at(state, parent)?, last) {
         (Value::Object(fields), StateKey::Key(key)) => {
-            // Undo removes the last field, which this finds without a search.
+            // Undoing an addition removes the last field, which is found here without a search.
             let is_last = fields.keys().next_back().is_some_and(|last| last == key);
             let position =
                 if is_last { fields.len() - 1 } else { fields.keys().position(|name| name == key)? };

@@ -130,7 +130,7 @@ impl BlockRun<'_> {
     }
 
     /// Applies one operation, or leaves the state unchanged. `mismatches` are the faults of the state against
-    /// the schema, before the operation and then after it.
+    /// the schema before the operation; they are replaced by those after it.
     fn apply_operation(
         &mut self,
         index: usize,
@@ -279,6 +279,7 @@ impl BlockRun<'_> {
             ));
         };
         parts.push(StateKey::Index(items.len()));
+        // An element has no key.
         self.shrink(&before, 0);
         Ok(OperationChange { parts, position: None, before: Some(before), after: None })
     }
@@ -338,7 +339,8 @@ impl BlockRun<'_> {
         Ok(())
     }
 
-    /// Measures a value that will be `list_count` levels below a path, and checks it against the limits.
+    /// Measures a value that will be at `path`, or inside `list_count` lists there (0 or 1), and checks it
+    /// against the limits.
     fn check_size(
         &self,
         value: &Value,
@@ -365,8 +367,8 @@ impl BlockRun<'_> {
         Ok(size)
     }
 
-    /// Updates the size of the state for a value of `values` and `bytes` in place of one of `old_size`.
-    /// Refuses to exceed the limits, but a state already beyond them may shrink.
+    /// Updates the size of the state for a new value, of `values` values and `bytes` bytes, that replaces one
+    /// of `old_size`. Refuses to exceed the limits, but a state already beyond them may shrink.
     fn grow(
         &mut self,
         old_size: Option<ValueSize>,

@@ -108,7 +108,7 @@ impl JsonReader {
         ReadFlow::Continue
     }
 
-    /// Decides whether an unquoted string whose text is emitted up to `from` ends at `at`, where `byte` is.
+    /// Decides whether an unquoted string ends at `at`, where `byte` is. Its text is emitted up to `from`.
     fn find_bare_end(
         &self,
         cursor: &TextCursor<'_>,
@@ -131,6 +131,7 @@ impl JsonReader {
             b'#' => return end_if(is_after_space),
             b'`' => return end_if(lookahead.starts_with(at, b"```")?),
             b'\\' => match lookahead.byte(at + 1)? {
+                // An escaped quote, handled below.
                 Some(b'"') => {}
                 _ => return Ok(BareStringEnd::Text),
             },
@@ -148,6 +149,7 @@ impl JsonReader {
                 return Ok(if has_end { BareStringEnd::Quote(length) } else { BareStringEnd::Text });
             }
             let is_key = is_in_object && lookahead.check_key(at, 1)? == KeyCheck::Yes;
+            // In an array, a quote at the end of a line also ends the string.
             return end_if(
                 is_key
                     || quote == QuoteKind::Double
@@ -182,7 +184,9 @@ impl JsonReader {
             Some((b',', length)) => {
                 let (next, has_newline) = lookahead.skip_space(at + length)?;
                 let Some(byte) = lookahead.byte(next)? else { return Ok(BareStringEnd::End) };
-                let key_check = lookahead.check_key(next, if has_newline { 3 } else { 2 })?;
+                // At the start of a line a longer key is likely.
+                let max_key_words = if has_newline { 3 } else { 2 };
+                let key_check = lookahead.check_key(next, max_key_words)?;
                 end_if(
                     key_check == KeyCheck::Yes
                         || matches!(lookahead.mark_at(next)?, Some(b'}' | b']' | b',' | b'{'))
@@ -241,6 +245,7 @@ impl JsonReader {
                 None => end += utf8::char_width(byte),
             }
         };
+        // The window may end inside a character.
         let text_end = text_end.min(bytes.len());
         let text_end =
             (at..=text_end).rev().find(|&text_end| cursor.text.is_char_boundary(text_end)).unwrap_or(at);
@@ -255,6 +260,7 @@ impl JsonReader {
                 return Ok(());
             }
         }
+        // The words are a key if a value follows them, with or without a colon.
         let has_value = match (quote, lookahead.mark_at(text_end)?) {
             _ if has_colon => true,
             (Some(_), _) => {
@@ -264,6 +270,7 @@ impl JsonReader {
             (None, Some(b'{' | b'[')) => self.expected != ExpectedToken::CommaOrEnd,
             (None, _) => false,
         };
+        // A single word before a comma, a closing brace or the end is a key without a value.
         let is_single_word = self.expected != ExpectedToken::CommaOrEnd
             && text_end - at < WINDOW
             && lookahead.skip_words(at, 2)?.1 == 1
@@ -279,6 +286,7 @@ impl JsonReader {
         let end = self.base_place.offset + text_end;
         self.save_places(cursor.text);
         let place = self.place_at(cursor.text, at);
+        // Begins the stray text, or extends it.
         self.stray_text.get_or_insert(Extent { place, end }).end = end;
         cursor.offset = text_end;
         Ok(())
@@ -303,7 +311,8 @@ impl JsonReader {
     }
 }
 
-/// Returns whether text without white space behind it precedes `at`, as before the quote of `it's`.
+/// Returns whether `at` directly follows text that began at `start`, without white space between, as the
+/// quote of `it's` does.
 fn is_adjacent(bytes: &[u8], start: usize, at: usize) -> bool {
     at > start && !json::is_json_space(bytes[at - 1])
 }

@@ -108,6 +108,7 @@ impl JsonReader {
         };
         let is_in_list = self.stack.first().is_some_and(|frame| *frame != JsonFrame::Object);
         let is_doubtful = !is_expected || self.suspicion.is_damaged;
+        // A list that has objects already may have more of them.
         let is_list_of_objects = is_in_list && self.suspicion.has_object;
         is_doubtful && !is_list_of_objects
     }
@@ -152,15 +153,16 @@ impl JsonReader {
                 return Ok(());
             }
             self.work += WINDOW as u64;
-            // A wrong bracket closes an outer bracket that it matches, stands for the right one, or is
-            // surplus.
+            // A bracket that does not match the innermost one closes an outer bracket that it matches,
+            // replaces the right one (a slip of the writer), or is surplus.
             let lookahead = Lookahead::new(cursor.bytes(), at + length, cursor.is_last);
             let (next, _) = lookahead.skip_space(at + length)?;
             let next_mark = lookahead.mark_at(next)?;
-            let after = if next_mark == Some(b',') { lookahead.skip_space(next + 1)?.0 } else { next };
-            let is_key_next = next_mark == Some(b',') && lookahead.check_key(after, 1)? == KeyCheck::Yes;
+            let item_start = if next_mark == Some(b',') { lookahead.skip_space(next + 1)?.0 } else { next };
+            let is_key_next = next_mark == Some(b',') && lookahead.check_key(item_start, 1)? == KeyCheck::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
             let is_replacement = match inner_count {
+                // It matches no open bracket. In the outermost one it is surplus if the value goes on.
                 None => {
                     mark != b')' && (self.stack.len() > 1 || !matches!(next_mark, Some(b',' | b']' | b'}')))
                 }
@@ -263,7 +265,7 @@ impl JsonReader {
         self.close_all(cursor, "the text ends before the value does", sink);
     }
 
-    /// Ends the value at the depth limit; the rest of the line is text.
+    /// Ends the value at the depth limit. The rest of the line is read as text, or skipped in a document.
     pub(super) fn close_at_depth_limit<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &TextCursor<'_>,
@@ -288,6 +290,7 @@ impl JsonReader {
         if self.allows_text() {
             self.surrounding_text.skips_line = true;
         } else {
+            // Skipped like a comment, but without a report of one, since `comment_place` is `None`.
             self.lexeme = OpenLexeme::LineComment;
         }
     }

@@ -47,7 +47,7 @@ pub struct ValueBuilder {
     duplicates: Vec<DuplicateKey>,
     doubts: ValueDoubts,
     members: Option<MemberPlaces>,
-    /// Maximum number of bytes and items of one value; `None` for no limits.
+    /// Maximum size of one value: bytes of text, and items (values and keys); `None` for no limits.
     limits: Option<(usize, usize)>,
     /// Bytes and items that the current value may still have.
     remaining: (usize, usize),
@@ -68,7 +68,7 @@ struct BuilderFrame {
     index: Option<Box<KeyIndex>>,
 }
 
-/// Maximum number of bytes of a string that is copied to a buffer of exact size.
+/// Maximum length in bytes of a string that is copied to a buffer of exact size.
 const MAX_COPIED_STRING: usize = 4 << 10;
 
 impl ValueBuilder {
@@ -113,7 +113,7 @@ impl ValueBuilder {
         self.is_over_limit
     }
 
-    /// Bytes and items of the current or last value, as counted by a limited builder.
+    /// Bytes of text and items of the current or last value; zeros if the builder has no limits.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let (bytes, items) = self.limits.unwrap_or_default();
@@ -145,6 +145,7 @@ impl ValueBuilder {
         match (self.remaining.0.checked_sub(bytes), self.remaining.1.checked_sub(items)) {
             (Some(bytes), Some(items)) => self.remaining = (bytes, items),
             _ => {
+                // The value is dropped; only the places of its members are still recorded.
                 let members = self.members.take();
                 let is_discarded = self.is_discarded;
                 *self = ValueBuilder {
@@ -211,7 +212,8 @@ impl ValueBuilder {
                 self.push_value(Value::String(text));
             }
             JsonEvent::Number(number) => self.push_value(Value::Number(number.clone())),
-            // Read as a double, as any reader of values would.
+            // A number with all its digits. A `Value` has only integers of 64 bits and doubles; a number
+            // beyond their range becomes `null`.
             JsonEvent::Digits(digits) => self.push_value(serde_json::from_str(digits).unwrap_or_default()),
             JsonEvent::Bool(value) => self.push_value(Value::Bool(value)),
             JsonEvent::Null => self.push_value(Value::Null),
@@ -232,12 +234,14 @@ impl ValueBuilder {
     pub fn note_report(&mut self, report: &FindingReport) {
         if self.start.is_some() && report.doubt.is_some() {
             let mut doubts = std::mem::take(&mut self.doubts);
-            doubts.add(report, || self.path(!is_between_items(report)));
+            // A report between items concerns the open object or array, any other report its next item.
+            let concerns_next_item = !is_between_items(report);
+            doubts.add(report, || self.path(concerns_next_item));
             self.doubts = doubts;
         }
     }
 
-    /// Path to the innermost open value, or with `to_next_item` to the next item of it.
+    /// Path to the innermost open object or array; with `to_next_item`, path to its next item.
     fn path(&self, to_next_item: bool) -> Vec<PathStep> {
         let mut path = Vec::new();
         for (at, frame) in self.open_frames.iter().enumerate().take(MAX_PATH_STEPS) {
@@ -280,7 +284,10 @@ impl ValueBuilder {
         keys::end_duplicates(&mut self.duplicates, depth, place.offset);
         let Some(frame) = self.open_frames.last_mut() else { return };
         let keys = &self.keys[frame.first_key..];
-        let duplicate = keys::find_key(keys.len(), |at| keys[at].0.as_str(), text, &mut frame.index, true);
+        // The last value of a key is kept.
+        let replaces_earlier = true;
+        let key_at = |at: usize| keys[at].0.as_str();
+        let duplicate = keys::find_key(keys.len(), key_at, text, &mut frame.index, replaces_earlier);
         if let Some(at) = duplicate {
             let end = keys.get(at + 1).map_or(place.offset, |(_, next_place)| next_place.offset);
             let first = Extent { place: keys[at].1, end };

@@ -32,8 +32,8 @@ enum CandidateGap {
 }
 
 /// Ranking criteria in the order of their weight: the value is strong and in a JSON fence; it is strong; it
-/// is not auto-closed. A strong value contains a quoted string or key, or is a list with items that are not
-/// empty.
+/// is not auto-closed. A strong value is unlikely to be prose in brackets: it contains a quoted string or
+/// key, or it is a list with an object or list in it that is not empty.
 type CandidateRank = (bool, bool, bool);
 
 /// Collects the values of a text and chooses among them.
@@ -54,9 +54,9 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
     gap_before: CandidateGap,
     /// True if thinking is open.
     pub(super) is_thinking: bool,
-    /// Values since the last end of thinking that had no beginning.
+    /// Values after the last closing mark of thinking that had no opening mark; all values if there is none.
     current_group: CandidateGroup<M>,
-    /// Values before, which were in that thinking.
+    /// Values before that mark, which were in thinking.
     thought_group: CandidateGroup<M>,
 }
 
@@ -140,7 +140,7 @@ struct RankedCandidate<M: ValueMaker> {
     gap: CandidateGap,
 }
 
-/// All values of a group, filled from the second one on.
+/// All values of a group; empty until the second value arrives.
 struct CandidateList<M: ValueMaker> {
     values: M::List,
     reports: Vec<FindingReport>,
@@ -237,6 +237,7 @@ impl<M: ValueMaker> CandidateSelector<M> {
         let CandidateGroup { best, count, first_gap, widest_gap, has_only_commas, list } =
             std::mem::take(group);
         let Some(best) = best else { return FoundValue::default() };
+        // Prose may surround values between commas, but not values between blanks.
         if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(last_gap) <= CandidateGap::Comma) {
             return self.choose_all(text, list, first_gap, last_gap);
         }
@@ -253,13 +254,11 @@ impl<M: ValueMaker> CandidateSelector<M> {
             ..
         } = best;
         let span = Span { start: place.offset, end };
-        report_text_before(if index == 0 { gap } else { CandidateGap::Prose }, span.start, &mut reports);
-        report_text_after(
-            text,
-            if index + 1 == self.count { last_gap } else { CandidateGap::Prose },
-            span.end,
-            &mut reports,
-        );
+        // Other values count as prose.
+        let gap_before = if index == 0 { gap } else { CandidateGap::Prose };
+        let gap_after = if index + 1 == self.count { last_gap } else { CandidateGap::Prose };
+        report_text_before(gap_before, span.start, &mut reports);
+        report_text_after(text, gap_after, span.end, &mut reports);
         FoundValue { value, candidate_count: self.count, reports, is_auto_closed, is_repaired, span, doubts }
     }
 
@@ -321,35 +320,40 @@ impl CandidateShape {
 }
 
 impl<M: ValueMaker> CandidateGroup<M> {
-    /// Adds the next value, which has this size; `max_size` limits all values of the list together.
-    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), max_size: (usize, usize)) {
+    /// Adds the next candidate, whose value has this size; `max_size` limits all values of the list together.
+    fn add(
+        &mut self,
+        candidate: RankedCandidate<M>,
+        (bytes, items): (usize, usize),
+        max_size: (usize, usize),
+    ) {
         self.count += 1;
         if self.count == 1 {
-            self.first_gap = value.gap;
+            self.first_gap = candidate.gap;
             self.list.size = (bytes, items);
-            self.best = Some(value);
+            self.best = Some(candidate);
             return;
         }
-        self.widest_gap = self.widest_gap.max(value.gap);
-        self.has_only_commas &= value.gap == CandidateGap::Comma;
+        self.widest_gap = self.widest_gap.max(candidate.gap);
+        self.has_only_commas &= candidate.gap == CandidateGap::Comma;
         if self.has_only_commas || self.widest_gap <= CandidateGap::Comma {
             let list = &mut self.list;
             // Before the second value, the best one is the first.
             if let Some(first) = self.best.as_ref().filter(|_| self.count == 2) {
-                list.begin(first, &value);
+                list.begin(first, &candidate);
             }
             list.size = (list.size.0 + bytes, list.size.1 + items);
             list.is_over_limit |= list.size.0 > max_size.0 || list.size.1 > max_size.1;
-            list.add(&value);
+            list.add(&candidate);
         } else {
             self.list = CandidateList::default();
         }
-        if self.best.as_ref().is_none_or(|best| value.rank > best.rank) {
-            self.best = Some(value);
+        if self.best.as_ref().is_none_or(|best| candidate.rank > best.rank) {
+            self.best = Some(candidate);
         }
     }
 
-    /// Adds the values of a later part of thinking. Values of both parts form no list.
+    /// Adds the values of a later part of thinking. Values of different parts never form one list.
     fn append_group(&mut self, other: CandidateGroup<M>) {
         if self.count == 0 {
             *self = other;
@@ -377,13 +381,13 @@ impl<M: ValueMaker> CandidateList<M> {
         self.reports.push(report.with_repair("made an array of them"));
     }
 
-    fn add(&mut self, value: &RankedCandidate<M>) {
-        self.span.end = value.end;
-        self.is_auto_closed |= value.is_auto_closed;
-        self.reports.extend(value.reports.iter().cloned());
-        self.doubts.extend(value.doubts.clone().into_item(self.count));
+    fn add(&mut self, candidate: &RankedCandidate<M>) {
+        self.span.end = candidate.end;
+        self.is_auto_closed |= candidate.is_auto_closed;
+        self.reports.extend(candidate.reports.iter().cloned());
+        self.doubts.extend(candidate.doubts.clone().into_item(self.count));
         self.count += 1;
-        match &value.value {
+        match &candidate.value {
             Some(value) if !self.is_over_limit => M::push_item(&mut self.values, value.clone()),
             _ => {
                 self.is_over_limit = true;
@@ -457,7 +461,7 @@ fn report_text_after(text: &str, gap: CandidateGap, end: usize, reports: &mut Ve
     reports.push(FindingReport::new(rule, place, text.len(), message).with_repair("read only the value"));
 }
 
-/// Classifies the text between two values.
+/// Classifies the text between two values, or before or after all of them.
 fn classify_gap(text: &str) -> CandidateGap {
     let mut gap = CandidateGap::Blank;
     let mut unread = text.trim_start_matches(is_margin);

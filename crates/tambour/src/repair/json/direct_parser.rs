@@ -44,7 +44,7 @@ struct DirectParser<'a> {
     items_left: usize,
     /// Brackets that may still be opened.
     depth_left: usize,
-    /// Maximum number of bytes of a key or a number.
+    /// Maximum length in bytes of a key or a number.
     max_word_len: usize,
     /// Members of all open objects.
     entries: Vec<(String, Value)>,
@@ -54,7 +54,7 @@ struct DirectParser<'a> {
 
 /// Bytes of a string that are checked one by one before a search pays off.
 const SHORT_STRING: usize = 16;
-/// Maximum number of characters of a number without exponent whose digits a double always keeps.
+/// Maximum length of a number without exponent that a double always keeps with all its digits.
 const EXACT_DIGITS: usize = 15;
 
 impl DirectParser<'_> {
@@ -272,6 +272,7 @@ impl DirectParser<'_> {
         if word.len() > self.max_word_len {
             return None;
         }
+        // Digits without a leading zero, few enough for `u64`.
         if is_integer && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {
             let digits = word.bytes();
             return Some(digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')).into());
@@ -283,7 +284,8 @@ impl DirectParser<'_> {
         {
             return Number::from_f64(word.parse().ok()?).map(Value::Number);
         }
-        let parsed = number::parse_number(word, false)
+        let is_exact = false;
+        let parsed = number::parse_number(word, is_exact)
             .filter(|parsed| !parsed.is_nonstandard && !parsed.is_rounded)?;
         Some(Value::Number(parsed.number))
     }

@@ -32,7 +32,7 @@ pub struct ValueDoubt {
 }
 
 impl ValueDoubt {
-    /// Guess about a value from `place` to the offset `end`.
+    /// Doubt about the whole value because of a guess; the fault extends from `place` to byte offset `end`.
     pub(crate) fn guess(place: Place, end: usize, message: impl Into<String>) -> ValueDoubt {
         let message = message.into();
         ValueDoubt { doubt: Doubt::Guess, path: Vec::new(), place, end, message, is_global: false }
@@ -41,18 +41,19 @@ impl ValueDoubt {
 
 /// Doubts about a value and its nested values.
 ///
-/// An operation or call is refused if its value or a nested one is in doubt, which
-/// [`ValueDoubts::find_within`] tells for the path of the value. A fault between two items belongs to the
-/// array or object that holds them, not to the items.
+/// An operation or call is refused if its value or a nested one is in doubt; [`ValueDoubts::find_within`]
+/// returns that doubt for the path of the value. A fault between two items belongs to the array or object
+/// that holds them, not to the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueDoubts(Vec<ValueDoubt>);
 
-/// Maximum number of doubts recorded; the last of them concerns every value.
+/// Maximum number of doubts recorded. The last one also stands for those not recorded, so it concerns every
+/// value.
 const MAX_DOUBTS: usize = 64;
 
 /// Maximum number of steps of a path.
 pub(super) const MAX_PATH_STEPS: usize = 16;
-/// Maximum number of bytes of a key in a path; a doubt under a longer key concerns every value.
+/// Maximum length of a key in a path, in bytes; a doubt under a longer key concerns every value.
 const MAX_KEY_LEN: usize = 256;
 
 impl ValueDoubts {
@@ -73,7 +74,7 @@ impl ValueDoubts {
         self.0.iter().find(|doubt| doubt.is_global || doubt.path.starts_with(path))
     }
 
-    /// Doubts with paths in an array that holds the value at `index`.
+    /// Returns the doubts with paths that begin at an array, which holds the value at `index`.
     pub(super) fn into_item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
         self.0.into_iter().map(move |mut doubt| {
             doubt.path.insert(0, PathStep::Index(index));
@@ -114,7 +115,7 @@ impl ValueDoubts {
     }
 }
 
-/// Returns whether a fault of this rule is between the items of a value, not in one of them.
+/// Returns whether the fault of a report is between the items of an array or object, not in one of them.
 pub(super) fn is_between_items(report: &FindingReport) -> bool {
     let separator_rules = [
         &rules::EXTRA_COMMA,

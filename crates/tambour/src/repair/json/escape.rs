@@ -24,7 +24,8 @@ impl JsonReader {
             }
             return self.repair_escape(cursor, 1, sink);
         };
-        // In a text escaped as a whole the backslash is doubled, and the escaped character may be too.
+        // In a text escaped as a whole the backslash is doubled, and the escaped character may have a
+        // backslash as well: `\\n`, `\\\"`.
         let mut escaped_byte = escaped_byte;
         if self.string.quote == QuoteKind::Escaped && escaped_byte == b'\\' {
             match (bytes.get(at + 1), bytes.get(at + 2)) {
@@ -50,9 +51,9 @@ impl JsonReader {
             b'u' => return self.read_unicode_escape(cursor, at + 1, sink),
             b'x' => return self.read_hex_escape(cursor, at + 1, sink),
             _ => {
-                // The backslash before a letter without a JSON meaning was most likely meant: `\d`, `\alpha`.
-                // So was one before a sign of a regular expression: `\.`. Before other punctuation and line
-                // breaks it is dropped: `\'`, `\_`, `\$`.
+                // The backslash before a letter or digit without a JSON meaning was most likely meant: `\d`,
+                // `\alpha`. So was one before a sign of a regular expression: `\.`. Before other punctuation
+                // and line breaks it is dropped: `\'`, `\_`, `\$`.
                 let keeps_backslash =
                     escaped_byte.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&escaped_byte);
                 let repair =
@@ -60,7 +61,7 @@ impl JsonReader {
                 let texts = ("an escape JSON does not know", repair);
                 let text = &cursor.text[at..];
                 let length = text.chars().next().map_or(0, char::len_utf8);
-                // An escaped quote means the quote.
+                // An escaped quote can only mean the quote.
                 let rule = match escaped_byte {
                     b'\'' | b'`' => RepairRule::certain(&rules::ESCAPE),
                     _ => RepairRule::from(&rules::ESCAPE),
@@ -122,7 +123,7 @@ impl JsonReader {
             return ReadFlow::Continue;
         }
         if unit < 0xDC00 {
-            // The other half of the pair follows, with the same number of backslashes.
+            // First half of a pair: the second must follow, with as many backslashes.
             let prefix = &bytes[cursor.offset..digits_at];
             let following = &bytes[end..];
             if following.len() < prefix.len() && prefix.starts_with(following) && !cursor.is_last {
@@ -180,7 +181,7 @@ impl JsonReader {
 
 /// Result of reading the digits of an escape.
 enum HexDigits {
-    /// Value of the digits.
+    /// Value of the digits, a UTF-16 code unit.
     Unit(u16),
     /// The text ends before the last digit.
     Truncated,

@@ -20,7 +20,7 @@ pub enum JsonEvent<'a> {
     Thought(&'a str),
     /// Thinking ends, with this mark. If none was open, all text so far was thinking.
     ThoughtEnd(ThoughtMark<'a>, ThoughtClosing),
-    /// A value begins: a *candidate* in chatty text.
+    /// A value begins. With prose around it, it is only a candidate: it may be prose in brackets.
     ValueStart(ValueStart),
     /// `{`
     ObjectStart,
@@ -45,9 +45,9 @@ pub enum JsonEvent<'a> {
     StringDelta(&'a str),
     /// The string is complete.
     StringEnd,
-    /// A number.
+    /// A number, parsed.
     Number(&'a Number),
-    /// A number as written, from a reader that keeps all digits
+    /// A number as written, in place of [`JsonEvent::Number`], from a reader that keeps all digits
     /// ([`JsonReader::with_exact_digits`](super::JsonReader::with_exact_digits)).
     Digits(&'a str),
     /// `true` or `false`.

@@ -57,9 +57,9 @@ impl<V> Default for FoundValue<V> {
 ///
 /// Of several candidates the first of the highest rank is chosen. These criteria count, in this order: the
 /// value follows the thinking; it is in a fence for JSON; it contains a quoted string or key, so that it is
-/// unlikely to be prose in brackets such as `[1]`; it is not auto-closed. Values separated only by commas, or
-/// only by white space in the whole text, form one array (JSON Lines). A string, number or literal is found
-/// if it is the whole text, and so is a single word.
+/// unlikely to be prose in brackets such as `[1]`; it is not auto-closed. Values separated only by commas
+/// form one array; so do values separated by white space, as in JSON Lines, if the text holds nothing else. A
+/// string, number or literal is found if it is the whole text, and so is a single word.
 ///
 /// A value of more than `limits.value` bytes of text or `limits.items` values and keys is not built, with the
 /// finding `limit_exceeded`. Numbers with more digits than a double keeps are rounded, with the finding
@@ -114,9 +114,9 @@ pub fn find_displayed(text: &str, limits: &Limits) -> FoundValue<String> {
     found.unwrap_or_else(|| find_text(text, limits))
 }
 
-/// Finds the one value of a text, in the form that `M` makes.
+/// Finds the one value of a text, in the representation that `M` makes.
 fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
-    // A string that is the whole text is not searched.
+    // If the whole text is one string, that is the value: its content is not searched.
     let trimmed_text = text.trim_matches(is_margin);
     if trimmed_text.starts_with('"')
         && trimmed_text.ends_with('"')
@@ -154,6 +154,7 @@ fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
     let start = members_text.as_ptr() as usize - text.as_ptr() as usize;
     let object_text = format!("{}{{{members_text}\n}}", &text[..start]);
     let found = choose_value::<JsonPrinter>(&object_text, limits);
+    // An unquoted value may be prose.
     let is_certain = |report: &FindingReport| report.rule.code != rules::UNQUOTED_VALUE.code;
     let is_complete =
         found.span.start == start && found.span.end == object_text.len() && found.candidate_count == 1;
@@ -178,7 +179,7 @@ fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
     Some(FoundValue { reports, span, is_repaired: true, is_auto_closed: true, ..found })
 }
 
-/// Maximum number of bytes of the first key of members without brackets.
+/// Maximum length in bytes of the first key of members without brackets.
 const MAX_KEY_LEN: usize = 256;
 
 /// Finds a value in a Markdown quotation, with `>` before each of its lines.
@@ -192,7 +193,7 @@ fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> 
     if !lines.any(is_value_start) {
         return None;
     }
-    // Replaces each marker by a blank, so that all places stay.
+    // Replaces each marker by a blank, so that offsets do not change.
     let mut plain_text = String::with_capacity(text.len());
     let mut has_markers = false;
     for line in text.split_inclusive('\n') {
@@ -207,7 +208,7 @@ fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> 
     let found = choose_value::<JsonPrinter>(&plain_text, limits);
     let value_text = &text[found.span.start..found.span.end];
     let has_lines = value_text.contains('\n');
-    // The first line of the value begins behind its marker.
+    // The first line is skipped: there, the value begins after the marker.
     let is_all_quoted = value_text.split('\n').skip(1).all(|line| line.trim().is_empty() || is_quoted(line));
     (has_markers && has_lines && is_all_quoted && found.value.is_some() && !found.is_auto_closed).then(|| {
         let place = Place::START.end_of(&text[..found.span.start]);
@@ -348,7 +349,7 @@ pub(super) fn is_margin(c: char) -> bool {
 /// Finds a value without brackets: a string, number or literal, or one word.
 fn find_scalar<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
     let mut scalar_text = text.trim_matches(is_margin);
-    // The value may be in a fence, behind its language.
+    // The value may be in a fence, after its language.
     if let Some((fence, fenced_text)) = Fence::parse(scalar_text) {
         let language_len =
             fenced_text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(fenced_text.len());
@@ -358,9 +359,11 @@ fn find_scalar<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Repr
         scalar_text.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || scalar_text.starts_with("\\\"");
     let quote_count = scalar_text.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();
     let is_word = !scalar_text.trim_end_matches([',', ' ']).contains(char::is_whitespace);
-    let is_complete =
+    // With one quote at most, the string was cut off; otherwise it has to end with a quote.
+    let is_one_string =
         is_quoted && (quote_count <= 1 || scalar_text.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
-    if scalar_text.len() < 2 && !scalar_text.chars().all(char::is_alphanumeric) || !(is_word || is_complete) {
+    let is_lone_sign = scalar_text.len() < 2 && !scalar_text.chars().all(char::is_alphanumeric);
+    if is_lone_sign || !(is_word || is_one_string) {
         return FoundValue::default();
     }
     let start = scalar_text.as_ptr() as usize - text.as_ptr() as usize;

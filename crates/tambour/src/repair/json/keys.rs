@@ -13,7 +13,7 @@ pub(super) struct KeyBuffers(Vec<String>);
 
 /// Maximum number of buffers in the pool.
 const MAX_BUFFERS: usize = 16;
-/// Maximum number of bytes of a buffer in the pool.
+/// Maximum capacity in bytes of a buffer in the pool.
 const MAX_BUFFER_LEN: usize = 1 << 10;
 
 impl KeyBuffers {
@@ -103,7 +103,7 @@ impl DuplicateKey {
     }
 }
 
-/// Sets the end of the second values of duplicate keys, at this depth or deeper, that have none yet.
+/// Sets the end of those second values that have no end yet, for duplicate keys at this depth or deeper.
 #[inline]
 pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end: usize) {
     for duplicate in duplicates.iter_mut().filter(|entry| entry.second.end == 0 && entry.depth >= depth) {
@@ -114,7 +114,7 @@ pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end:
 /// Number of keys of an object up to which each new key is compared with all others.
 const LINEAR_KEYS: usize = 16;
 
-/// Index of the keys of a large object: a hash table with open addressing, of the position of each key.
+/// Index of the keys of a large object: a hash table with open addressing, from a key to its position.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyIndex {
     hasher: RandomState,
@@ -164,9 +164,9 @@ impl KeyIndex {
     }
 }
 
-/// Position of the last key called `name` among the `count` keys so far, which `key` returns by position; the
-/// key `name` itself is about to be added. With `replaces_earlier` a repeated key is added at a new position,
-/// otherwise it keeps its old one.
+/// Returns the position of the last key equal to `name` among the `count` keys so far; `key` returns the key
+/// at a position. The caller then adds `name`: with `replaces_earlier` always, at position `count`; otherwise
+/// only if it is new. `index` is built once there are many keys.
 pub(super) fn find_key<'k>(
     count: usize,
     key: impl Fn(usize) -> &'k str,

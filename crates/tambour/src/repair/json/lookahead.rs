@@ -1,4 +1,4 @@
-//! Bounded look-ahead: classifies the text behind a place, as far as it has arrived.
+//! Bounded look-ahead: classifies the text after a place, as far as it has arrived.
 //!
 //! Every answer depends on at most [`WINDOW`] bytes, so it is the same for all chunk boundaries. An answer
 //! that needs bytes still to come is [`MissingInput`].
@@ -6,7 +6,7 @@
 use crate::lex::json::{self, QuoteKind, is_json_space, is_word_byte};
 use crate::lex::utf8;
 
-/// Maximum number of bytes examined from the place of a question.
+/// Maximum number of bytes examined to answer one question.
 pub(super) const WINDOW: usize = 128;
 
 /// Error that means: the answer depends on bytes that have not arrived.
@@ -16,7 +16,7 @@ pub(super) struct MissingInput;
 pub(super) struct Lookahead<'a> {
     /// Text up to the end of the window.
     bytes: &'a [u8],
-    /// True if more text of the window may arrive.
+    /// True if text inside the window may still arrive.
     is_open: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum KeyCheck {
     Undecided,
 }
 
-/// End of a string that is searched from its inside.
+/// End of a string, searched for from inside the string.
 pub(super) enum StringEnd {
     /// Offset after its closing quote.
     After(usize),
@@ -61,7 +61,7 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// Skips white space of any kind; returns the offset behind it, and whether it contains a line break.
+    /// Skips white space of any kind; returns the offset after it, and whether it contains a line break.
     #[inline]
     pub(super) fn skip_space(&self, mut at: usize) -> Result<(usize, bool), MissingInput> {
         let mut has_newline = false;
@@ -84,7 +84,7 @@ impl<'a> Lookahead<'a> {
     pub(super) fn quote_at(&self, at: usize) -> Result<Option<(QuoteKind, usize)>, MissingInput> {
         match self.byte(at)? {
             None => Ok(None),
-            // An escaped quote needs the byte behind the backslash.
+            // An escaped quote needs the byte after the backslash.
             Some(b'\\') => {
                 self.byte(at + 1)?;
                 Ok(json::quote_at(self.bytes, at))
@@ -142,8 +142,7 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// Returns whether a key with its colon is at `at`: quoted, or of at most `max_words`
-    /// words.
+    /// Returns whether a key with its colon is at `at`: quoted, or of at most `max_words` words.
     pub(super) fn check_key(&self, at: usize, max_words: usize) -> Result<KeyCheck, MissingInput> {
         if let Some((quote, length)) = self.quote_at(at)? {
             let StringEnd::After(end) = self.string_end(at + length, quote)? else {
@@ -163,7 +162,7 @@ impl<'a> Lookahead<'a> {
         self.check_colon(end)
     }
 
-    /// Returns whether a colon is at `at`, behind white space; one in `://` is part of an address.
+    /// Returns whether a colon is at `at`, after optional white space; one in `://` is part of an address.
     fn check_colon(&self, at: usize) -> Result<KeyCheck, MissingInput> {
         let (at, _) = self.skip_space(at)?;
         Ok(match self.mark_at(at)? {
@@ -212,8 +211,9 @@ impl<'a> Lookahead<'a> {
         Ok(&self.bytes[at..end])
     }
 
-    /// Skips closing brackets, round ones if `accepts_parens`, and white space behind them. Returns the
-    /// offset, the number of brackets, and whether a line break follows the last one.
+    /// Skips closing brackets and the white space after them; round brackets count only with
+    /// `accepts_parens`. Returns the offset, the number of brackets, and whether a line break follows the
+    /// last one.
     pub(super) fn skip_closers(
         &self,
         mut at: usize,

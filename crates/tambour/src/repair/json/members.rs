@@ -10,7 +10,8 @@ use crate::span::Extent;
 pub struct MemberPlaces {
     /// Recorded members, in the order of their keys.
     list: Vec<MemberPlace>,
-    /// Extent of the members beyond [`MAX_MEMBERS`] or with keys longer than [`MAX_KEY_LEN`].
+    /// Extent that covers all members that are not recorded because there are more than [`MAX_MEMBERS`] or
+    /// their keys are longer than [`MAX_KEY_LEN`].
     rest_extent: Option<Extent>,
     /// Open objects and lists, the outermost first.
     levels: Vec<OpenLevel>,
@@ -26,7 +27,7 @@ pub struct MemberPlaces {
 /// Maximum number of members recorded.
 const MAX_MEMBERS: usize = 256;
 
-/// Maximum number of bytes of the key of a recorded member.
+/// Maximum length in bytes of the key of a recorded member.
 const MAX_KEY_LEN: usize = 1 << 10;
 
 /// A member and its place.
@@ -37,7 +38,7 @@ pub struct MemberPlace {
     pub(crate) key_end: usize,
     /// Index of the object that the member is in; objects are counted from 0 in the order of their starts.
     object: usize,
-    /// Index in the list of the member whose value contains this member.
+    /// Index in [`MemberPlaces::list`] of the member whose value contains this member.
     parent: Option<usize>,
     /// Index of the first object in the value of the member.
     child_object: Option<usize>,
@@ -85,7 +86,7 @@ impl MemberPlaces {
         std::mem::replace(self, MemberPlaces::with_depth(depth))
     }
 
-    /// Reuses the buffers of another value's members.
+    /// Reuses the buffers of another value's members, unless members are recorded already.
     pub(super) fn recycle(&mut self, mut other: MemberPlaces) {
         if self.list.is_empty() && self.levels.is_empty() {
             other.clear();
@@ -160,8 +161,8 @@ impl MemberPlaces {
 
     /// Ends all open members at this byte offset.
     pub(crate) fn end_members(&mut self, end: usize) {
-        for last in self.open_members.drain(..) {
-            self.list[last].extent.end = end;
+        for index in self.open_members.drain(..) {
+            self.list[index].extent.end = end;
         }
         if let Some(rest_extent) = &mut self.rest_extent {
             rest_extent.end = end;
@@ -169,7 +170,8 @@ impl MemberPlaces {
     }
 
     /// Extent of the member with this path of keys; of several with the same key, the last. A list counts as
-    /// the first object in it. A member that is not recorded has the extent of all such members.
+    /// the first object in it. A member that is not recorded has the extent of all members not recorded;
+    /// `None` if the object of the member is not recorded either.
     pub(crate) fn extent(&self, path: &[&str]) -> Option<Extent> {
         let parent = path.split_last().and_then(|(_, parent)| self.find_object(parent));
         self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| parent.is_some()))
@@ -197,8 +199,8 @@ impl MemberPlaces {
         Some(&self.list[member.parent?])
     }
 
-    /// Indexes of the objects that are the value of `member` or are in lists there, as far as they have
-    /// members; only the first one if some members are not recorded.
+    /// Indexes of the objects in the value of `member`: the value itself, or items of lists in it. Objects
+    /// without members are left out. If some members are not recorded, there is only the first index.
     pub(crate) fn child_objects<'a>(
         &'a self,
         member: &'a MemberPlace,

@@ -2,17 +2,17 @@
 //! around values.
 //!
 //! [`JsonReader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
-//! [`ValueCollector`] builds values from them. [`find`] returns the one value of a chatty text.
-//! [`parse_strict`] repairs nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any
-//! size and with all digits.
+//! [`ValueCollector`] builds values from them. [`find`] returns the one value of a text that may have prose
+//! around it. [`parse_strict`] repairs nothing. [`find_text`] and [`parse_strict_text`] return the value as
+//! text, of any size and with all digits.
 //!
-//! The meaning of a value does not belong here, nor the choice among several objects, which dialects make.
+//! Values are not interpreted here. If there are several objects, the dialect chooses among them.
 //!
 //! # Reading of faults
 //!
 //! - A quote ends its string if the following text fits: in an object a closing bracket, or a comma and a key
-//!   with its colon; in an array a closing bracket or a comma. Otherwise it is text. But if it begins the
-//!   next key, its colon included, the string ended before the comma in front of the quote.
+//!   with its colon; in an array a closing bracket or a comma. Otherwise it is text. But if the quote
+//!   begins the next key, with its colon, the string ended before the comma in front of that quote.
 //! - A closing bracket that matches no open one is dropped; one that matches an outer bracket closes the
 //!   inner ones too.
 //! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without

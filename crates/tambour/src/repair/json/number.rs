@@ -26,7 +26,8 @@ pub(super) fn parse_literal(word: &str) -> Option<JsonLiteral> {
     }
 }
 
-/// Literal of which `word` is a prefix, at the end of a truncated text. At least two or three letters decide.
+/// Literal of which `word` is a prefix, at the end of a truncated text. The prefix needs two letters, or
+/// three if two could begin another word.
 pub(super) fn complete_literal(word: &str) -> Option<JsonLiteral> {
     let is_prefix_of = |literal: &str, min_len: usize| word.len() >= min_len && literal.starts_with(word);
     let value = if is_prefix_of("true", 2) || is_prefix_of("True", 2) {
@@ -92,8 +93,9 @@ fn is_rounded(word: &str) -> bool {
         return false;
     }
     let Ok(float) = word.parse::<f64>() else { return true };
-    // The number is kept if it is the shortest text of its double. Of two equally short texts printers choose
-    // either, so the number is also compared with the text of as many digits that is nearest to the double.
+    // Nothing is lost if printing the double gives the number back. Printers choose the shortest text of a
+    // double, but either one of two that are equally short. So the number is also compared with the nearest
+    // text that has as many digits; 40 digits are more than are ever compared.
     let (shortest_text, nearest_text) =
         (format!("{float:e}"), format!("{float:.*e}", digits.len().min(40) - 1));
     let written_digits = (digits, exponent);
@@ -111,6 +113,7 @@ fn significant_digits(word: &str) -> (Vec<u8>, i64) {
     let leading_zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     digits.drain(..leading_zeros);
     digits.truncate(digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1));
+    // An exponent too long for an `i64` only has to be out of range.
     let exponent = exponent.parse::<i64>().unwrap_or(i64::MAX / 2);
     (digits, exponent.saturating_add(integer.len() as i64 - leading_zeros as i64 - 1))
 }
@@ -175,7 +178,7 @@ fn normalize_number(word: &str) -> Option<String> {
         }
         let is_after_digits = normalized.bytes().next_back().is_some_and(|last| last.is_ascii_digit());
         match byte {
-            // `.5` gets a zero before its point, and `1.e5` one behind it.
+            // `.5` gets a zero before its point, and `1.e5` one after it.
             b'.' | b'e' | b'E' if !is_after_digits && normalized.bytes().next_back() != Some(b'.') => {
                 if byte != b'.' || bytes.len() == 1 {
                     return None;

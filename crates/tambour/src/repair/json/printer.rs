@@ -1,4 +1,5 @@
-//! Prints the JSON text of reader events in one line, without loss, in little more memory than the source.
+//! Prints values from reader events as JSON text in one line, without loss, in little more memory than the
+//! source.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -36,7 +37,7 @@ struct PrinterFrame {
     first_member: usize,
     /// True if an item or member of it has begun.
     has_content: bool,
-    /// Index, among its own members, of the member read last.
+    /// Index of the member read last, among the members of this object.
     last_member: usize,
     /// Hash index of its keys, once there are many.
     index: Option<Box<KeyIndex>>,
@@ -45,7 +46,7 @@ struct PrinterFrame {
 /// A member of an object.
 #[derive(Clone, Debug)]
 struct PrintedMember {
-    /// Offset in the printed text, before its comma.
+    /// Offset in the printed text of the comma before the key, or of the key if there is no comma.
     start: u32,
     /// Place in the source: byte offset, line and column.
     offset: u32,
@@ -181,7 +182,9 @@ impl JsonPrinter {
         escape_into(key, &mut self.text);
         self.text.push('"');
         let (text, key_at) = (&self.text, |at: usize| members[at].key(&self.text));
-        let earlier_index = keys::find_key(members.len(), key_at, member.key(text), &mut frame.index, false);
+        let replaces_earlier = false;
+        let earlier_index =
+            keys::find_key(members.len(), key_at, member.key(text), &mut frame.index, replaces_earlier);
         frame.last_member = earlier_index.unwrap_or(members.len());
         if let Some(at) = earlier_index {
             let replaced_member = std::mem::replace(&mut members[at], member);
@@ -237,7 +240,7 @@ fn string_len(text: &str) -> usize {
     bytes.len()
 }
 
-/// Length of the member at the start of `text`, without the comma behind it.
+/// Length of the member at the start of `text`, without the comma after it.
 fn member_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0);
@@ -266,18 +269,18 @@ fn remove_members(text: &str, mut ranges: Vec<Range<u32>>) -> String {
         let (start, end) = (range.start as usize, range.end as usize);
         // A range inside a dropped member is dropped with it.
         if start >= at {
-            append_rest(&text[at..start], &mut out);
+            append_remaining(&text[at..start], &mut out);
         }
         at = at.max(end);
     }
-    append_rest(&text[at..], &mut out);
+    append_remaining(&text[at..], &mut out);
     out
 }
 
-/// Appends text behind a dropped member, without its leading comma if it now is the first in the object.
-fn append_rest(part: &str, out: &mut String) {
-    let part = if out.ends_with('{') { part.trim_start_matches(',') } else { part };
-    out.push_str(part);
+/// Appends text that remains, without its leading comma if it now is the first in its object.
+fn append_remaining(text: &str, out: &mut String) {
+    let text = if out.ends_with('{') { text.trim_start_matches(',') } else { text };
+    out.push_str(text);
 }
 
 /// Appends text of a string, escaped for JSON.

@@ -1,4 +1,5 @@
-//! Decides whether a quote ends its string, from the text behind the quote within a bounded look-ahead.
+//! Role of a quote inside a string: whether it ends the string is decided from the text after it, within a
+//! bounded look-ahead.
 
 use crate::lex::json::{QuoteKind, is_json_space, is_word_byte};
 
@@ -8,7 +9,7 @@ use super::state::{JsonFrame, ReaderMode};
 
 /// Role of a quote inside a string.
 pub(super) enum QuoteRole {
-    /// End of the string, of this many bytes.
+    /// Closing quote of the string, of this many bytes.
     End(usize),
     /// Part of the text.
     Text,
@@ -18,12 +19,13 @@ pub(super) enum QuoteRole {
     NextItem,
     /// Start of the value: the key ended before the colon in front of the quote, at this offset.
     NextValue(usize),
-    /// End of a part that `+` joins to another, which has this quote; its text begins at `next`.
+    /// Closing quote of a string that `+` joins to another. The other string opens with `quote`, and its text
+    /// begins at `next`.
     Concatenation { quote: QuoteKind, next: usize },
 }
 
 impl JsonReader {
-    /// Returns whether the bytes directly behind the quote at `at` show that it ends its string: the common
+    /// Returns whether the bytes directly after the quote at `at` show that it ends its string: the common
     /// cases of [`JsonReader::decide_quote`], in a few comparisons.
     #[inline]
     pub(super) fn is_plain_end(&self, bytes: &[u8], at: usize) -> bool {
@@ -63,9 +65,10 @@ impl JsonReader {
             }
             after = at + 3;
         }
-        let close = QuoteRole::End(after - at);
+        let end_role = QuoteRole::End(after - at);
         let (next, has_newline) = lookahead.skip_space(after)?;
-        let Some(byte) = lookahead.byte(next)? else { return Ok(close) };
+        let Some(byte) = lookahead.byte(next)? else { return Ok(end_role) };
+        // A string that began with two quotes may end with two.
         if self.string.has_double_opening && byte == b'"' && next == after {
             let (following, _) = lookahead.skip_space(after + 1)?;
             if lookahead.byte(following)?.is_none()
@@ -74,6 +77,7 @@ impl JsonReader {
                 return Ok(QuoteRole::End(2));
             }
         }
+        // A letter right after the second of two quotes: the string begins with both.
         if self.string.is_empty && from == at && next == after && self.string.quote == QuoteKind::Double {
             let is_letter =
                 is_word_byte(byte) && byte != b'+' || byte >= 0x80 && lookahead.mark_at(next)?.is_none();
@@ -89,7 +93,7 @@ impl JsonReader {
         }
         let is_comment_next = lookahead.is_comment(next)? || byte == b'#' && next > after;
         if is_comment_next || byte == b'`' && lookahead.starts_with(next, b"```")? {
-            return Ok(close);
+            return Ok(end_role);
         }
         let is_end = if self.string.is_key {
             self.ends_key(&lookahead, next)?
@@ -101,7 +105,7 @@ impl JsonReader {
             }
         };
         if is_end {
-            return Ok(close);
+            return Ok(end_role);
         }
         // `{"key:"value"}`: the closing quote of the key is missing.
         let blanks = bytes[from..at].iter().rev().take_while(|byte| **byte == b' ').count();
@@ -124,7 +128,8 @@ impl JsonReader {
         Ok(QuoteRole::Text)
     }
 
-    /// Returns whether a key ends before `next`: a colon follows, or a value whose colon is missing.
+    /// Returns whether a key ends before `next`: a colon follows, a value whose colon is missing, or
+    /// punctuation before which the value is missing.
     fn ends_key(&self, lookahead: &Lookahead<'_>, next: usize) -> Result<bool, MissingInput> {
         if let Some(mark) = lookahead.mark_at(next)? {
             return Ok(mark != b')');
@@ -135,7 +140,7 @@ impl JsonReader {
         Ok(lookahead.quote_at(next)?.is_some() || self.is_value_word(lookahead, next)?)
     }
 
-    /// Returns whether `=` or `=>` at `at` replaces a colon, with a value behind it.
+    /// Returns whether `=` or `=>` at `at` replaces a colon before a value.
     pub(super) fn is_equals_colon(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         let width = 1 + usize::from(lookahead.byte(at + 1)? == Some(b'>'));
         let (value, _) = lookahead.skip_space(at + width)?;
@@ -158,6 +163,7 @@ impl JsonReader {
             Some(b'{' | b'[') => return Ok(has_newline),
             Some(b',') => {}
             Some(_) => return Ok(false),
+            // A semicolon in place of the comma.
             None if lookahead.byte(next)? == Some(b';') => {
                 let (key, _) = lookahead.skip_space(next + 1)?;
                 return Ok(lookahead.byte(key)?.is_none()
@@ -169,8 +175,7 @@ impl JsonReader {
             }
             None => return Ok(has_newline && lookahead.check_key(next, 3)? == KeyCheck::Yes),
         }
-        // The text behind the comma must look like a key.
-        // A comma that is not ASCII has three bytes.
+        // The text after the comma must look like a key. A comma that is not ASCII has three bytes.
         let comma_len = if lookahead.byte(next)? == Some(b',') { 1 } else { 3 };
         let (item, has_newline) = lookahead.skip_space(next + comma_len)?;
         let Some(byte) = lookahead.byte(item)? else { return Ok(true) };
@@ -181,7 +186,8 @@ impl JsonReader {
             if lookahead.starts_with(item, b"...")? || lookahead.starts_with(item, "…".as_bytes())? {
                 return Ok(true);
             }
-            if lookahead.check_key(item, if has_newline { 3 } else { 1 })? != KeyCheck::No {
+            let max_key_words = if has_newline { 3 } else { 1 };
+            if lookahead.check_key(item, max_key_words)? != KeyCheck::No {
                 return Ok(true);
             }
             // A stray word before the next key.
@@ -214,6 +220,7 @@ impl JsonReader {
                 return Ok(self.open_calls > 0 || self.stack.last() == Some(&JsonFrame::Tuple));
             }
             Some(b',') => {}
+            // A semicolon in place of the comma.
             None if lookahead.byte(next)? == Some(b';') => {
                 let (item, _) = lookahead.skip_space(next + 1)?;
                 return Ok(!is_in_inner_quotes
@@ -235,6 +242,7 @@ impl JsonReader {
             let (following, _) = lookahead.skip_space(end)?;
             return Ok(lookahead.byte(following)?.is_none() || lookahead.mark_at(following)?.is_some());
         }
+        // A word after the comma continues the text between inner quotes.
         Ok(!byte.is_ascii_alphabetic() || self.is_value_word(lookahead, item)?)
     }
 
@@ -265,7 +273,8 @@ impl JsonReader {
 
     /// Returns whether the closing brackets at `at` end containers rather than a bracketed part of the text.
     fn ends_containers(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
-        let (next, count, has_newline) = lookahead.skip_closers(at, self.open_calls > 0)?;
+        let accepts_parens = self.open_calls > 0;
+        let (next, count, has_newline) = lookahead.skip_closers(at, accepts_parens)?;
         if count >= self.stack.len() || has_newline {
             return Ok(true);
         }
@@ -276,7 +285,8 @@ impl JsonReader {
             || matches!(byte, b'#' | b';' | b'.'))
     }
 
-    /// Returns whether a number or literal is at `at`, as a separate word.
+    /// Returns whether a number or literal is at `at`, or several of them as separate words, up to the end of
+    /// an item.
     pub(super) fn is_value_word(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         let mut at = at;
         // Further words may follow, as in `[1 2 3]`.
@@ -313,7 +323,7 @@ impl JsonReader {
     }
 
     /// Returns whether the quote at `at` opens the next item; `tail` is the text before it, `after` the
-    /// offset behind it.
+    /// offset after it.
     fn begins_next(
         &self,
         lookahead: &Lookahead<'_>,
@@ -333,7 +343,8 @@ impl JsonReader {
         if self.stack.last() == Some(&JsonFrame::Object) || has_closing {
             return Ok(lookahead.check_key(at, 1)? == KeyCheck::Yes);
         }
-        // In an array a comma and a space may precede a quotation too.
+        // In an array, a comma and a space may also precede a quotation, so there must be no space, or a line
+        // break.
         let is_tight = has_newline && has_comma || tail == b",";
         if !is_tight || self.string.is_in_inner_quotes {
             return Ok(false);
@@ -343,7 +354,7 @@ impl JsonReader {
         Ok(matches!(lookahead.mark_at(following)?, Some(b',' | b']')))
     }
 
-    /// Returns whether the line behind the line break at `at` begins like an object; for JSON Lines only.
+    /// Returns whether the line after the line break at `at` begins like an object; for JSON Lines only.
     pub(super) fn begins_line_value(
         &self,
         bytes: &[u8],
@@ -360,8 +371,8 @@ impl JsonReader {
     }
 }
 
-/// Returns whether a plain quoted key is at `at`, directly followed by a colon, behind at most 32 blanks.
-/// Only keys of at most 64 bytes are recognized; others take the slow path.
+/// Returns whether a quoted key without escapes, directly followed by a colon, is at `at` after at most 32
+/// blanks. Only keys of at most 64 bytes are recognized; others take the slow path.
 fn is_quoted_key(bytes: &[u8], at: usize) -> bool {
     let spaces = bytes[at..].iter().take(32).take_while(|&&byte| is_json_space(byte)).count();
     let Some((&quote @ (b'"' | b'\''), unread)) = bytes[at + spaces..].split_first() else { return false };

@@ -15,10 +15,11 @@ use super::state::{
     ValueSuspicion,
 };
 
-/// Maximum number of bytes of a number; a longer one is read as a string.
+/// Maximum length of a number in bytes; a longer one is read as a string.
 pub(super) const MAX_NUMBER_LEN: usize = 1 << 10;
 
-/// Maximum number of bytes held back at any time, except for comments: the longest number and one look-ahead.
+/// Maximum number of bytes held back at any time, except for comments: the longest number and two windows of
+/// look-ahead.
 pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 
 /// Reads JSON values from text that arrives in chunks of any size, and repairs faults in the same pass.
@@ -39,7 +40,7 @@ pub struct JsonReader {
     pub(super) mode: ReaderMode,
     /// Maximum number of brackets open at once.
     pub(super) max_depth: usize,
-    /// Maximum number of bytes of a key, and of an HTML comment outside of values.
+    /// Maximum length in bytes of a key, and of an HTML comment outside of values.
     pub(super) max_key_len: usize,
     /// Maximum number of repairs reported.
     pub(super) max_reports: usize,
@@ -47,7 +48,7 @@ pub struct JsonReader {
     held_text: String,
     /// Place of the start of the current text.
     pub(super) base_place: Place,
-    /// Offset in the current text and its place, as computed last.
+    /// Offset in the current text whose place was computed last, and that place.
     pub(super) known_place: (usize, Place),
     /// Open brackets, the outermost first.
     pub(super) stack: Vec<JsonFrame>,
@@ -74,9 +75,9 @@ pub struct JsonReader {
     pub(super) is_after_bracket: bool,
     /// Stray words just skipped.
     pub(super) stray_text: Option<Extent>,
-    /// Start of the open comment; `None` while a line is skipped.
+    /// Start of the open comment; `None` while a line is skipped, after the depth limit.
     pub(super) comment_place: Option<Place>,
-    /// Maximum number of bytes of a number.
+    /// Maximum length of a number in bytes.
     pub(super) max_number_len: usize,
     /// True if numbers are emitted as written.
     pub(super) keeps_digits: bool,
@@ -96,12 +97,11 @@ pub struct JsonReader {
     pub(super) work: u64,
 }
 
-/// Least number of repairs that are reported, even if the limit of findings is lower.
+/// Number of repairs that are always reported, even if the limit of findings is lower.
 const MIN_REPORTS: usize = 64;
 
 impl JsonReader {
-    /// Creates a reader for chatty text: objects and arrays with prose, fences and a leading `<think>` around
-    /// them.
+    /// Creates a reader for objects and arrays among prose, fences and thinking.
     #[must_use]
     pub fn new_chat(limits: &Limits) -> JsonReader {
         JsonReader::new(limits, ReaderMode::Chat)
@@ -199,8 +199,9 @@ impl JsonReader {
         if text.is_empty() {
             return;
         }
+        let is_last = false;
         if self.held_text.is_empty() {
-            let read_len = self.read_chunk(text, false, sink);
+            let read_len = self.read_chunk(text, is_last, sink);
             self.held_text.push_str(&text[read_len..]);
             return;
         }
@@ -214,11 +215,11 @@ impl JsonReader {
                 piece_len += 1;
             }
             held_text.push_str(&unread[..piece_len]);
-            let read_len = self.read_chunk(&held_text, false, sink);
+            let read_len = self.read_chunk(&held_text, is_last, sink);
             if read_len >= old_len {
                 held_text.clear();
                 unread = &unread[read_len - old_len..];
-                let read_len = self.read_chunk(unread, false, sink);
+                let read_len = self.read_chunk(unread, is_last, sink);
                 held_text.push_str(&unread[read_len..]);
                 break;
             }
@@ -231,7 +232,8 @@ impl JsonReader {
     /// Reads the held text and closes open values. The reader must not be used afterwards.
     pub fn finish<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
         let held_text = std::mem::take(&mut self.held_text);
-        self.read_chunk(&held_text, true, sink);
+        let is_last = true;
+        self.read_chunk(&held_text, is_last, sink);
     }
 
     /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment
@@ -325,7 +327,7 @@ impl JsonReader {
         self.value_end = ValueEnd::default();
     }
 
-    /// Continues behind an item that ends before `at`.
+    /// Moves on after an item that ends before `at`; ends the value if the item was the whole value.
     pub(super) fn finish_item<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &TextCursor<'_>,
@@ -341,7 +343,7 @@ impl JsonReader {
         }
     }
 
-    /// Maximum number of bytes of a key.
+    /// Maximum length of a key in bytes.
     pub(super) fn max_key_len(&self) -> usize {
         self.max_key_len
     }

@@ -26,7 +26,7 @@ impl From<&'static Rule> for RepairRule {
 }
 
 impl RepairRule {
-    /// Repair with one reading, although other repairs by its rule are guesses.
+    /// Repair that has only one reading, although other repairs by its rule are guesses.
     pub(super) fn certain(rule: &'static Rule) -> RepairRule {
         RepairRule { rule, doubt: None }
     }
@@ -61,7 +61,7 @@ impl JsonReader {
     pub(super) fn spot_place<'b>(&mut self, text: &'b str, spot: TextSpot) -> TokenPlace<'b> {
         match spot {
             TextSpot::Known(base) => TokenPlace { base, skipped: "", end: 0 },
-            // The known place is behind the spot: counting starts at the beginning of the text.
+            // The known place is past the spot: counting starts at the beginning of the text.
             TextSpot::Current(at) if at < self.known_place.0 => {
                 TokenPlace { base: self.base_place, skipped: &text[..at], end: 0 }
             }

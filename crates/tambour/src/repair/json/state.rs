@@ -38,9 +38,10 @@ pub(super) enum ExpectedToken {
     CommaOrEnd,
 }
 
-/// Lexeme in which the reader is.
+/// Lexeme that the reader is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenLexeme {
+    /// Between lexemes, or outside of values.
     None,
     /// A quoted string or key.
     String,
@@ -94,7 +95,8 @@ pub(super) enum TextSpot {
     Known(Place),
 }
 
-/// Evidence against the current value.
+/// Evidence on whether the current value is damaged, or only prose in brackets. If so, an object with a
+/// sought key ends it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ValueSuspicion {
     /// True if the value began in the middle of a sentence.

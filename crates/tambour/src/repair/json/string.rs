@@ -11,12 +11,12 @@ use super::reader::JsonReader;
 use super::state::{ExpectedToken, OpenLexeme, ReadFlow, StringState, TextCursor, TextSpot};
 use super::structure::ItemRole;
 
-/// Maximum number of bytes of a tail: commas, closing brackets and white space before a quote or before the
-/// end of the text, which may turn out not to belong to the string.
+/// Maximum length of a tail in bytes. A tail is punctuation and white space before a quote or the end of the
+/// text that may turn out not to belong to the string ([`JsonReader::tail_start`]).
 const MAX_TAIL: usize = 64;
 
 impl JsonReader {
-    /// Begins a quoted string.
+    /// Begins a quoted string or key at the cursor, where its opening quote of `length` bytes is.
     pub(super) fn open_string<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &mut TextCursor<'_>,
@@ -275,6 +275,7 @@ impl JsonReader {
             self.emit_piece(cursor, (from, to), control_at, sink);
             sink.event(JsonEvent::StringEnd);
         } else if self.key.is_empty() && control_at.is_none() && to - from <= self.max_key_len() {
+            // Nothing of the key had to be buffered.
             let text = &cursor.text[from..to];
             let place = self.key_place(cursor.text, to);
             sink.event(JsonEvent::Key { text, place, depth });
@@ -289,11 +290,11 @@ impl JsonReader {
             }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
-        // Repairs before a quoted key say nothing about the place of its value.
+        // A complete quoted key is trusted: repairs before it no longer count as damage.
         self.suspicion.is_damaged &= !self.string.is_key;
     }
 
-    /// Continues behind the string or key.
+    /// Moves on after the string or key, which ends before `after`.
     pub(super) fn finish_string<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &TextCursor<'_>,
@@ -309,11 +310,10 @@ impl JsonReader {
         }
     }
 
-    /// Start of the tail before `to`: of commas, closing brackets and white space; in a key, of a colon and
-    /// blanks.
+    /// Start of the tail that ends at `to` ([`MAX_TAIL`]): commas, closing brackets, backticks and white
+    /// space; in a key, a colon and the blanks after it.
     fn tail_start(&self, bytes: &[u8], from: usize, to: usize) -> usize {
         if self.string.is_key {
-            // A colon, with blanks behind it, may turn out not to belong to the key.
             let blanks =
                 bytes[from..to].iter().rev().take(MAX_TAIL).take_while(|byte| **byte == b' ').count();
             let colon = to - blanks;
@@ -347,7 +347,7 @@ impl JsonReader {
             let trimmed_len = bytes[from..end].trim_ascii_end().len();
             end = from + trimmed_len;
         }
-        // Not even half a key was read.
+        // Nothing of a key was read, so there is no key to emit.
         let is_empty_key = self.string.is_key && self.string.is_empty && from == end;
         if !is_empty_key {
             self.close_string(cursor, (from, end), control_at, sink);
@@ -364,7 +364,7 @@ impl JsonReader {
         ReadFlow::Continue
     }
 
-    /// Returns whether the closing brackets in `tail` match exactly the open ones.
+    /// Returns whether the closing brackets in `tail` close all open brackets, and no more.
     fn closes_all(&self, tail: &[u8]) -> bool {
         let mut open_frames = self.stack.iter().rev();
         let mut closed_count = 0;

@@ -1,4 +1,4 @@
-//! Punctuation between tokens: brackets, commas, colons, comments, and the role of an item at its place.
+//! Structure between tokens: punctuation, comments, fences, and whether an item is a key or a value.
 
 use crate::lex::json::{self, QuoteKind};
 use crate::repair::rules;
@@ -107,7 +107,7 @@ impl JsonReader {
         let lookahead = Lookahead::new(bytes, at, cursor.is_last);
         if let Some((mark, length)) = json::mark_at(bytes, at) {
             if matches!(mark, b'{' | b'[') && self.stack.is_empty() {
-                // The report belongs to the value that begins here.
+                // The report belongs to the value that begins here: `read_opening` sends it after the start.
                 return self.read_punctuation(cursor, mark, length, sink);
             }
             self.report_odd_mark(cursor, at, length, sink);
@@ -126,7 +126,8 @@ impl JsonReader {
                 return Ok(());
             }
             b'#' => {
-                self.begin_comment(cursor, true, 1, sink);
+                let is_line_comment = true;
+                self.begin_comment(cursor, is_line_comment, 1, sink);
                 return Ok(());
             }
             b'`' if lookahead.starts_with(at, b"```")? => {
@@ -158,7 +159,7 @@ impl JsonReader {
             }
             b';' => return self.skip_stray(cursor, 1, "a semicolon between tokens", sink),
             0..=0x1F | 0x7F => return self.skip_stray(cursor, 1, "a control character between tokens", sink),
-            // Not the sign of a number: `+1`, `+.5`, `+Infinity`.
+            // A `+` that is not the sign of a number, as it is in `+1`, `+.5` and `+Infinity`.
             b'+' if !lookahead
                 .byte(at + 1)?
                 .is_some_and(|next_byte| next_byte.is_ascii_digit() || b".I".contains(&next_byte)) =>
@@ -256,8 +257,9 @@ impl JsonReader {
         self.allows_text() && self.surrounding_text.fence.is_some_and(|(fence, _)| fence.mark == byte)
     }
 
-    /// Handles a fence between tokens. It ends a value that is in a fence of its kind, and a value in no
-    /// fence if a sought object follows; otherwise it is dropped with its language.
+    /// Handles a fence between tokens. If the value is in a fence of the same kind, this fence ends it. A
+    /// fence also ends a value outside of fences if an object with a sought key follows. Any other fence is
+    /// dropped, together with its language.
     fn read_inner_fence<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &mut TextCursor<'_>,
@@ -273,9 +275,9 @@ impl JsonReader {
         while lookahead.byte(end)? == Some(b'`') {
             end += 1;
         }
-        let word = lookahead.word_at(end)?;
+        let language = lookahead.word_at(end)?;
         if self.surrounding_text.fence.is_none() && self.allows_text() {
-            let (next, has_newline) = lookahead.skip_space(end + word.len())?;
+            let (next, has_newline) = lookahead.skip_space(end + language.len())?;
             if has_newline
                 && lookahead.mark_at(next)? == Some(b'{')
                 && self.is_sought_key(cursor, next + 1)?
@@ -284,7 +286,7 @@ impl JsonReader {
                 return Ok(());
             }
         }
-        self.skip_stray(cursor, end + word.len() - cursor.offset, "a fence between tokens", sink)
+        self.skip_stray(cursor, end + language.len() - cursor.offset, "a fence between tokens", sink)
     }
 
     /// Reads the bracket, comma or colon at the cursor, which is `mark` in ASCII and has `length` bytes.
@@ -403,7 +405,7 @@ impl JsonReader {
             }
             ExpectedToken::CommaOrEnd => {
                 let texts = ("no comma between two items", "added one");
-                // Between brackets there is one reading; behind a word or a string there may be others.
+                // After a bracket there is only one reading; after a word or a string there may be others.
                 let first_byte = cursor.bytes().get(at).copied().unwrap_or_default();
                 let is_certain = self.is_after_bracket
                     && matches!((is_in_object, first_byte), (true, b'"') | (false, b'{' | b'['));

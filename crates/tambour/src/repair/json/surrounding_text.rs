@@ -31,7 +31,7 @@ pub(super) struct SurroundingText {
     open_thinking: Option<OpenReasoning>,
     /// Mark that ended the last thinking, and the byte offset in the input after it.
     last_closing_mark: Option<(ReasoningMark, usize)>,
-    /// Byte offset in the input after the last run of one or two backticks: a mark directly behind them is
+    /// Byte offset in the input after the last run of one or two backticks: a mark directly after them is
     /// quoted and does not act. `usize::MAX` before the first run.
     backtick_end: usize,
     /// True if marks of thinking are only text.
@@ -204,7 +204,7 @@ impl JsonReader {
                     emit_text(cursor, start, at, sink);
                     let mark = json::mark_at(bytes, at).map_or(b'{', |(mark, _)| mark);
                     self.begin_value(cursor, at, sink);
-                    // The value stands for any text that is not blank.
+                    // The value counts as text that is not blank.
                     self.surrounding_text.observe_text(b"x");
                     if length > 1 {
                         self.report_odd_mark(cursor, at, length, sink);
@@ -366,7 +366,7 @@ impl JsonReader {
         Ok(match mark.kind {
             _ if self.base_place.offset + at == self.surrounding_text.backtick_end => TextMatch::NoMatch,
             MarkKind::Open => TextMatch::Thought(OpenReasoning::new(mark), length),
-            // Some thinking ends with two marks.
+            // Some thinking ends with two marks in a row.
             MarkKind::Close
                 if self.surrounding_text.last_closing_mark
                     == Some((mark.as_own_closing(), self.base_place.offset + at)) =>
@@ -374,6 +374,7 @@ impl JsonReader {
                 TextMatch::ThoughtEnd(length, ThoughtClosing::SameName)
             }
             MarkKind::Close => TextMatch::ThoughtEnd(length, ThoughtClosing::Unopened),
+            // Text outside of thinking.
             MarkKind::CloseOwn | MarkKind::Header | MarkKind::Stop => TextMatch::NoMatch,
         })
     }
@@ -391,7 +392,8 @@ impl JsonReader {
         }
         let is_inline_tilde = byte == b'~' && !self.surrounding_text.is_line_start;
         let Some(fence) = Fence::new(byte, length).filter(|_| !is_inline_tilde) else {
-            // A short run is skipped as a whole: its later characters begin no fence either.
+            // A short run is skipped as a whole, since its later characters begin no fence either. It counts
+            // as text that is not blank.
             self.surrounding_text.observe_text(b"x");
             if byte == b'`' {
                 self.surrounding_text.backtick_end = self.base_place.offset + at + length;
@@ -437,7 +439,7 @@ fn emit_text<S: JsonSink + ?Sized>(cursor: &TextCursor<'_>, start: usize, end: u
 }
 
 impl JsonReader {
-    /// Returns whether the text behind `{` is an object rather than prose in braces.
+    /// Returns whether the text after `{` is an object rather than prose in braces.
     fn starts_object(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         let (at, _) = lookahead.skip_space(at)?;
         let is_fresh = self.surrounding_text.is_fresh;
@@ -458,9 +460,11 @@ impl JsonReader {
             b'\\' => matches!(lookahead.byte(at + 1)?, Some(b'n' | b'r' | b't')),
             b'.' => is_fresh && lookahead.starts_with(at, b"...")?,
             _ if is_word_byte(byte) || byte >= 0x80 => {
-                match lookahead.check_key(at, if is_fresh { 3 } else { 2 })? {
+                let max_key_words = if is_fresh { 3 } else { 2 };
+                match lookahead.check_key(at, max_key_words)? {
                     KeyCheck::Yes => true,
                     KeyCheck::Undecided => is_fresh,
+                    // A key without its colon, as in `{key "value"}`.
                     KeyCheck::No => {
                         let (end, words) = lookahead.skip_words(at, 1)?;
                         let (next, _) = lookahead.skip_space(end)?;
@@ -474,7 +478,7 @@ impl JsonReader {
         })
     }
 
-    /// Returns whether the text behind `[` is an array rather than prose in brackets.
+    /// Returns whether the text after `[` is an array rather than prose in brackets.
     fn starts_array(&self, lookahead: &Lookahead<'_>, mut at: usize) -> Result<bool, MissingInput> {
         let is_fresh = self.surrounding_text.is_fresh;
         loop {
@@ -534,7 +538,7 @@ impl JsonReader {
         }
     }
 
-    /// Returns whether a few words end like an item of an array.
+    /// Returns whether the item at `at`, an address or at most four words, ends like an item of an array.
     fn ends_like_item(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         if lookahead.starts_with(at, b"http")? {
             return Ok(true);

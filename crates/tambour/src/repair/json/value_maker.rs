@@ -1,4 +1,4 @@
-//! Forms of a value: a tree, within the limits, or its text.
+//! [`ValueMaker`]: makes values from events, either as trees within limits or as JSON text of any size.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::builder::{BuiltValue, ValueBuilder};
 use super::event::JsonEvent;
 use super::printer::JsonPrinter;
 
-/// Maker of values from events, in one of the forms.
+/// Makes values from events, in one representation.
 pub(super) trait ValueMaker {
-    /// Form of a value.
+    /// A finished value.
     type Representation: Clone;
-    /// Form of several values.
+    /// Several values that will be one array.
     type List: Default;
     /// True if numbers are kept as written.
     const EXACT: bool;

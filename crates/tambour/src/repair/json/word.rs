@@ -115,7 +115,8 @@ impl JsonReader {
         self.begin_item(cursor, at, sink);
         let texts = ("a text without quotes", "added quotes");
         self.report_repair(cursor, (at, end), &rules::UNQUOTED_VALUE, texts, sink);
-        self.begin_string(at, QuoteKind::Double, false, sink);
+        let is_key = false;
+        self.begin_string(at, QuoteKind::Double, is_key, sink);
         self.lexeme = OpenLexeme::BareString;
         Ok(())
     }
@@ -143,7 +144,7 @@ impl JsonReader {
         }
     }
 
-    /// Returns whether a stray quote is at `at`, behind which the item ends.
+    /// Returns whether a stray quote is at `at` and the item ends after it.
     fn ends_after_quote(&self, lookahead: &Lookahead<'_>, at: usize) -> Result<bool, MissingInput> {
         let Some((_, length)) = lookahead.quote_at(at)? else { return Ok(false) };
         let (next, _) = lookahead.skip_space(at + length)?;
