@@ -126,9 +126,9 @@ impl Error {
     /// Text that should be JSON but is not.
     #[doc(hidden)]
     pub fn invalid_json(subject: &str, text: &str, cause: serde_json::Error) -> Error {
-        let place = Location::from_byte_column(text, cause.line(), cause.column());
+        let location = Location::from_byte_column(text, cause.line(), cause.column());
         let mut error = Error::new(ErrorKind::Malformed, format!("{subject} is not JSON: {cause}"));
-        error.0.location = Some(place);
+        error.0.location = Some(location);
         error.0.cause = Some(Arc::new(cause));
         error
     }
@@ -149,9 +149,9 @@ impl Error {
 
     /// Text that cannot be parsed, with the location of the fault if it is known.
     #[doc(hidden)]
-    pub fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
+    pub fn malformed(message: impl Into<String>, location: Option<Location>) -> Error {
         let mut error = Error::new(ErrorKind::Malformed, message.into());
-        error.0.location = place;
+        error.0.location = location;
         error
     }
 

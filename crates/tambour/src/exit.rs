@@ -1,13 +1,13 @@
-//! Decision after each round whether a dialogue action ends, and the criteria for it that the author of a
-//! script sets (S-007 to S-009, S-070 to S-083).
+//! Decides after each round whether a dialogue action ends, by criteria that the author of the script sets
+//! (S-007 to S-009, S-070 to S-083).
 //!
 //! Three rules apply, in this order:
 //!
-//! 1. The action ends if the last round was answered.
+//! 1. The action ends if this was its last round.
 //! 2. It ends if the model suggests it and the user has understood; the suggestion alone is not enough.
 //! 3. Otherwise it continues.
 //!
-//! Not here: the format of a model's answer (`dialect::ai_say`), and any waiting or I/O.
+//! The format of a model's answer is defined in `dialect::ai_say`. Nothing here waits or does I/O.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,11 @@ use crate::texts::{Language, format_count};
 /// Conditions under which a dialogue action may end before its last round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExitCriteria {
-    /// Least level of understanding, from 0 to 100.
+    /// Minimum level of understanding, from 0 to 100.
     understanding_threshold: f64,
     /// True if the action may end while the user has open questions.
     allows_questions: bool,
-    /// Least level if the user said that they understand; `None` if that is not enough to end.
+    /// Minimum level if the user said that they understand; `None` if saying so does not count.
     expressed_threshold: Option<f64>,
 }
 
@@ -131,6 +131,7 @@ impl ExitCriteria {
         for (name, value) in fields {
             match name.as_str() {
                 "understanding_threshold" => criteria.understanding_threshold = parse_level(name, value)?,
+                // The public name of `allows_questions`.
                 "has_questions" => {
                     criteria.allows_questions = value.as_bool().ok_or_else(|| {
                         Error::invalid(format!(

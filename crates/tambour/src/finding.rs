@@ -51,7 +51,7 @@ pub enum Profile {
     Lenient,
 }
 
-/// One entry of a rule table: a finding code and the specification rows behind it.
+/// One entry of a rule table: a finding code and the specification rows that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Stable public code, such as `phase_id_not_increasing`.
@@ -157,7 +157,7 @@ impl FindingReport {
         self
     }
 
-    /// Marks the value with the fault as doubtful.
+    /// Marks the value that contains the fault as doubtful.
     #[must_use]
     pub(crate) fn with_doubt(mut self, doubt: Doubt) -> FindingReport {
         self.doubt = Some(doubt);

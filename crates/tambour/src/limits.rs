@@ -23,7 +23,7 @@ pub struct Limits {
     pub items: usize,
     /// Bytes of one tag, from `<` to `>`.
     pub tag: usize,
-    /// Bytes held back from a tag in an open code span on, until the span or the line ends (T-029).
+    /// Bytes held back in an open code span, from a tag in it to the end of the span or line (T-029).
     pub line: usize,
     /// Phases of one reply.
     pub phases: usize,

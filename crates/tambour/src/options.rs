@@ -32,7 +32,7 @@ pub struct Options {
     pub hold: HoldMode,
     /// True if a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
-    /// Tools that a reply may call; `None`: those its dialect brings.
+    /// Tools that a reply may call; `None` stands for the built-in tools of its dialect.
     pub tools: Option<ToolRegistry>,
     /// Name of the caller of tools; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
@@ -218,9 +218,8 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Replaces the examples by a list, or appends one. An example reply that is JSON arrives parsed, so it is
-/// turned into text again. An example reply that is a JSON array must be an element of a list, since a bare
-/// array is taken for the list.
+/// Replaces the examples by a list, or appends one. An example that is itself JSON was parsed together with
+/// the option, so it is turned back into text. An example that is a JSON array must be an element of a list.
 fn set_examples(options: &mut Options, value: &Value) {
     let text_of = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let is_own = |value: &Value| value == OWN_EXAMPLES;

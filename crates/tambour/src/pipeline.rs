@@ -73,6 +73,7 @@ pub struct Pipeline {
     options: Arc<Options>,
     dialect: Box<dyn Dialect>,
     stages: Stages,
+    /// Calls that the upstream sent apart from the reply.
     native_calls: NativeCalls,
     /// The limit `limits.input`, in bytes.
     input_limit: usize,
@@ -261,6 +262,7 @@ impl Pipeline {
                 dialect: self.dialect.name().to_owned(),
                 repairs: stages.reporter.repairs,
                 warnings: stages.reporter.warnings,
+                // Set by the caller, which re-asks.
                 reasks: 0,
                 fallback_reason: fallback_reason.map(Cow::Borrowed),
                 unused_reason: unused_reason.map(Cow::Borrowed),
@@ -319,7 +321,8 @@ impl Pipeline {
     fn fail_at_input_limit(&mut self, sink: &mut dyn Sink) {
         let message =
             format!("the reply is longer than `limits.input`, {}", format_count(self.input_limit, "byte"));
-        let failure = Failure::new("input_too_large", message, false);
+        let is_retryable = false;
+        let failure = Failure::new("input_too_large", message, is_retryable);
         let place = self.dialect.place();
         let report = FindingReport::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);
         StageOutput { stages: &mut self.stages, sink }.report(report);
@@ -355,8 +358,8 @@ impl Pipeline {
     }
 }
 
-/// Passes a piece of decoded text to the dialect; `invalid_len` is the length of the invalid bytes it
-/// replaces.
+/// Passes a piece of decoded text to the dialect. `invalid_len` is the length of the invalid bytes that the
+/// text replaces; `None` if the bytes were valid.
 #[inline]
 fn feed_dialect(
     dialect: &mut dyn Dialect,

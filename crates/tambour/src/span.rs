@@ -124,7 +124,7 @@ impl Default for Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaceCounter {
     place: Place,
-    /// Text that `place` is still before; less than [`MAX_PENDING`] bytes.
+    /// Text after `place` that is not counted yet; less than [`MAX_PENDING`] bytes.
     pending: String,
 }
 

@@ -122,7 +122,7 @@ impl ExpectedElement {
         self.role.as_ref().unwrap_or(&self.name)
     }
 
-    /// Parses the file form of an element: its name, or an object of `name`, `role`, `body` (`text`,
+    /// Parses an element as written in a structure file: its name, or an object of `name`, `role`, `body` (`text`,
     /// `markup`, `json`, `empty`) and `aliases`.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl ExpectedElement {
         Ok(element)
     }
 
-    /// File form of the element.
+    /// Element as written in a structure file.
     fn to_json(&self) -> Value {
         let ExpectedElement { name, aliases, body, role, .. } = self;
         if aliases.is_empty() && role.is_none() && *body == ElementBody::Text {
@@ -173,7 +173,7 @@ impl ExpectedElement {
     }
 }
 
-/// Words for bodies in the file form.
+/// Words for bodies in a structure file.
 const BODY_NAMES: [(&str, ElementBody); 4] = [
     ("text", ElementBody::Text),
     ("markup", ElementBody::Markup),
@@ -188,13 +188,13 @@ impl ExpectedStructure {
         ExpectedStructure { elements }
     }
 
-    /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
+    /// Parses a structure file, which has only top-level elements: `mandatory` and `optional`, lists of names
     /// (or of objects, see [`ExpectedElement::from_json`]), and `dependency`, which maps a name to the name
     /// or names that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// A value of another form, a duplicate or invalid name, a dependency of or on an unlisted name, or a
-    /// circle of them.
+    /// A value of another form, a duplicate or invalid name, a dependency from or to an unlisted name, or a
+    /// circular dependency.
     pub fn from_json(value: &Value) -> Result<ExpectedStructure> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
@@ -259,7 +259,7 @@ impl ExpectedStructure {
         }
     }
 
-    /// File form that [`ExpectedStructure::from_json`] reads.
+    /// Structure file that [`ExpectedStructure::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let elements_json = |mandatory: bool| -> Vec<Value> {

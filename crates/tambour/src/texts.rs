@@ -1,4 +1,4 @@
-//! User-visible texts that the specifications leave to the product.
+//! User-visible texts: defaults in Chinese and English, and helpers that word messages.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ pub use crate::bilingual;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
-    /// Chinese, the specification's own.
+    /// Chinese, the language of the specification.
     #[default]
     Zh,
     /// English.
@@ -152,7 +152,7 @@ pub fn explain_parse_error(message: &str) -> String {
 /// Maximum number of names that a message lists.
 const MAX_LISTED_NAMES: usize = 20;
 
-/// Maximum number of names that are compared with one.
+/// Maximum number of candidates compared with a misspelled name.
 const MAX_COMPARED_NAMES: usize = 1000;
 
 /// Up to three of the first 1000 names in `candidates` that resemble `name`, the closest first.
@@ -165,6 +165,7 @@ pub fn closest_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
     let candidates = candidates.into_iter().take(MAX_COMPARED_NAMES);
     let mut found: Vec<(f64, &str)> =
         candidates.map(|candidate| (likeness_of(candidate), candidate)).collect();
+    // Equal names have the likeness 1, names without a common letter 0.
     found.retain(|(likeness, _)| *likeness >= 0.5);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().take(3).map(|(_, name)| name).collect()

@@ -24,8 +24,8 @@ pub use crate::schema::SchemaMismatch;
 #[doc(hidden)]
 pub use crate::texts::closest_names;
 
-/// Steps for checking the arguments of all calls in a reply, in the units of [`Schema::check`].
-pub(crate) const MAX_CHECK_STEPS: u64 = 16_000_000;
+/// Maximum number of steps to check the arguments of all calls in a reply together; see [`Schema::check`].
+pub(crate) const MAX_REPLY_CHECK_STEPS: u64 = 16_000_000;
 
 /// Registered tools, in order. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl RegisteredTool {
         self.schema.check(args, max_mismatches)
     }
 
-    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts
+    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_REPLY_CHECK_STEPS`] steps. Deducts
     /// the steps from `steps_left`.
     pub(crate) fn check_within(
         &self,

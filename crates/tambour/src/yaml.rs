@@ -26,13 +26,13 @@ use crate::texts::explain_parse_error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct YamlLimits {
-    /// Maximum number of bytes of the text.
+    /// Maximum length of the text in bytes.
     pub bytes: usize,
     /// Deepest nesting of lists and mappings.
     pub depth: usize,
     /// Maximum number of nodes: mappings, lists, keys and scalars. Repetition by an alias counts again.
     pub nodes: usize,
-    /// Maximum number of aliases (`*name`), and most anchors.
+    /// Maximum number of aliases (`*name`), and also of anchors (`&name`).
     pub aliases: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Lorebooks in six file layouts.
+//! Reads lorebooks in six file layouts.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub struct Lorebook {
     pub description: String,
     /// Number of newest messages searched for keys of its entries.
     pub scan_depth: Option<u32>,
-    /// Largest number of tokens of its active entries.
+    /// Maximum number of tokens of its active entries.
     pub token_budget: Option<u32>,
     /// Lets the text of active entries activate others.
     pub recursive_scanning: Option<bool>,

@@ -16,7 +16,7 @@ const CARD_NAME: &[u8] = b"card.json";
 /// Signature of the end record, which follows the directory of a zip file.
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
-/// Longest end record, in bytes: 22 bytes and a comment.
+/// Maximum length of the end record in bytes: 22 bytes and a comment.
 const MAX_END_BYTES: usize = 22 + 65_536;
 
 /// Returns true if `bytes` are a zip file, or a JPEG followed by one.

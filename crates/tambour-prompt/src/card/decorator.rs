@@ -18,8 +18,9 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     let content = std::mem::take(&mut entry.content);
     let mut remaining = content.as_str();
     let mut applied_names = HashSet::new();
-    // True if the previous decorator was applied, so that fallbacks below it are skipped.
-    let mut is_previous_known = false;
+    // True if the previous decorator was applied, or an earlier one of its name; fallbacks below it are then
+    // skipped.
+    let mut is_previous_applied = false;
     loop {
         let (line, remainder) = remaining.split_once('\n').unwrap_or((remaining, ""));
         let line = line.trim();
@@ -29,10 +30,10 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
                 None => (false, decorator),
             };
             let (name, value) = decorator.split_once(char::is_whitespace).unwrap_or((decorator, ""));
-            if !(is_fallback && is_previous_known) {
-                is_previous_known =
+            if !(is_fallback && is_previous_applied) {
+                is_previous_applied =
                     applied_names.contains(name) || apply_decorator(entry, name, value.trim(), fields);
-                if is_previous_known {
+                if is_previous_applied {
                     applied_names.insert(name.to_owned());
                 } else {
                     fields.warn("content", &format!("has the unknown or invalid decorator `@@{name}`"));

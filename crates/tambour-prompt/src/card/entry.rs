@@ -263,7 +263,7 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     }
     entry.depth = fields.count("depth")?.unwrap_or(entry.depth);
     let probability = fields.number("probability")?.unwrap_or(100.0).clamp(0.0, 100.0);
-    // A false flag disables the probability.
+    // If the flag is false, the probability does not count.
     entry.probability = if fields.flag(names.use_probability)?.unwrap_or(true) { probability } else { 100.0 };
     entry.group = fields.text_list("group")?;
     entry.group_override = fields.flag(names.group_override)?.unwrap_or(false);

@@ -109,7 +109,7 @@ impl ImportedFile {
         file.insert("spec_version".into(), stated_version.cloned().unwrap_or_else(|| "3.0".into()));
         file.insert("data".into(), data.into());
         for (key, value) in source {
-            // Fields that are in `data` now.
+            // `data` has the field now.
             let is_moved = is_flat || self.version == "v1" && V1_FIELDS.contains(&key.as_str());
             if !is_moved && key != "character_book" {
                 file.entry(key.clone()).or_insert_with(|| value.clone());
@@ -118,8 +118,8 @@ impl ImportedFile {
         file.into()
     }
 
-    /// Converts the book `source`, which has the given layout, to the V3 layout. Fields of a foreign book
-    /// without a V3 equivalent go to `extensions.LAYOUT`.
+    /// Converts the book `source` from `layout` to the V3 layout. Fields of a foreign book (neither embedded
+    /// nor V3) that have no V3 equivalent go to `extensions.LAYOUT`.
     fn export_book(&self, source: &Map<String, Value>, layout: &str) -> Value {
         let is_foreign = !matches!(layout, "embedded" | "lorebook_v3");
         let entries_key = if layout == "risu" { "data" } else { "entries" };

@@ -257,7 +257,7 @@ fn read_depth_prompt(fields: &CardFields<'_>) -> Result<Option<DepthPrompt>> {
     Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
 }
 
-/// Returns a role by a name that contexts may use too, or by SillyTavern's number.
+/// Returns the role of this name ([`role::parse_role`]), or of this number in SillyTavern.
 pub(super) fn read_role(value: &Value) -> Option<MessageRole> {
     match value {
         Value::String(name) => role::parse_role(name),

@@ -16,9 +16,9 @@ use super::model::read_role;
 pub struct PromptPreset {
     /// Enabled parts, in order.
     pub items: Vec<PresetItem>,
-    /// Largest number of tokens of the context.
+    /// Maximum number of tokens of the context.
     pub max_context: Option<u32>,
-    /// Largest number of tokens of the reply.
+    /// Maximum number of tokens of the reply.
     pub max_tokens: Option<u32>,
     /// Template around the scenario, with macros; empty means the scenario alone.
     #[serde(skip_serializing_if = "String::is_empty")]

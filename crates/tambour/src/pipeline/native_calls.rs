@@ -11,7 +11,7 @@ use crate::finding::{Doubt, clip};
 use crate::options::Options;
 use crate::repair::json::{self, ValueDoubt};
 use crate::texts::Language;
-use crate::tool::MAX_CHECK_STEPS;
+use crate::tool::MAX_REPLY_CHECK_STEPS;
 
 /// A call as received.
 struct NativeCallText {
@@ -59,7 +59,7 @@ impl NativeCalls {
     /// Ends the reply: returns for each call, in order, its action or the notice that refuses it.
     pub(super) fn finish(&mut self, is_truncated: bool) -> Vec<Result<ReplyAction, Notice>> {
         let calls = std::mem::take(&mut self.calls);
-        let mut steps_left = MAX_CHECK_STEPS;
+        let mut steps_left = MAX_REPLY_CHECK_STEPS;
         let judge = |NativeCallText { name, arguments }: NativeCallText| match self.judge(
             &name,
             &arguments,

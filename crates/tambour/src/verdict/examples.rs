@@ -39,8 +39,8 @@ impl Contract {
         let detected = dialect::detect(&example.text);
         let is_distinct = detected.name != PLAIN && detected.name != dialect::AUTO;
         if lists_language(entry) {
-            // A shared fence language decides nothing if the text is detected as another dialect, except that
-            // any JSON is a `json_value`.
+            // With a shared language, a text that is detected as another dialect is no example for this one,
+            // except that any JSON is a `json_value`.
             return !is_distinct || detected.name == entry.name || entry.name == JSON_VALUE;
         }
         let is_unlabelled = is_shared || matches!(language, "" | "text" | "txt");

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use super::super::super::name;
 
-/// Limit on different names of unclosed tags; the text after the tag that would exceed it is not searched.
+/// Maximum number of different names of unclosed tags; once it is reached, the rest of the text is not searched.
 const MAX_UNCLOSED_NAMES: usize = 64;
 
-/// Limit on the attributes of an element; a tag with more is text.
+/// Maximum number of attributes of an element; a tag with more is text.
 const MAX_ATTRIBUTES: usize = 32;
 
 /// Attribute names and values.

@@ -15,7 +15,7 @@ pub(super) fn is_markdown(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).peekable();
     while let Some(line) = lines.next() {
         match parse_heading(line) {
-            // In YAML, a line with one `#` is a comment; only before a list or a heading it counts as a
+            // In YAML, a line with one `#` is a comment. It counts as a heading only before a list or another
             // heading.
             Some((1, _))
                 if !lines
@@ -203,7 +203,7 @@ fn read_list(
         if item.indent < base_indent {
             break;
         }
-        // A list below the previous item.
+        // A list below the previous item. One byte of additional indent does not begin a list.
         if item.indent > base_indent + 1 && level < MAX_LIST_DEPTH && !items.is_empty() {
             let mut nested_items = Vec::new();
             line_index = read_list(lines, line_index, &mut nested_items, dropped_numbers, level + 1);

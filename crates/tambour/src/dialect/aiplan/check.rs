@@ -12,7 +12,7 @@ use crate::finding::clip;
 use crate::options::Options;
 use crate::schema::type_name;
 use crate::span::{Extent, Place};
-use crate::tool::MAX_CHECK_STEPS;
+use crate::tool::MAX_REPLY_CHECK_STEPS;
 
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
@@ -203,7 +203,7 @@ pub(super) fn check_plan(
         reports: Vec::new(),
         unknown_tool_count: 0,
         budget,
-        steps_left: MAX_CHECK_STEPS,
+        steps_left: MAX_REPLY_CHECK_STEPS,
         is_converted_answer: false,
         is_valid: true,
     };

@@ -18,7 +18,7 @@ use crate::lex::scan;
 use crate::options::Options;
 use crate::span::{Extent, Place};
 use crate::texts::format_count;
-use crate::tool::MAX_CHECK_STEPS;
+use crate::tool::MAX_REPLY_CHECK_STEPS;
 
 /// Maximum number of bytes that are added to the held text at once.
 const MAX_PIECE: usize = 256;
@@ -107,7 +107,7 @@ impl ToolcallReader {
             held_text: String::new(),
             open_call: None,
             held_calls: Vec::new(),
-            steps_left: MAX_CHECK_STEPS,
+            steps_left: MAX_REPLY_CHECK_STEPS,
             chain_start: 0,
             text_after: None,
             is_in_final: false,

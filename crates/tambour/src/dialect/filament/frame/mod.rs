@@ -29,7 +29,7 @@ use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::prose::QuotingElements;
 use crate::options::Options;
 use crate::span::{LazyPlace, Place};
-use crate::tool::MAX_CHECK_STEPS;
+use crate::tool::MAX_REPLY_CHECK_STEPS;
 use comment::HeldComment;
 use draft::HeldDraft;
 use reasoning_marks::MarkCarry;
@@ -65,7 +65,7 @@ pub(super) struct FilamentFrame {
     head_text: String,
     /// Calls held until the end of the reply.
     held_calls: Vec<HeldToolCall>,
-    /// Steps left for argument checks ([`MAX_CHECK_STEPS`]).
+    /// Steps left for argument checks ([`MAX_REPLY_CHECK_STEPS`]).
     check_steps: u64,
     /// Set once a comment has exceeded its limit.
     has_overlong_comment: bool,
@@ -146,7 +146,7 @@ impl FilamentFrame {
             is_answering: false,
             head_text: String::new(),
             held_calls: Vec::new(),
-            check_steps: MAX_CHECK_STEPS,
+            check_steps: MAX_REPLY_CHECK_STEPS,
             has_overlong_comment: false,
             ignores_comments: false,
             draft: None,
