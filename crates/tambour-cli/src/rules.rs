@@ -88,7 +88,7 @@ fn level_name(rule: &Rule) -> &'static str {
 }
 
 fn unknown_rule_message(id: &str) -> String {
-    let similar_names = catalogue::close(id);
+    let similar_names = catalogue::similar_ids(id);
     let hint = if similar_names.is_empty() {
         "`tambour rules` lists all".to_owned()
     } else {

@@ -34,7 +34,7 @@ pub fn find(id: &str) -> impl Iterator<Item = CatalogueEntry> {
 /// Codes and rows that look like `id`, the closest first.
 #[doc(hidden)]
 #[must_use]
-pub fn close(id: &str) -> Vec<&'static str> {
+pub fn similar_ids(id: &str) -> Vec<&'static str> {
     let mut seen = HashSet::new();
     let ids = all().flat_map(|CatalogueEntry { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
     texts::closest_names(id, ids.filter(|id| seen.insert(*id)))

@@ -1,5 +1,5 @@
-//! Prompts for language models, and the dialogues that scripts describe: everything that is sent to a model,
-//! on top of [`tambour`], which reads the replies.
+//! Prompts for language models, and the dialogues that scripts describe. This crate builds everything that is
+//! sent to a model; [`tambour`] reads the replies.
 //!
 //! A value that is put into a prompt is never interpreted again.
 //!

@@ -1,4 +1,4 @@
-//! Roles of context messages, including the names that other programs use for them.
+//! Roles of the messages in a prompt context, including the names that other programs use for them.
 
 use serde_json::{Map, Value};
 
@@ -26,10 +26,10 @@ const FOREIGN_NAMES: [(&str, MessageRole); 13] = [
     ("instruction", MessageRole::System),
 ];
 
-/// Limit on warnings about foreign role names; further names are replaced without one.
+/// Maximum number of warnings about foreign role names; further names are replaced without one.
 const MAX_WARNINGS: usize = 8;
 
-/// Returns the role with this name, ours or a foreign one, in any letter case.
+/// Returns the role with this name, in any letter case: our own name, or that of another program.
 pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
     let all = MessageRole::NAMES.into_iter().chain(FOREIGN_NAMES);
     all.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
@@ -59,8 +59,8 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces foreign role names in a context by the usual ones and returns a warning for each
-/// foreign name, up to [`MAX_WARNINGS`].
+/// Replaces foreign role names in a context by our own, and returns a warning for each foreign name, up to
+/// [`MAX_WARNINGS`].
 ///
 /// # Errors
 /// Those of [`check_roles`].

@@ -120,8 +120,8 @@ impl RegisteredTool {
         self.schema.check(args, max_mismatches)
     }
 
-    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_REPLY_CHECK_STEPS`] steps. Deducts
-    /// the steps from `steps_left`.
+    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_REPLY_CHECK_STEPS`] steps.
+    /// Deducts the steps from `steps_left`.
     pub(crate) fn check_within(
         &self,
         args: &Value,

@@ -102,14 +102,14 @@ enum PassKind {
     MoreMessages,
 }
 
-/// Maximum number of characters of a key in a reported cause.
+/// Maximum length in characters of a key in a reported cause.
 const MAX_REPORTED_KEY: usize = 200;
 
 /// Kinds of text in the lists of [`EntryTexts`], in their order.
 const LIST_KINDS: [KeyTextKind; 4] =
     [KeyTextKind::Messages, KeyTextKind::Persons, KeyTextKind::Others, KeyTextKind::Entries];
 
-/// Limit on passes. Each pass activates a new entry, searches older messages, or takes the next recursion
+/// Maximum number of passes. Each pass activates a new entry, searches older messages, or takes the next recursion
 /// level.
 const MAX_PASSES: u32 = 1000;
 

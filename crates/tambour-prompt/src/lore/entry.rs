@@ -256,7 +256,7 @@ pub struct CharacterFilter {
     pub names: Vec<String>,
     /// Tags of characters.
     pub tags: Vec<String>,
-    /// Inverts the filter.
+    /// Inverts both conditions: names and tags must not match.
     pub exclude: bool,
 }
 

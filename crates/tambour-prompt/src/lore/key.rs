@@ -10,7 +10,7 @@ use super::pattern::{PatternError, translate_pattern};
 use super::settings::ScanSettings;
 use tambour::finding::clip;
 
-/// Longest regular expression, in bytes.
+/// Maximum length of a regular expression in bytes.
 const MAX_PATTERN_BYTES: usize = 2 << 10;
 
 /// Size limits of compiled expressions in bytes, ascending. An expression is charged for the first limit that
@@ -23,13 +23,13 @@ const MIN_CACHE_BYTES: usize = 32 << 10;
 /// Memory limit of all compiled expressions of one scan, in bytes.
 const MAX_COMPILED_BYTES: usize = 128 << 20;
 
-/// Limit on the bytes charged for compilation during one scan, including failed attempts.
+/// Maximum number of bytes charged for compilation during one scan, including failed attempts.
 const MAX_ATTEMPTED_BYTES: usize = 192 << 20;
 
 /// Bytes charged for each byte of a pattern that is compiled, in addition to the size limit of the attempt.
 const COMPILE_BYTES_PER_BYTE: usize = 64;
 
-/// Largest product of text length and compiled size, both in bytes; the search time is proportional to it. A
+/// Maximum product of text length and compiled size, both in bytes; the search time is proportional to it. A
 /// longer text is searched only at its beginning.
 const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 
@@ -105,7 +105,7 @@ const CHARACTER_LIST: usize = 1;
 /// character.
 type JoinedIdentity = (usize, usize, Vec<CharacterText>);
 
-/// All texts of an entry joined into one. Each begins with a mark, as in SillyTavern.
+/// All texts that are searched for an entry, joined into one. Each begins with a mark, as in SillyTavern.
 #[derive(Debug, Default)]
 pub(super) struct JoinedText {
     /// Identity of the text; `None` before the first call of `join`.
@@ -124,6 +124,7 @@ impl JoinedText {
         sources: &[CharacterText],
         budget: &mut ScanBudget<'_>,
     ) {
+        // Only the lists of messages and of entry texts grow.
         let identity = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
         if self.identity == identity {
             return;
@@ -142,6 +143,7 @@ impl JoinedText {
         if joined.is_empty() {
             joined.push_str(&Self::MARK[1..]);
         }
+        // If the limit is reached here, the next search fails.
         budget.spend(joined.len() as u64 / TEXT_BYTES_PER_UNIT);
         self.text = SearchText { text: joined.into(), lowercase: String::new() };
         self.identity = identity;
@@ -385,6 +387,7 @@ fn compile_pattern(
             }
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(error) => {
+                // The last line of the message names the cause.
                 let error = error.to_string();
                 return Err(unsupported(
                     error.lines().last().unwrap_or_default().trim_start_matches("error: "),
@@ -407,14 +410,14 @@ impl CompiledKey {
         }
     }
 
-    /// Returns true if the key occurs in a text. Sets `is_shortened` if only the beginning of the text was
+    /// Returns true if the key occurs in a text. Sets `is_truncated` if only the beginning of the text was
     /// searched.
-    fn occurs_in(&self, searched: &SearchText<'_>, is_shortened: &mut bool) -> bool {
+    fn occurs_in(&self, searched: &SearchText<'_>, is_truncated: &mut bool) -> bool {
         match self {
             CompiledKey::Pattern(regex, size) => {
                 let max_len = usize::try_from(MAX_SEARCH_PRODUCT / *size as u64).unwrap_or(usize::MAX);
                 let search_len = searched.text.floor_char_boundary(max_len);
-                *is_shortened |= search_len < searched.text.len();
+                *is_truncated |= search_len < searched.text.len();
                 regex.is_match(&searched.text[..search_len])
             }
             CompiledKey::Text { text, is_case_sensitive, is_whole } => {

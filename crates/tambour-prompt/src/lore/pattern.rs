@@ -21,8 +21,8 @@ const DIGITS: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = "\\s\\x{feff}";
 
-/// Translates a pattern to the syntax of the `regex` crate. Of `flags`, those after the closing slash, `s`,
-/// `u` and `y` are translated too; the caller sets `i` and `m` on the expression.
+/// Translates a pattern to the syntax of the `regex` crate. `flags` are the letters after the closing slash:
+/// `s`, `u` and `y` are translated here, the caller sets `i` and `m` on the expression, `g` has no effect.
 pub(super) fn translate_pattern(pattern: &str, flags: &str) -> PatternResult<String> {
     let mut translator = PatternTranslator {
         chars: pattern.chars().peekable(),
@@ -305,7 +305,7 @@ impl PatternTranslator<'_> {
                 Some(ClassAtom::Char(high)) => {
                     set += &format!("{}-{}", escape_code_point(low), escape_code_point(high))
                 }
-                // Beside a set, the hyphen stands for itself.
+                // Next to a set, the hyphen stands for itself.
                 Some(ClassAtom::Set(inner_set)) => {
                     set += &format!("{}{}{inner_set}", escape_code_point(low), escape_code_point('-'))
                 }

@@ -1,4 +1,5 @@
-//! Input of a scan for active entries: chat, settings, timed effects, and functions that count and charge.
+//! Input of a scan for active entries: chat, settings, timed effects, and functions that count tokens and
+//! limit the searched bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +36,12 @@ pub struct ScanSettings {
     pub whole_words: bool,
     /// Makes the number of matching keys decide first in a group, unless an entry has a setting of its own.
     pub group_scoring: bool,
-    /// Number of entries to activate: older messages are searched until so many are active; 0 means none.
+    /// Minimum number of active entries: older messages are searched until so many are active. 0 disables it.
     pub min_activations: u32,
     /// Number of newest messages after which the search for `min_activations` stops, one message late as in
     /// SillyTavern; 0 means all messages.
     pub min_activations_depth: u32,
-    /// Largest number of tokens of all active entries; `None` means no limit.
+    /// Maximum number of tokens of all active entries; `None` means no limit.
     pub budget: Option<usize>,
     /// Name of the character.
     pub character: String,

@@ -26,7 +26,7 @@ pub fn from_card(imported_file: &ImportedFile) -> Skein {
     let mut skein = from_book(imported_file);
     let lore_blocks = std::mem::take(&mut skein.blocks);
     skein.metadata.insert("char".into(), character_fields(imported_file));
-    // A card refers to the text that its own text replaces as `{{original}}`.
+    // In a card, `{{original}}` stands for the default text that the text of the card replaces.
     skein.metadata.insert("original".into(), json!({ "main_prompt": DEFAULT_INSTRUCTION }));
     let text_body = |text: &str| BlockBody::Text(text.to_owned());
     skein.blocks = vec![
@@ -170,7 +170,7 @@ pub fn from_preset(imported_file: &ImportedFile) -> Skein {
             None => skein.blocks.push(item_block(item, index > history_index)),
         }
     }
-    // The texts of the preset that a card can replace; it refers to them as `{{original}}`.
+    // Texts of the preset that a card can replace; `{{original}}` in the card stands for them.
     let originals =
         preset.items.iter().filter_map(|item| Some((card_field(&item.id)?, migrate_text(&item.text).into())));
     let originals: Map<String, Value> = originals.map(|(field, text)| (field.to_owned(), text)).collect();

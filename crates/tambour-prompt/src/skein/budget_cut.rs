@@ -110,7 +110,8 @@ fn drop_fewest(
     count_text: &dyn Fn(&[PromptPiece]) -> usize,
 ) -> usize {
     let tokens: Vec<usize> = order.iter().map(|&index| pieces[index].tokens).collect();
-    let mut is_within_budget = |dropped_count: usize| {
+    // Marks exactly the first `dropped_count` pieces as dropped; returns whether the rest fits.
+    let mut try_dropping = |dropped_count: usize| {
         for (rank, &index) in order.iter().enumerate() {
             pieces[index].is_dropped = rank < dropped_count;
         }
@@ -123,14 +124,14 @@ fn drop_fewest(
         needs_more
     };
     let guess = tokens.iter().take_while(needs_more).count();
-    // `low` pieces are too few, or untested; `high` pieces are enough, or all. The step doubles until both
-    // are found around the guess; then the middle is tested.
+    // Dropping `low` pieces is not enough, or untested; dropping `high` pieces is enough, or drops all. From
+    // the guess on, the step doubles until both bounds are known; then the interval is halved.
     let (mut low, mut high, mut step) = (0, order.len(), 1);
-    if is_within_budget(guess) {
+    if try_dropping(guess) {
         high = guess;
         while low < high {
             let fewer = high.saturating_sub(step);
-            if fewer == 0 || !is_within_budget(fewer) {
+            if fewer == 0 || !try_dropping(fewer) {
                 low = fewer;
                 break;
             }
@@ -139,7 +140,7 @@ fn drop_fewest(
     } else {
         low = guess;
         while low + step < order.len() {
-            if is_within_budget(low + step) {
+            if try_dropping(low + step) {
                 high = low + step;
                 break;
             }
@@ -148,9 +149,9 @@ fn drop_fewest(
     }
     while low + 1 < high {
         let middle = low.midpoint(high);
-        if is_within_budget(middle) { high = middle } else { low = middle }
+        if try_dropping(middle) { high = middle } else { low = middle }
     }
     // Marks the pieces; the last test may have been of another number.
-    is_within_budget(high);
+    try_dropping(high);
     high
 }

@@ -276,13 +276,13 @@ struct MetaTag<'a> {
 }
 
 /// Meta tags, each with its only attribute and the equivalent key.
-const META_TAGS: [(&str, &str, &str); 3] =
+const META_TAG_ATTRIBUTES: [(&str, &str, &str); 3] =
     [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
 
 impl<'a> MetaTag<'a> {
     /// Reads a tag with the attributes of its block; the error is a reason to refuse the block.
     fn read(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<MetaTag<'a>, String> {
-        let Some((_, attribute, key)) = META_TAGS.iter().find(|(name, ..)| *name == tag) else {
+        let Some((_, attribute, key)) = META_TAG_ATTRIBUTES.iter().find(|(name, ..)| *name == tag) else {
             return Ok(MetaTag { tag, property: None });
         };
         let attributes = match fields.get("attributes") {

@@ -75,7 +75,7 @@ impl UniqueIds {
 
 impl Skein {
     /// Finds the world info that is active for these messages and texts of user and character. `charge` is
-    /// asked before bytes are searched.
+    /// called before bytes are searched, with their number.
     ///
     /// # Errors
     /// `charge` refused bytes: the search takes too long.

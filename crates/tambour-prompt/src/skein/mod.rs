@@ -38,9 +38,9 @@ pub use render::{ActivatedEntry, CountedPart, DroppedEntry, PromptMessage, Rende
 pub struct Skein {
     /// Blocks, in order.
     pub blocks: Vec<SkeinBlock>,
-    /// Protocols in use, besides those of the blocks.
+    /// Protocols in use, in addition to those that blocks name.
     pub use_protocol: Vec<String>,
-    /// Largest number of tokens of the rendered prompt.
+    /// Maximum number of tokens of the rendered prompt.
     pub max_context: Option<usize>,
     /// Adjustments to the reply structure that the protocols define (F-200), as JSON.
     pub expected_structure: Option<Value>,
@@ -168,7 +168,7 @@ impl MessageRole {
 }
 
 impl SkeinSlot {
-    /// Returns the slot with a name as files have it: `history`, `lore_before`, `outlet:NAME`, …
+    /// Returns the slot with this name in files: `history`, `lore_before`, `outlet:NAME`, …
     fn from_name(name: &str) -> Option<SkeinSlot> {
         if let Some(outlet) = name.strip_prefix("outlet:") {
             return Some(SkeinSlot::Outlet(outlet.trim().to_owned()));
@@ -177,7 +177,7 @@ impl SkeinSlot {
         slot.map(|(_, slot)| slot)
     }
 
-    /// Returns the name as files have it.
+    /// Returns the name of the slot in files.
     fn name(&self) -> String {
         match self {
             SkeinSlot::Outlet(outlet) => format!("outlet:{outlet}"),

@@ -1,6 +1,6 @@
 //! Author's note: `anchor_before` and `anchor_after` of the context, each printed once. A template that names
-//! one prints it; otherwise it goes to the note's slot or, without a slot, among the messages, as in
-//! SillyTavern.
+//! one prints it. Otherwise it goes to its slot or, without a slot or with a `note_depth`, among the
+//! messages, as in SillyTavern.
 
 use std::collections::HashSet;
 
@@ -38,6 +38,7 @@ const NOTE_PARTS: [(&str, EntryPosition); 2] =
 /// Returns true if the note of a context may contain macros.
 pub(super) fn has_macros(values: &Map<String, Value>) -> bool {
     let text = |key: &str| values.get(key).and_then(Value::as_str).unwrap_or_default();
+    // `<` begins legacy macros, such as `<USER>`.
     NOTE_PARTS.iter().any(|(key, _)| text(key).contains("{{") || text(key).contains('<'))
 }
 

@@ -93,7 +93,7 @@ impl<'a> SkeinRenderer<'a> {
             .position(|block| block.role.is_some() || block.body == BlockBody::Slot(SkeinSlot::History));
         let has_protocols_slot =
             self.skein.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Protocols));
-        let mut has_history = false;
+        let mut has_pushed_history = false;
         for index in 0..=block_count {
             if index == protocols_index.unwrap_or(block_count) {
                 self.push_protocols(has_protocols_slot);
@@ -131,8 +131,8 @@ impl<'a> SkeinRenderer<'a> {
                     let text = self.protocol_instructions.clone();
                     self.push_piece(PartKey::Protocols, block, text);
                 }
-                BlockBody::Slot(SkeinSlot::History) if !has_history => {
-                    has_history = true;
+                BlockBody::Slot(SkeinSlot::History) if !has_pushed_history => {
+                    has_pushed_history = true;
                     self.push_history(block)?;
                 }
                 // The history is printed only once.
@@ -146,13 +146,13 @@ impl<'a> SkeinRenderer<'a> {
                 }
             }
         }
-        if !has_history && !self.active_lore.activation.slots.depth.is_empty() {
+        if !has_pushed_history && !self.active_lore.activation.slots.depth.is_empty() {
             // Without a history, entries among the messages go to the end.
             for slot in self.active_lore.activation.slots.depth.clone() {
                 slot.entries.iter().try_for_each(|&entry| self.push_lore(self.active_lore.blocks[entry]))?;
             }
         }
-        if !has_history {
+        if !has_pushed_history {
             self.push_note_message();
         }
         for (name, entries) in &self.active_lore.activation.slots.outlets {

@@ -34,7 +34,7 @@ pub struct RenderOptions<'a> {
     pub adds_instructions: bool,
     /// Counts the tokens of a text.
     pub count_tokens: &'a dyn Fn(&str) -> usize,
-    /// Largest number of tokens of the prompt; overrides the limit of the prompt itself.
+    /// Maximum number of tokens of the prompt; overrides the limit of the prompt itself.
     pub max_context: Option<usize>,
     /// Timed effects of world info from earlier turns.
     pub timed_effects: TimedEffects,

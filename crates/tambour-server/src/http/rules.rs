@@ -17,7 +17,7 @@ pub(super) async fn list() -> Json<Value> {
 pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Problem> {
     let rows: Vec<Value> = catalogue::find(&name).map(explained_json).collect();
     if rows.is_empty() {
-        let similar_names = catalogue::close(&name);
+        let similar_names = catalogue::similar_ids(&name);
         let hint = match similar_names.as_slice() {
             [] => "`GET /api/v1/rules` lists all".to_owned(),
             names => format!("similar: {}", names.join(", ")),

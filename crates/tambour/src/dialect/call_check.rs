@@ -136,8 +136,8 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
 }
 
 /// Checks a call against the registered tools, within `steps_left` steps; all calls of a reply share
-/// [`MAX_REPLY_CHECK_STEPS`](crate::tool::MAX_REPLY_CHECK_STEPS). Without tools every call passes, because nothing runs
-/// it; but in a tool loop every call is refused.
+/// [`MAX_REPLY_CHECK_STEPS`](crate::tool::MAX_REPLY_CHECK_STEPS). Without tools every call passes, because
+/// nothing runs it; but in a tool loop every call is refused.
 pub(super) fn check_call(
     name: &str,
     args: &Value,
