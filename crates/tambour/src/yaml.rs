@@ -28,7 +28,7 @@ use crate::texts::explain_parse_error;
 pub struct YamlLimits {
     /// Maximum length of the text in bytes.
     pub bytes: usize,
-    /// Deepest nesting of lists and mappings.
+    /// Maximum nesting depth of lists and mappings.
     pub depth: usize,
     /// Maximum number of nodes: mappings, lists, keys and scalars. Repetition by an alias counts again.
     pub nodes: usize,

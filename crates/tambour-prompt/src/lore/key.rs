@@ -17,7 +17,7 @@ const MAX_PATTERN_BYTES: usize = 2 << 10;
 /// suffices.
 const COMPILED_SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Smallest limit on the memory that a regular expression may use while it searches, in bytes.
+/// Minimum of the limit on the memory that a regular expression may use while it searches, in bytes.
 const MIN_CACHE_BYTES: usize = 32 << 10;
 
 /// Memory limit of all compiled expressions of one scan, in bytes.

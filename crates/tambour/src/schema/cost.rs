@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(super) const MAX_CHECK_STEPS: u64 = 2_000_000;
 /// Maximum size in bytes of the faults collected for a report.
 pub(super) const MAX_REPORT_BYTES: u64 = 16 << 20;
-/// Deepest nesting of schemas on the path to one place of a value, through references too.
+/// Maximum nesting depth of schemas on the path to one place of a value, through references too.
 const MAX_SCHEMA_DEPTH: usize = 512;
 /// Approximate number of bytes that a pattern reads in one step.
 const BYTES_PER_STEP: usize = 32;

@@ -40,7 +40,7 @@ pub(super) const INVALID_SCHEMA: &str = "invalid_schema";
 /// Code for a valid schema that exceeds a limit.
 const SCHEMA_LIMIT: &str = "schema_limit";
 
-/// Deepest nesting of schemas, through references too; each level takes stack space during compilation.
+/// Maximum nesting depth of schemas, through references too; compiling takes stack space for each level.
 const MAX_LEVELS: usize = 1024;
 
 impl Default for SchemaLimits {

@@ -140,6 +140,7 @@ impl Schema {
         max_mismatches: usize,
         steps_left: &mut u64,
     ) -> Vec<SchemaMismatch> {
+        // Makes one violation of the whole value.
         let single = |message: String, is_too_complex| {
             // The message repeats the code, because findings of several rules quote it.
             let message = if is_too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
@@ -156,7 +157,8 @@ impl Schema {
             } else {
                 format!("checking it against its schema would take more than {MAX_CHECK_STEPS} steps")
             };
-            return single(message, true);
+            let is_too_complex = true;
+            return single(message, is_too_complex);
         };
         *steps_left = steps_left.saturating_sub(steps);
         let to_mismatch = |error: ValidationError<'_>| SchemaMismatch {
@@ -165,7 +167,8 @@ impl Schema {
             is_too_complex: false,
         };
         let Some(validator) = self.validator() else {
-            return single("there is no usable schema".to_owned(), false);
+            let is_too_complex = false;
+            return single("there is no usable schema".to_owned(), is_too_complex);
         };
         // Most values are valid, and testing that is cheaper than collecting violations.
         if validator.is_valid(value) {
@@ -184,7 +187,8 @@ impl Schema {
                 let message = format!(
                     "it breaks its schema; reporting where would take more than {MAX_REPORT_BYTES} bytes"
                 );
-                single(message, true)
+                let is_too_complex = true;
+                single(message, is_too_complex)
             }
         }
     }

@@ -139,7 +139,7 @@ struct LevelCounter<'a, 'b> {
     has_cycle: bool,
 }
 
-/// Deepest nesting that is followed; deeper nesting is treated like a cycle.
+/// Maximum nesting depth that is followed; deeper nesting is treated like a cycle.
 const MAX_FOLLOWED_LEVELS: usize = 1500;
 
 impl<'a> LevelCounter<'a, '_> {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Deepest nesting that signatures and samples spell out.
+/// Maximum nesting depth that signatures and samples spell out.
 const MAX_NESTING: usize = 4;
 
 /// Returns the arguments of a schema as a signature without a name.

@@ -92,14 +92,8 @@ impl AppliedBlock {
             return None;
         }
         let is_present = added_value.is_some();
-        undo_change(
-            state,
-            &changed_place.parts,
-            changed_place.position,
-            result.before.clone(),
-            is_present,
-        )
-        .then_some(())
+        undo_change(state, &changed_place.parts, changed_place.position, result.before.clone(), is_present)
+            .then_some(())
     }
 
     /// Redoes one change; `None`, with nothing changed, if the value before it is not there.

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::is_key;
 
-/// Deepest nesting of lists.
+/// Maximum nesting depth of lists.
 const MAX_LIST_DEPTH: usize = 16;
 
 /// Returns true if a text has headings, bold keys or nested lists, which YAML would misread.

@@ -21,7 +21,7 @@ use super::super::name;
 use element::{EntryPart, split_elements};
 use words::{ProtectedText, contains_words};
 
-/// Longest text that is converted, in bytes; a longer one is kept as it is.
+/// Maximum length in bytes of a text that is converted; a longer one is kept as it is.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Enclosing tag of an entry whose content is not a single element.

@@ -138,25 +138,22 @@ impl JsonReader {
             _ => {}
         }
         if self.stack.is_empty() {
+            // The string is the whole value.
             return end_if(byte == b'\n');
         }
         if let Some((quote, length)) = lookahead.quote_at(at)? {
             let (next, has_newline) = lookahead.skip_space(at + length)?;
             if !is_after_space {
+                // Directly after a word, a quote is unpaired if the item ends after it.
                 let has_end = lookahead.byte(next)?.is_none()
                     || has_newline
                     || matches!(lookahead.mark_at(next)?, Some(b',' | b'}' | b']'));
                 return Ok(if has_end { BareStringEnd::Quote(length) } else { BareStringEnd::Text });
             }
             let is_key = is_in_object && lookahead.check_key(at, 1)? == KeyCheck::Yes;
-            // In an array, a quote at the end of a line also ends the string.
-            return end_if(
-                is_key
-                    || quote == QuoteKind::Double
-                        && !is_in_object
-                        && lookahead.byte(next)?.is_some()
-                        && has_newline,
-            );
+            let is_quote_at_line_end =
+                quote == QuoteKind::Double && !is_in_object && lookahead.byte(next)?.is_some() && has_newline;
+            return end_if(is_key || is_quote_at_line_end);
         }
         if byte == b'\n' {
             let (next, _) = lookahead.skip_space(at)?;

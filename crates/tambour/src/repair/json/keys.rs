@@ -178,9 +178,11 @@ pub(super) fn find_key<'k>(
         return (0..count).rev().find(|&at| key(at) == name);
     }
     let index = index.get_or_insert_with(|| {
+        // The last of several equal keys is found.
+        let replaces_earlier = true;
         let mut index = Box::<KeyIndex>::default();
         for at in 0..count {
-            index.insert(at, key(at), &key, true);
+            index.insert(at, key(at), &key, replaces_earlier);
         }
         index
     });

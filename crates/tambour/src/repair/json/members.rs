@@ -12,7 +12,7 @@ pub struct MemberPlaces {
     list: Vec<MemberPlace>,
     /// Extent that covers all members that are not recorded because there are more than [`MAX_MEMBERS`] or
     /// their keys are longer than [`MAX_KEY_LEN`].
-    rest_extent: Option<Extent>,
+    unrecorded_extent: Option<Extent>,
     /// Open objects and lists, the outermost first.
     levels: Vec<OpenLevel>,
     /// Indexes in `list` of members without an end yet, the outermost first.
@@ -99,7 +99,7 @@ impl MemberPlaces {
         self.buffers.recycle(self.list.drain(..).map(|member| member.key));
         self.levels.clear();
         self.open_members.clear();
-        (self.rest_extent, self.object_count) = (None, 0);
+        (self.unrecorded_extent, self.object_count) = (None, 0);
     }
 
     /// Reads the next event.
@@ -155,7 +155,7 @@ impl MemberPlaces {
             });
         } else {
             *member = None;
-            self.rest_extent.get_or_insert(Extent { place, end: 0 });
+            self.unrecorded_extent.get_or_insert(Extent { place, end: 0 });
         }
     }
 
@@ -164,8 +164,8 @@ impl MemberPlaces {
         for index in self.open_members.drain(..) {
             self.list[index].extent.end = end;
         }
-        if let Some(rest_extent) = &mut self.rest_extent {
-            rest_extent.end = end;
+        if let Some(unrecorded_extent) = &mut self.unrecorded_extent {
+            unrecorded_extent.end = end;
         }
     }
 
@@ -174,7 +174,7 @@ impl MemberPlaces {
     /// `None` if the object of the member is not recorded either.
     pub(crate) fn extent(&self, path: &[&str]) -> Option<Extent> {
         let parent = path.split_last().and_then(|(_, parent)| self.find_object(parent));
-        self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| parent.is_some()))
+        self.find(path).map(|member| member.extent).or(self.unrecorded_extent.filter(|_| parent.is_some()))
     }
 
     /// Member with this path of keys, if it is recorded.
@@ -210,7 +210,7 @@ impl MemberPlaces {
         };
         let mut last_object = None;
         let objects = self.list.iter().filter(is_child).map(|descendant| descendant.object);
-        let limit = if self.rest_extent.is_some() { 1 } else { usize::MAX };
+        let limit = if self.unrecorded_extent.is_some() { 1 } else { usize::MAX };
         objects.filter(move |object| last_object.replace(*object) != Some(*object)).take(limit)
     }
 

@@ -160,8 +160,10 @@ impl JsonReader {
         match lookahead.mark_at(next)? {
             Some(b'}' | b']') => return self.ends_containers(lookahead, next),
             Some(b')') => return Ok(self.open_calls > 0),
+            // Between the string and a bracket on a new line the comma is missing.
             Some(b'{' | b'[') => return Ok(has_newline),
             Some(b',') => {}
+            // A colon or an opening round bracket.
             Some(_) => return Ok(false),
             // A semicolon in place of the comma.
             None if lookahead.byte(next)? == Some(b';') => {
@@ -170,12 +172,13 @@ impl JsonReader {
                     || lookahead.mark_at(key)? == Some(b'}')
                     || lookahead.check_key(key, 1)? == KeyCheck::Yes);
             }
+            // The comma before the next key is missing.
             None if lookahead.quote_at(next)?.is_some() => {
                 return Ok(lookahead.check_key(next, 1)? == KeyCheck::Yes);
             }
             None => return Ok(has_newline && lookahead.check_key(next, 3)? == KeyCheck::Yes),
         }
-        // The text after the comma must look like a key. A comma that is not ASCII has three bytes.
+        // The text after the comma decides. A comma that is not ASCII has three bytes.
         let comma_len = if lookahead.byte(next)? == Some(b',') { 1 } else { 3 };
         let (item, has_newline) = lookahead.skip_space(next + comma_len)?;
         let Some(byte) = lookahead.byte(item)? else { return Ok(true) };

@@ -132,6 +132,7 @@ impl JsonReader {
             stack: Vec::new(),
             expected: ExpectedToken::FirstItemOrEnd,
             lexeme: OpenLexeme::None,
+            // Replaced when a string begins.
             string: StringState::new(QuoteKind::Double, false),
             key: String::new(),
             key_spot: TextSpot::Known(Place::START),

@@ -9,7 +9,7 @@ use crate::lex::json::{self, PROSE_STOPS, QuoteKind, is_word_byte};
 use crate::lex::marks::{self, MarkEffect, MarkKind, MarkMatch, OpenReasoning, ReasoningMark};
 use crate::lex::utf8;
 
-/// Longest run of backticks or tildes counted; a longer one counts as this long.
+/// Maximum length of a run of backticks or tildes; a longer run counts as this long.
 const MAX_FENCE_LEN: usize = 64;
 
 /// Start of an HTML comment.
