@@ -50,7 +50,7 @@ pub(super) fn judge_reports(reports: Vec<FindingReport>, profile: Profile) -> Ve
     reports.into_iter().map(|report| report.judge(profile)).collect()
 }
 
-/// Reports on the text of one answer, all at the place of its object.
+/// Reports on the text of one answer, placed at its JSON object if it has one.
 struct AnswerReports<'t> {
     text: &'t str,
     /// JSON value of the text.
@@ -147,8 +147,8 @@ pub(super) fn parse_ask(
     (Some(AskAnswer { value, message, is_unfit }), reports.list)
 }
 
-/// Finds the message in `response` (S-052), which is an object with the role as its key, an object with one
-/// text, or a text.
+/// Finds the message in the field `response` (S-052). The field should be an object with the role as its key;
+/// an object with a single text under another key, or just a text, is accepted with a report.
 fn find_message(
     fields: &Map<String, Value>,
     reports: &mut AnswerReports<'_>,
@@ -161,6 +161,7 @@ fn find_message(
         Some(Value::Object(response)) => {
             let roles = dialect::roles(options);
             let role_text = roles.iter().find_map(|role| response.get(role)?.as_str().filter(has_text));
+            // Without the role, a message is found only if there is exactly one text.
             let mut texts =
                 response.iter().filter_map(|(key, value)| Some((key, value.as_str().filter(has_text)?)));
             match (role_text, texts.next(), texts.next()) {

@@ -17,9 +17,10 @@ use crate::template::{Layer, LayeredTemplate, SYSTEM_NAMES};
 use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// Variables that the state machine sets for templates.
+/// Variables that the dialogue sets for templates.
 const MACHINE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
-/// Script variables, each with the system variable that prints it or a default (S-030, S-031).
+/// Script variables without a default, each with the system variable to write instead: it prints the script
+/// variable, or a default if that has no value (S-030, S-031).
 const SYSTEM_ALTERNATIVES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
 /// Field names under which a script may have the content of `ai_say`.
@@ -92,7 +93,8 @@ pub fn check_all_in_languages(
     problems
 }
 
-/// Returns true if the session has the flat layout, judged by the paths of its actions.
+/// Returns true if the session has the flat layout, in which the script is a single `session`. The paths of
+/// its actions show the layout.
 fn is_flat(session: &ScriptSession) -> bool {
     session.actions().next().is_some_and(|action| action.path.starts_with("session."))
 }

@@ -9,7 +9,7 @@ use crate::jinja::{self, OperandType, TypeMismatch};
 use tambour::error::Error;
 use tambour::texts::{Language, bilingual};
 
-/// Functions that every expression can call; the engine lists them among the variables.
+/// Functions that every expression can call; the template engine lists them among the variables.
 const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 
 /// Evaluates a condition.
@@ -43,7 +43,8 @@ pub(super) fn evaluate(
 /// # Errors
 /// The condition is not an expression.
 pub(super) fn used_variables(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
-    // Only the evaluation parses within limits, so it comes before the list of variables, which has none.
+    // The evaluation enforces limits while it parses, but listing the variables does not. So the condition is
+    // evaluated first, without variables, only to find out whether it exceeds a limit.
     if let Err(error) = jinja::evaluate_condition(condition, &Map::new())
         && error.code() == Some("limit_exceeded")
     {
@@ -62,11 +63,11 @@ pub(super) fn tests_existence(condition: &str) -> bool {
 /// Describes a comparison of values of different types.
 pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> String {
     let TypeMismatch { operator, left, right } = mismatch;
-    // A text that is a number would be comparable.
-    let is_text_beside_number =
+    // A text that is a number can be compared with a number, so this text is not one.
+    let is_text_with_number =
         |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
     let describe_side =
-        |side: OperandType, other: OperandType| match (is_text_beside_number(side, other), language) {
+        |side: OperandType, other: OperandType| match (is_text_with_number(side, other), language) {
             (true, Language::Zh) => "不是数字的文本",
             (true, Language::En) => "a text that is not a number",
             (false, _) => type_name(side, language),
@@ -123,8 +124,9 @@ fn describe_error(condition: &str, error: &Error, language: Language) -> String 
     [vec![message], remedies].concat().join(&separator)
 }
 
-/// Operators of other languages and full-width signs, longer ones first, with their replacements. The valid
-/// operators `==` and `!=` are listed so that they are not taken for `=` and `!`.
+/// Operators of other programming languages and full-width signs, with their replacements. A sign comes
+/// before any shorter sign that it begins with. The valid operators `==` and `!=` are listed so that they are
+/// not taken for `=` and `!`.
 const SIGNS: [(&str, &str); 24] = [
     ("===", "=="),
     ("!==", "!="),
@@ -152,7 +154,7 @@ const SIGNS: [(&str, &str); 24] = [
     ("&", "and"),
 ];
 
-/// Words of other languages, with their replacements.
+/// Operators and literals as words of other programming languages and of Chinese, with their replacements.
 const WORDS: [(&str, &str); 15] = [
     ("AND", "and"),
     ("OR", "or"),
@@ -220,6 +222,7 @@ fn find_remedies(condition: &str, language: Language) -> Vec<String> {
             continue;
         }
         match c {
+            // Valid operators, with or without `=`.
             '<' | '>' => offset += 1 + usize::from(remaining[1..].starts_with('=')),
             '=' => {
                 add(bilingual!(language, "比较相等请写 `==`，不是 `=`", "write `==` to compare, not `=`"));

@@ -34,11 +34,11 @@ pub struct ActionCoverage {
     pub action_id: Option<String>,
     /// Condition of the action, if it has one.
     pub condition: Option<String>,
-    /// Number of dialogues that carried it out.
+    /// Number of dialogues that reached it: it called the model, or sent a request to the client.
     pub reached: u32,
     /// Number of dialogues that skipped it because its condition did not hold.
     pub left_out: u32,
-    /// Largest number of rounds answered in one dialogue.
+    /// Highest number of rounds answered in a single dialogue.
     pub rounds: u32,
     /// Number of the last round; the action ends after it in any case.
     pub max_rounds: Option<u32>,
@@ -57,7 +57,7 @@ pub struct ExitCount {
     pub count: u32,
 }
 
-/// An answered model call, with the data that coverage needs.
+/// A model call whose outcome is known, with the data that coverage needs.
 #[derive(Clone, Debug, Default)]
 pub struct CoveredCall {
     /// Path of the action.

@@ -102,7 +102,7 @@ fn matches_option(value: &Value, option: &Value) -> bool {
 /// forms.
 fn fold_text(text: &str) -> String {
     let to_half_width = |c: char| match c {
-        // The full-width forms of ASCII, in the same order.
+        // The full-width forms have the same order as ASCII, 0xFEE0 code points later.
         '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
     };
@@ -117,8 +117,8 @@ fn is_same_text(a: &str, b: &str) -> bool {
     !a.is_empty() && a == letters(b)
 }
 
-/// Returns true for texts that stand for a missing value: dots, lines, markers of a field to fill, and words
-/// of our templates.
+/// Returns true for texts that stand for a missing value: dots and dashes, a field to fill in such as
+/// `<name>` or `{name}`, and words of our templates.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
     let text = text.trim();

@@ -68,7 +68,7 @@ impl InputRefusal {
     }
 }
 
-/// Largest number of notices of a turn; further ones are dropped.
+/// Maximum number of notices of a turn; further ones are dropped.
 const MAX_NOTICES: usize = 64;
 
 impl Dialogue {
@@ -93,15 +93,15 @@ impl Dialogue {
             running: None,
             requests: 0,
             over: None,
-            // The first message is the model's, unless the user has one (S-064).
+            // The model speaks first, unless the user begins with a message (S-064).
             turn: PartialTurn { continues: true, ..PartialTurn::default() },
         })
     }
 
     /// Takes an input of the user, with or without text. Call [`Dialogue::next`] afterwards.
     ///
-    /// After a failure the same round is repeated (S-065): without text, with the user's earlier message,
-    /// else with the new text in its place. A dialogue that has ended ignores the input (S-066).
+    /// After a failure the same round is repeated (S-065). A new text replaces the user's earlier message. A
+    /// dialogue that has ended ignores the input (S-066).
     ///
     /// # Errors
     /// The client has to answer first.
@@ -161,7 +161,8 @@ impl Dialogue {
             self.scopes.set(variable, value);
         }
         self.turn = PartialTurn { open: true, ..PartialTurn::default() };
-        self.end_action(true);
+        let continues = true;
+        self.end_action(continues);
         Ok(())
     }
 
@@ -200,7 +201,7 @@ impl Dialogue {
                     };
                     match build_call(self, action, &running_action, env) {
                         Ok(call) => return DialogueRequest::Call(Box::new(call)),
-                        // The template may still be added.
+                        // The template may be added later, so the next input repeats the round.
                         Err(failure) if failure.code == template::TEMPLATE_NOT_FOUND => {
                             self.fail(failure, env)
                         }
@@ -212,7 +213,8 @@ impl Dialogue {
     }
 
     /// Takes the model's reply to a call (S-060); ignored if no call is pending. An unusable reply is
-    /// requested again (S-054). A reply without a message answers no round, not even after the last attempt.
+    /// requested again (S-054), unless the user has seen some of it or no attempt is left. A reply without a
+    /// message answers no round, not even after the last attempt.
     pub fn reply(&mut self, call: &ModelCall, reply: &ModelReply, env: &DialogueEnv<'_>) -> ReplyEffect {
         let (Some(ActionStage::Model { attempt, .. }), Some(action)) =
             (self.stage(), self.current_action(env.script))
@@ -239,7 +241,8 @@ impl Dialogue {
             (ScriptActionKind::Think(_), ReplyContent::Thought(Some(values))) => {
                 values.iter().for_each(|(name, value)| self.scopes.set(name, value.clone()));
                 self.record_turn(None, action, None);
-                self.end_action(true);
+                let continues = true;
+                self.end_action(continues);
                 ReplyEffect { assigned: values.clone(), ..ReplyEffect::default() }
             }
             // The user sees nothing of the reply and it has no effect, so it counts like a failed call.
@@ -339,7 +342,8 @@ impl Dialogue {
         }
         // The action ends without a model call; the next message belongs to another turn.
         self.turn.spoken = true;
-        self.end_action(true);
+        let continues = true;
+        self.end_action(continues);
     }
 
     /// Ends the action. `continues` is true if the next one may begin without a message of the user.
@@ -374,6 +378,6 @@ impl Dialogue {
     }
 }
 
-/// Roles of messages in the history.
+// Roles of messages in the history.
 const USER: &str = "user";
 const ASSISTANT: &str = "assistant";

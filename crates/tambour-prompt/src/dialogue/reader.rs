@@ -231,7 +231,8 @@ impl ReplyReader {
                 .push_str(&self.text, &mut AskSink { summary: &mut self.summary, sink, findings: None });
         }
         self.pipeline.finish(end, &mut AskSink { summary: &mut self.summary, sink, findings });
-        // The parsed text shows whether it is an answer; only the events show that the message is missing.
+        // The reason from the parsed answer replaces the one from the events. Only if the parsed answer has
+        // no problem, but the events show that the message is missing, their reason stays.
         if unreadable_reason.is_some() || !self.summary.is_silent {
             self.summary.unreadable_reason = unreadable_reason;
         }
@@ -280,7 +281,7 @@ impl Sink for AskSink<'_> {
 struct SummarySink<'a> {
     summary: &'a mut ReplySummary,
     sink: &'a mut dyn Sink,
-    /// Dialect name for `completed`, if it is not in the table of dialects.
+    /// Dialect name to write into `completed`, if it is not the name of the pipeline's dialect.
     dialect_name: Option<&'static str>,
 }
 

@@ -1,6 +1,6 @@
 //! Rules of answers of `ai_ask` and `ai_think`, and of scripts checked against their templates. The examples
-//! of `ask` and `think` are answers, those of `think` to a question for the variables `mood` and `reason`;
-//! the examples of `script` are scripts.
+//! in `ask` and `think` are answers of a model; those in `think` answer a prompt that asks for the variables
+//! `mood` and `reason`. The examples in `script` are scripts.
 
 /// Rules of answers of `ai_ask`.
 pub(crate) mod ask {
@@ -46,8 +46,8 @@ pub(crate) mod think {
 pub(crate) mod script {
     use tambour::finding::rules;
 
-    /// Builds a script with a single action, given in YAML. The script declares the variables that the
-    /// shipped template uses, and those of `$declare`.
+    /// Builds a script with a single action, which `$action` holds as YAML. The script declares the variables
+    /// that the shipped template uses, and those of `$declare`.
     macro_rules! script {
         ($declare:literal, $action:literal) => {
             concat!(

@@ -29,7 +29,7 @@ pub struct ScriptTest {
     /// Path of the script, relative to the test file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Language of the templates and default texts; Chinese if absent.
+    /// Language of the templates and default texts; [`TestEnv::language`] if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
     /// Name of the session; the first if absent.
@@ -38,7 +38,7 @@ pub struct ScriptTest {
     /// Step or action at which the run begins, as a path in the script; the first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// Values that take precedence over those that the script declares.
+    /// Values of variables; they take precedence over those that the script declares.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub variables: Map<String, Value>,
     /// The turns in order.
@@ -176,7 +176,7 @@ pub struct TestDifference {
     pub found: Value,
 }
 
-/// Part of a test file that tells the place of its turns.
+/// Place of `turns` in a test file, for error messages.
 #[derive(Deserialize)]
 struct LocatedTurns {
     turns: Spanned<IgnoredAny>,

@@ -16,7 +16,8 @@ use tambour::event::{Failure, Notice};
 pub struct Dialogue {
     /// Index of the session in its script.
     pub(super) session: usize,
-    /// Position of the running action, or from which the next one is searched.
+    /// Position of the running action; between actions, the position where the search for the next one
+    /// begins.
     pub(super) at: ActionIndex,
     pub(super) scopes: VariableScopes,
     /// Messages so far, in order.
@@ -61,7 +62,7 @@ pub(super) struct RunningAction {
     pub(super) round: u32,
     /// True once its first message was sent.
     pub(super) spoken: bool,
-    /// True once the user has replied to it (S-081).
+    /// True once the user has replied to that message (S-081).
     pub(super) replied: bool,
     /// Input that the action waits for.
     pub(super) stage: ActionStage,
@@ -109,6 +110,7 @@ pub(super) struct PartialTurn {
     pub(super) message: Option<String>,
     /// True once the turn has its message; the next message belongs to another turn.
     pub(super) spoken: bool,
+    /// Data about the action of the turn.
     pub(super) metadata: Option<TurnMetadata>,
     /// True if the dialogue continues without a message of the user.
     pub(super) continues: bool,
@@ -176,7 +178,8 @@ impl Dialogue {
     }
 }
 
-/// Variables of a dialogue by scope, from the outermost to the innermost. Inner ones hide outer ones of the same name.
+/// Variables of a dialogue by scope, from the outermost to the innermost. Inner ones hide outer ones of the
+/// same name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct VariableScopes {

@@ -13,7 +13,7 @@ use tambour::event::{ExitDecision, Extension, Failure, Form, Notice, Picture, Re
 pub struct DialogueTurn {
     /// True if nothing failed.
     pub success: bool,
-    /// True if the action has ended (S-062), or the dialogue (S-066).
+    /// True if the action (S-062) or the dialogue (S-066) has ended, and nothing failed.
     pub completed: bool,
     /// Message of the model to the user.
     pub ai_message: Option<String>,
@@ -81,7 +81,7 @@ pub struct TurnMetadata {
     pub action_type: String,
     /// Number of answered rounds (S-060).
     pub current_round: u32,
-    /// Number of the last round; the action ends after it in any case.
+    /// Number of the last round; the action ends after it in any case. `None` for an action without rounds.
     pub max_rounds: Option<u32>,
     /// Assessment of the user's understanding with the model's reasoning, for `ai_say`.
     pub assessment: Option<Value>,
@@ -95,7 +95,7 @@ pub struct TurnMetadata {
 pub struct ReplyEffect {
     /// True if the reply was not accepted and the model is asked again (S-054).
     pub asked_again: bool,
-    /// Reason why the reply answered no round after the last attempt: the user sees none of it, and the next
+    /// Failure of the round, if the reply has no message or is unreadable and no attempt is left. The next
     /// input repeats the request (S-065).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,

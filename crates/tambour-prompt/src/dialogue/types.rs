@@ -1,5 +1,5 @@
-//! Types of a session's variables as far as the script shows them, and conditions that compare values of
-//! different types.
+//! Types of a session's variables as far as the script shows them, and the search for conditions that compare
+//! values of different types.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) fn collect_types(session: &ScriptSession) -> VariableTypes {
 }
 
 impl VariableTypes {
-    /// Adds values that a variable may get to those known so far.
+    /// Merges further possible values of a variable with those known so far.
     fn add_values(&mut self, name: &str, values: PossibleValues) {
         let entry = self.0.entry(name.to_owned());
         entry
@@ -126,7 +126,7 @@ pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: 
         if is_number_with_text && (left_values.is_numeric_text() || right_values.is_numeric_text()) {
             continue;
         }
-        // The text may turn out to be a number or not.
+        // At run time, the text may be a number or not.
         let is_undecided = is_number_with_text
             && [&left_values, &right_values].contains(&&PossibleValues::OfType(OperandType::Text));
         let describe = |operand: &Operand, operand_type: OperandType| match operand {

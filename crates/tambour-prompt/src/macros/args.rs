@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::node::{KnownMacro, MacroNode, shorten, split_nodes, trim_nodes};
 use super::table::MacroTarget;
 
-/// Takes the two branches of a condition: up to the first `else`, and after it if there is one.
+/// Takes the two branches of a condition: the nodes before the first `else`, and those after it if there is
+/// an `else`.
 pub(super) fn split_branches<'s>(
     known_macro: &mut KnownMacro<'s>,
 ) -> (Vec<MacroNode<'s>>, Option<Vec<MacroNode<'s>>>) {
@@ -22,15 +23,15 @@ pub(super) fn split_branches<'s>(
     (then_branch, else_branch)
 }
 
-/// Removes the white space around nodes, also beyond macros that print nothing, and the indentation of their
-/// first line from all lines.
-pub(super) fn dedent(nodes: &mut Vec<MacroNode<'_>>) {
-    unindent(nodes);
+/// Prepares the body of a scoped macro: removes the indentation of its first line from all lines, and the
+/// white space at both ends, also beyond macros that print nothing.
+pub(super) fn trim_body(nodes: &mut Vec<MacroNode<'_>>) {
+    dedent(nodes);
     trim_edges(nodes);
 }
 
-/// Removes white space at both ends: of texts, also beyond macros that print nothing, and macros that print
-/// only white space.
+/// Removes white space at both ends, whether texts or macros print it. Macros that print nothing are kept,
+/// and the white space beyond them is removed too.
 fn trim_edges(nodes: &mut Vec<MacroNode<'_>>) {
     let mut removed_flags = vec![false; nodes.len()];
     for is_forward in [true, false] {
@@ -74,7 +75,7 @@ fn is_silent(target: MacroTarget) -> bool {
 }
 
 /// Removes the white space around nodes, and the indentation of their first line from all lines.
-fn unindent(nodes: &mut Vec<MacroNode<'_>>) {
+fn dedent(nodes: &mut Vec<MacroNode<'_>>) {
     let Some(MacroNode::Text(first)) = nodes.first() else {
         return trim_nodes(nodes);
     };

@@ -48,7 +48,7 @@ impl<'t> MacroHeader<'t> {
 
     /// Returns true if the beginning identifies a known macro rather than a Jinja expression.
     pub(super) fn is_macro(&self) -> bool {
-        let is_short =
+        let is_short_form =
             matches!(self.name, "." | "$") && self.after_name.starts_with(|c: char| c.is_ascii_alphabetic());
         let is_boundary = |text: &str| text.is_empty() || text.starts_with("}}") || text.starts_with(':');
         let trimmed = self.after_name.trim_start();
@@ -59,14 +59,16 @@ impl<'t> MacroHeader<'t> {
                 is_boundary(trimmed)
                     || has_space && rule.max_args > 0 && !trimmed.starts_with(['|', '~', '=', '+', '*'])
             }
+            // No Jinja expression begins with the `/` of a closing tag.
             None => table::parse_time_utc(self.name, self.after_name).is_some() || self.is_closing,
         };
-        is_short || self.name == "//" || is_known
+        is_short_form || self.name == "//" || is_known
     }
 }
 
 /// Builds a macro from the nodes between its braces. `source` is the macro as written, and `at` its offset.
-/// Without a rule, or with a wrong number of arguments, it is an unknown macro or a bare name.
+/// A name without a rule becomes a bare name if nothing else is between the braces. Any other content without
+/// a rule, or with a wrong number of arguments, becomes an unknown macro.
 pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at: usize) -> MacroNode<'s> {
     let first = match nodes.first() {
         Some(MacroNode::Text(Cow::Borrowed(text))) => *text,
@@ -111,7 +113,8 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
                 (Some(arguments), _) => (arguments, ArgumentSeparator::Double),
                 (None, Some(arguments)) => (arguments, ArgumentSeparator::Single),
                 _ if trimmed.is_empty() && nodes.len() == 1 => ("", ArgumentSeparator::None),
-                // Letters directly after the name would be part of it; a blank or a quote separates.
+                // Letters directly after the name would be part of it. A blank, a quote or a nested macro
+                // separates it from the argument.
                 _ if trimmed.len() < after_name.len()
                     || after_name.is_empty()
                     || after_name.starts_with(['"', '\'']) =>

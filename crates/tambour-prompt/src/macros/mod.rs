@@ -9,13 +9,14 @@
 //!     "{{ char }} rolls {{ roll('2d6') }} {% if st_test('hp') %}and{% else %}or{% endif %} {% raw %}{{foo::bar}}{% endraw %}"
 //! );
 //! assert_eq!(migrated.warnings[0].name, "foo");
-//! // What is migrated stays as it is.
+//! // A second migration changes nothing.
 //! assert_eq!(migrate(&migrated.text).text, migrated.text);
 //! ```
 //!
-//! The syntax is that of the 2026 macro engine: names in any case, blanks inside the braces, `::` between
-//! arguments, one `:` or a blank before a single argument, nested macros, scoped forms, `\{` and `\}`. Jinja
-//! in the text is left as it is. An unknown macro prints as it was written.
+//! The syntax is that of SillyTavern's macro engine of 2026: names in any letter case, blanks inside the
+//! braces, `::` between arguments, one `:` or a blank before a single argument, nested macros, scoped forms
+//! such as `{{if x}}…{{/if}}`, `\{` and `\}`. Jinja in the text is left as it is. An unknown macro prints as
+//! it was written.
 
 mod args;
 mod header;
@@ -72,7 +73,7 @@ pub struct MigrationCounts {
     pub translated: usize,
     /// Number of macros left as text.
     pub left: usize,
-    /// Translated macros by row of the macro table; `-` for macros outside of the table.
+    /// Number of translated macros by row of the specification's macro table; `-` for macros outside of it.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
@@ -92,13 +93,15 @@ impl MigrationCounts {
 /// more than 50,000 macros and escapes prints as it was written and gets the warning `macro_limit`.
 #[must_use]
 pub fn migrate(source: &str) -> MigratedText {
-    let parsed_text = parse::parse(source, true);
+    let reads_jinja = true;
+    let parsed_text = parse::parse(source, reads_jinja);
     let has_jinja = parsed_text.has_jinja();
     let (text, warnings, report) = write::write(source, parsed_text);
     // Braces that look like Jinja but do not compile are treated as text.
     let (text, warnings, report) = match has_jinja.then(|| find_syntax_error(&text)).flatten() {
         Some(reason) => {
-            let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
+            let reads_jinja = false;
+            let (text, mut warnings, report) = write::write(source, parse::parse(source, reads_jinja));
             warnings.insert(0, invalid_jinja_warning(source, &reason));
             (text, warnings, report)
         }
@@ -119,12 +122,13 @@ fn invalid_jinja_warning(source: &str, reason: &str) -> MacroWarning {
     MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
 }
 
-/// Migrates again for markers whose closing tag was inside something that the first pass removed, such as a
-/// comment.
+/// Migrates the migrated `text` again, at most twice. This is for legacy markers such as `<USER>` whose
+/// closing tag was inside something that the pass before removed, such as a comment.
 fn migrate_until_stable(source: &str, mut text: String) -> String {
     if source.contains("</") && text != source {
         for _ in 0..2 {
-            let (migrated, ..) = write::write(&text, parse::parse(&text, true));
+            let reads_jinja = true;
+            let (migrated, ..) = write::write(&text, parse::parse(&text, reads_jinja));
             if migrated == text || !is_valid_template(&migrated) {
                 break;
             }
@@ -139,11 +143,12 @@ fn migrate_until_stable(source: &str, mut text: String) -> String {
 #[doc(hidden)]
 #[must_use]
 pub fn migrate_foreign(source: &str) -> MigratedText {
-    let (text, warnings, report) = write::write(source, parse::parse(source, false));
+    let reads_jinja = false;
+    let (text, warnings, report) = write::write(source, parse::parse(source, reads_jinja));
     MigratedText { text, warnings, report }
 }
 
-/// Returns true if a text may contain macros or Jinja. Any other text is its own migration.
+/// Returns true if a text may contain macros or Jinja. The migration leaves any other text unchanged.
 #[doc(hidden)]
 #[must_use]
 pub fn may_contain_macros(source: &str) -> bool {

@@ -14,7 +14,7 @@ use super::tag_pairs::match_tags;
 use crate::jinja::source::{ExpressionToken, PartKind, TokenKind, read_part, tokenize};
 use crate::jinja::{is_context_name, is_filter_name, is_test_name};
 
-/// Deepest nesting of macros.
+/// Maximum nesting depth of macros.
 pub(super) const MAX_MACRO_DEPTH: usize = 32;
 
 /// Maximum number of tokens between two commas of Jinja code, counted per bracket level; longer code is text.
@@ -50,9 +50,10 @@ pub(super) fn parse(source: &str, reads_jinja: bool) -> ParsedText<'_> {
         frames: Vec::new(),
         nodes: Vec::new(),
         text_start: 0,
-        names: HashSet::new(),
+        jinja_names: HashSet::new(),
         markers: find_markers(source),
         env: Environment::empty(),
+        // A multiple of the length, so that parsing stays linear; the constant is for short texts.
         jinja_budget: 8 * source.len() + (64 << 10),
         node_count: 0,
     };
@@ -77,7 +78,7 @@ struct MacroParser<'s> {
     /// Start of the text that is not yet part of a node.
     text_start: usize,
     /// Names that Jinja statements have set so far.
-    names: HashSet<&'s str>,
+    jinja_names: HashSet<&'s str>,
     /// Legacy markers by offset: end offset and macro name.
     markers: HashMap<usize, (usize, &'static str)>,
     /// Engine that tells whether an expression is valid.
@@ -142,7 +143,7 @@ impl<'s> MacroParser<'s> {
         }
         ParsedText {
             nodes: match_tags(nodes),
-            jinja_names: self.names,
+            jinja_names: self.jinja_names,
             is_foreign: !self.reads_jinja,
             limit_offset: None,
         }
@@ -161,8 +162,8 @@ impl<'s> MacroParser<'s> {
         self.text_start = at;
     }
 
-    /// Reads a legacy marker such as `<USER>`, if there is one at `offset`. Returns the offset to go on at,
-    /// as the other functions do.
+    /// Reads a legacy marker such as `<USER>`, if there is one at `offset`. Returns the offset at which
+    /// parsing continues.
     fn read_marker(&mut self, offset: usize) -> usize {
         let Some(&(end, name)) = self.markers.get(&offset) else { return offset + 1 };
         let Some(rule) = table::find_rule(name) else { return offset + 1 };
@@ -187,17 +188,18 @@ impl<'s> MacroParser<'s> {
         end
     }
 
-    /// Reads a run of opening braces; the first of an odd number is text.
+    /// Reads a run of opening braces; the first of an odd number is text. Returns the offset at which parsing
+    /// continues.
     fn read_braces(&mut self, at: usize) -> usize {
         let brace_count = self.source.as_bytes()[at..].iter().take_while(|byte| **byte == b'{').count();
-        // `{{{` may also begin a Jinja map.
+        // `{{{` may also begin a Jinja output whose expression is a map.
         if brace_count == 3
             && self.reads_jinja
             && let Some(end) = self.read_jinja_output(at)
         {
             return end;
         }
-        // Only the innermost pair can be Jinja or a macro; outer pairs just open.
+        // Only the innermost pair can begin Jinja. The pairs around it open macros.
         let innermost = at + brace_count - 2;
         let mut outer = at + brace_count % 2;
         while outer < innermost && self.frames.len() < MAX_MACRO_DEPTH {
@@ -259,7 +261,7 @@ impl<'s> MacroParser<'s> {
             // A macro name may contain `-`; a difference has blanks or known names as operands.
             let is_operand = |operand: &str| {
                 is_context_name(operand)
-                    || self.names.contains(operand)
+                    || self.jinja_names.contains(operand)
                     || operand.bytes().all(|byte| byte.is_ascii_digit())
             };
             if !name.split('-').all(is_operand) {
@@ -283,7 +285,7 @@ impl<'s> MacroParser<'s> {
             && self.env.compile_expression(content).is_ok()
     }
 
-    /// Reads a Jinja statement, comment or raw block.
+    /// Reads a Jinja statement, comment or raw block. Returns the offset at which parsing continues.
     fn read_verbatim(&mut self, at: usize) -> usize {
         if self.jinja_budget == 0 {
             return at + 2;
@@ -309,7 +311,7 @@ impl<'s> MacroParser<'s> {
             let words = names.map(|token| &self.source[token.range.clone()]);
             let mut words = words.peekable();
             if matches!(words.peek(), Some(&"set" | &"for" | &"macro" | &"with" | &"call")) {
-                self.names.extend(words.skip(1).take_while(|word| *word != "in"));
+                self.jinja_names.extend(words.skip(1).take_while(|word| *word != "in"));
             }
         }
         self.flush(at);
@@ -329,8 +331,8 @@ impl<'s> MacroParser<'s> {
     }
 }
 
-/// Text of the nodes for a backslash before two braces. Other texts may be a backslash as well: these are
-/// recognized by the address of the text.
+/// Text of the nodes for a backslash before two braces. These nodes are recognized by the address of this
+/// text, because other nodes may contain just a backslash, too.
 static BACKSLASH: &str = "\\";
 
 /// Returns true if exactly two braces open here.
@@ -395,9 +397,9 @@ fn is_bounded(content: &str) -> bool {
     })
 }
 
-/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and the like. Those with a
-/// matching closing tag are markup and are not among them (M-011). Maps the offset of each marker to its end
-/// and the name of the macro.
+/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and the like. A marker with a
+/// matching closing tag is markup and left out (M-011). Maps the offset of each marker to its end and the
+/// name of the macro.
 fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
     // Names of markers, with the macros that they stand for.
     const NAMES: &[(&str, &str)] = &[

@@ -5,9 +5,9 @@
 pub(super) struct MacroRule {
     /// Names of the macro, in lower case.
     pub(super) names: &'static [&'static str],
-    /// Row of the macro table, or `-` for macros outside of the table.
+    /// Row of the specification's macro table, or `-` for macros outside of it.
     pub(super) row: &'static str,
-    /// Fewest arguments; the body of a scoped form counts as one.
+    /// Minimum number of arguments. The body of a scoped form, `{{name}}…{{/name}}`, counts as one.
     pub(super) min_args: usize,
     /// Maximum number of arguments, counted likewise.
     pub(super) max_args: usize,
@@ -47,7 +47,7 @@ pub(super) enum MacroTarget {
     Newline,
     /// Blanks.
     Space,
-    /// Removal of line breaks around it, or of white space around its body.
+    /// Removal of line breaks around the macro, or of white space around its body.
     Trim,
     /// Nothing.
     Noop,
@@ -58,7 +58,7 @@ pub(super) enum MacroTarget {
     /// Greeting of the character.
     Greeting,
     /// Variable of a Tavern-Helper scope, as text or as YAML.
-    Scoped { scope: &'static str, is_yaml: bool },
+    ScopeVariable { scope: &'static str, is_yaml: bool },
     /// Short forms `.name` and `$name`.
     Short,
 }
@@ -91,7 +91,7 @@ const fn raw_rule(names: &'static [&'static str], row: &'static str, target: Mac
 
 /// Creates the rule of a macro that prints a variable of a scope as text.
 const fn scope_rule(names: &'static [&'static str], row: &'static str, scope: &'static str) -> MacroRule {
-    new_rule(names, row, 1, 1, MacroTarget::Scoped { scope, is_yaml: false })
+    new_rule(names, row, 1, 1, MacroTarget::ScopeVariable { scope, is_yaml: false })
 }
 
 /// Creates the rule of a macro that prints a variable of a scope as YAML.
@@ -100,7 +100,7 @@ const fn scope_yaml_rule(
     row: &'static str,
     scope: &'static str,
 ) -> MacroRule {
-    new_rule(names, row, 1, 1, MacroTarget::Scoped { scope, is_yaml: true })
+    new_rule(names, row, 1, 1, MacroTarget::ScopeVariable { scope, is_yaml: true })
 }
 
 /// Rules of all macros.
@@ -248,18 +248,18 @@ static RULES: &[MacroRule] = &[
     new_rule(&["getvarkey", "getvarindex"], "-", 2, 2, Call("st_get_key")),
     new_rule(&["setglobalvarkey", "setglobalvarindex"], "-", 3, 3, Call("st_set_global_key")),
     new_rule(&["getglobalvarkey", "getglobalvarindex"], "-", 2, 2, Call("st_get_global_key")),
-    // Extensions do not exist here.
+    // There are no extensions of SillyTavern here, so the answer is always `false`.
     new_rule(&["hasextension"], "-", 1, 1, Expression("'false'")),
     raw_rule(&["."], "-", MacroTarget::Short),
     raw_rule(&["$"], "-", MacroTarget::Short),
 ];
 
 impl MacroRule {
-    /// Returns true if the macro, given `args` arguments, can enclose text as its last one.
-    pub(super) fn can_open(&self, args: usize) -> bool {
-        let has_room = args + 1 >= self.min_args && args < self.max_args;
+    /// Returns true if an opening tag with `arg_count` arguments can have a body as its last argument.
+    pub(super) fn can_open(&self, arg_count: usize) -> bool {
+        let has_room = arg_count + 1 >= self.min_args && arg_count < self.max_args;
         // A comment with an argument is complete.
-        self.is_scopable && has_room && (self.target != MacroTarget::Comment || args == 0)
+        self.is_scopable && has_room && (self.target != MacroTarget::Comment || arg_count == 0)
     }
 }
 
@@ -289,7 +289,7 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('-') && name_len(text) == text.len()
 }
 
-/// Returns the offset in `time_UTC+2`, sign and digits, for a macro with that name and the text after it.
+/// Returns the offset, sign and digits, if `name` and `after_name` together are a macro such as `time_UTC+2`.
 pub(super) fn parse_time_utc<'t>(name: &str, after_name: &'t str) -> Option<&'t str> {
     if !name.eq_ignore_ascii_case("time_utc") || !after_name.starts_with(['+', '-']) {
         return None;

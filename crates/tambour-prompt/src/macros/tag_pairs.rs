@@ -10,7 +10,8 @@ use super::table::MacroTarget;
 /// Joins opening and closing tags of scoped macros, whose content becomes the body. A closing tag without a
 /// partner becomes text, and so does an opening tag that needs a body.
 pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
-    // Closing tags that come later, by the name of the macro in lower case, as in the other maps.
+    // Number of closing tags that come later. The key is the macro's name in lower case, as in the other
+    // maps.
     let mut closing_counts: HashMap<String, usize> = HashMap::new();
     for node in &nodes {
         if let MacroNode::Macro(known_macro) = node
@@ -22,7 +23,7 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     // Macros that are open, outermost first, each with the nodes of its body so far.
     let mut open_macros: Vec<(KnownMacro<'_>, Vec<MacroNode<'_>>)> = Vec::new();
     let mut open_counts: HashMap<String, usize> = HashMap::new();
-    // Closing tags whose opening tag became text.
+    // Number of later closing tags whose opening tag became text.
     let mut literal_closings: HashMap<String, usize> = HashMap::new();
     let mut output = Vec::new();
     let unclaimed_counts = count_unclaimed(&nodes);
@@ -67,6 +68,7 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
                 siblings.extend(body);
             }
         } else if known_macro.rule.can_open(known_macro.args.len())
+            // One of the later closing tags is its own.
             && closing_left > *literal_count
             && open_macros.len() < MAX_MACRO_DEPTH
         {

@@ -1,11 +1,11 @@
-//! Writer of nodes as Jinja.
+//! Writer that turns the nodes of a text with macros into a Jinja template.
 
 mod condition;
 mod expression;
 
 use std::collections::HashSet;
 
-use super::args::{dedent, ends_raw, quote_literal};
+use super::args::{trim_body, ends_raw, quote_literal};
 use super::node::{KnownMacro, MacroNode};
 use super::parse::{MAX_NODES, ParsedText};
 use super::table::{self, MacroTarget};
@@ -20,7 +20,8 @@ pub(super) fn write(
     parsed_text: ParsedText<'_>,
 ) -> (String, Vec<MacroWarning>, MigrationCounts) {
     let mut changed_names = HashSet::new();
-    collect_changed_names(&parsed_text.nodes, false, &mut changed_names);
+    let is_inner = false;
+    collect_changed_names(&parsed_text.nodes, is_inner, &mut changed_names);
     let mut writer = JinjaWriter {
         source,
         is_foreign: parsed_text.is_foreign,
@@ -34,19 +35,21 @@ pub(super) fn write(
         warning_place: Place::START,
         counts: MigrationCounts::default(),
     };
-    writer.write_nodes(parsed_text.nodes, false);
+    let is_protected = false;
+    writer.write_nodes(parsed_text.nodes, is_protected);
     if let Some(at) = parsed_text.limit_offset {
         let message =
             format!("the text has more than {MAX_NODES} macros and escapes, and stays as it was written");
         writer.warn("macro_limit", "", at, message);
     }
-    writer.flush(false);
+    let tag_follows = false;
+    writer.flush(tag_follows);
     (writer.out, writer.warnings, writer.counts)
 }
 
 /// Collects the names of variables that a call changes anywhere in the text. Such a variable must not be set
-/// by a `set` statement, which would hide its value. `is_inner` is set for nodes inside of
-/// other macros but conditions, where `setvar` is a call, too.
+/// by a `set` statement, which would hide its value. `is_inner` is set for nodes inside macros other than
+/// conditions, because `setvar` becomes a call there, too.
 fn collect_changed_names(nodes: &[MacroNode<'_>], is_inner: bool, names: &mut HashSet<String>) {
     for node in nodes {
         match node {
@@ -100,7 +103,7 @@ struct JinjaWriter<'s> {
     jinja_names: HashSet<&'s str>,
     /// Names of variables that calls change.
     changed_names: HashSet<String>,
-    /// Variables that earlier statements have set, outside of other statements.
+    /// Variables that earlier `set` statements have set, unless other statements enclose these.
     set_names: HashSet<String>,
     /// Number of statements around the current place.
     statement_depth: usize,
@@ -121,7 +124,8 @@ impl<'s> JinjaWriter<'s> {
 
     /// Writes a tag after the pending text.
     fn write_tag(&mut self, tag: &str) {
-        self.flush(true);
+        let tag_follows = true;
+        self.flush(tag_follows);
         self.out.push_str(tag);
     }
 
@@ -275,6 +279,7 @@ impl<'s> JinjaWriter<'s> {
         if self.set_names.contains(name) {
             return Some(name.to_owned());
         }
+        // The tag has no blanks: it is the name and four braces.
         let is_simple = source.len() == name.len() + 4;
         let quoted_name = quote_literal(name, '\'');
         Some(match is_simple {
@@ -380,7 +385,7 @@ impl<'s> JinjaWriter<'s> {
     fn take_body(&self, known_macro: &mut KnownMacro<'s>) -> Vec<MacroNode<'s>> {
         let mut body = known_macro.body.take().unwrap_or_default();
         if !known_macro.keeps_white_space {
-            dedent(&mut body);
+            trim_body(&mut body);
         }
         body
     }
@@ -428,14 +433,15 @@ impl<'s> JinjaWriter<'s> {
         }
     }
 
-    /// Returns an expression whose value is the nodes as text, even if they are one macro with another value.
+    /// Returns an expression whose value is the nodes as text, even if a macro with another value is the only
+    /// node.
     fn text_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
         let is_single = nodes.len() == 1;
         let expression = self.join_expression(nodes);
         if is_single { format!("st_text({expression})") } else { expression }
     }
 
-    /// Returns an argument, or the body in its place, as a text expression.
+    /// Returns the argument at the index `at`, or the body in its place, as a text expression.
     fn last_argument(&mut self, known_macro: &mut KnownMacro<'s>, at: usize) -> String {
         let nodes = match known_macro.body {
             Some(_) => self.take_body(known_macro),

@@ -1,4 +1,4 @@
-//! Environment of a dialogue.
+//! Environment that the calls of a dialogue need: script, templates, time, settings and hooks.
 
 use super::super::hooks::Hooks;
 use crate::script::Script;
@@ -42,9 +42,9 @@ impl TemplateSource for TemplateFiles {
 pub struct DialogueSettings {
     /// Default texts; their language also selects the default templates.
     pub texts: Texts,
-    /// Largest number of history messages in a prompt (S-032).
+    /// Maximum number of history messages in a prompt (S-032).
     pub history: usize,
-    /// Largest number of re-asks after an unreadable reply (S-054, R-66).
+    /// Maximum number of times that a round asks the model again after an unreadable reply (S-054, R-66).
     pub max_reasks: u32,
     /// Sampling temperature (S-050).
     pub temperature: f64,

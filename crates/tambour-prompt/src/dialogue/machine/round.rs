@@ -79,7 +79,8 @@ impl Dialogue {
             effect.assigned.insert(variable.clone(), value.clone());
             self.scopes.set(variable, value);
         }
-        self.end_action(true);
+        let continues = true;
+        self.end_action(continues);
         effect
     }
 

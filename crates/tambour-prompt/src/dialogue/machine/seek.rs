@@ -23,7 +23,8 @@ impl Dialogue {
         session.phases.get(self.at.phase)?.steps.get(self.at.step)?.actions.get(self.at.action)
     }
 
-    /// Finds the next action and begins it; `false` if the user has to speak first, or there is no action.
+    /// Finds the next action and begins it. Returns false if no input is being processed, the user has to
+    /// speak first, or there is no further action, which ends the dialogue.
     pub(super) fn begin_next(&mut self, env: &DialogueEnv<'_>) -> bool {
         let Some(action) = self.find_next(env) else {
             self.over = Some(DialogueEnd::Completed);
@@ -35,7 +36,8 @@ impl Dialogue {
         if !self.turn.open || must_wait {
             return false;
         }
-        // The end of a silent action is not the end of the turn's action, which has the message.
+        // The turn's action is the one with the message, so the end of a silent action before it does not
+        // count.
         self.turn.completed &= self.turn.spoken;
         self.running = Some(RunningAction::default());
         if matches!(action.kind, ScriptActionKind::Client(_)) {
@@ -57,8 +59,8 @@ impl Dialogue {
         self.set_stage(ActionStage::Model { attempt: 0, because: None });
     }
 
-    /// Finds the next action whose condition holds, from the current place; initializes the variables of
-    /// phases and steps on entry.
+    /// Finds the next action whose condition holds, from the current place; `None` after the last one.
+    /// Initializes the variables of phases and steps on entry, and clears them at the end.
     pub(super) fn find_next<'s>(&mut self, env: &DialogueEnv<'s>) -> Option<&'s ScriptAction> {
         let session = env.script.sessions.get(self.session)?;
         while let Some(phase) = session.phases.get(self.at.phase) {
@@ -101,7 +103,7 @@ impl Dialogue {
     }
 
     /// Builds the event of an action that the client carries out, and records it in the turn; `None` if the
-    /// current action is not one.
+    /// current action is of another kind.
     pub(super) fn build_request(&mut self, call_id: String, env: &DialogueEnv<'_>) -> Option<Extension> {
         let action = self.current_action(env.script)?;
         let ScriptActionKind::Client(ClientAction { kind, fields, .. }) = &action.kind else { return None };
@@ -129,9 +131,9 @@ impl Dialogue {
 
 impl Dialogue {
     /// Begins a session at the first action at or below `start_path`, a path in the script such as
-    /// `sessions[0].phases[1].steps[0]`. `session` is the name of the session, by default the one of the
-    /// path. `variables` are values from the caller; they take precedence over those that session, phase and
-    /// step declare.
+    /// `sessions[0].phases[1].steps[0]`. `session` is the name of the session; `None` selects the session
+    /// that contains the path. `variables` are values from the caller; they take precedence over those that
+    /// session, phase and step declare.
     ///
     /// # Errors
     /// No session has that name, or there is no action at or below the path.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::MAX_WARNINGS;
-use super::super::args::{dedent, quote_literal, split_branches};
+use super::super::args::{trim_body, quote_literal, split_branches};
 use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim_nodes};
 use super::super::table;
 use super::{JinjaWriter, literal_text};
@@ -17,8 +17,8 @@ impl<'s> JinjaWriter<'s> {
         let (mut then_branch, mut else_branch) = split_branches(&mut known_macro);
         let test = self.test_expression(&mut known_macro);
         if !keeps_white_space {
-            dedent(&mut then_branch);
-            else_branch.iter_mut().for_each(dedent);
+            trim_body(&mut then_branch);
+            else_branch.iter_mut().for_each(trim_body);
         }
         self.write_tag(&format!("{{% if {test} %}}"));
         self.write_inside(then_branch);

@@ -1,9 +1,9 @@
-//! Macros in an expression position: one expression that prints like them.
+//! Writing of macros in an expression position, as one expression that prints the same.
 
 use std::borrow::Cow;
 
 use super::super::args::{
-    decode_entities, dedent, has_double_colon, parse_utc_offset, quote_literal, split_branches,
+    decode_entities, trim_body, has_double_colon, parse_utc_offset, quote_literal, split_branches,
     split_choices, unquote,
 };
 use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim_nodes};
@@ -104,8 +104,8 @@ impl<'s> JinjaWriter<'s> {
                 let (mut then_branch, mut else_branch) = split_branches(&mut known_macro);
                 let test = self.test_expression(&mut known_macro);
                 if !keeps_white_space {
-                    dedent(&mut then_branch);
-                    else_branch.iter_mut().for_each(dedent);
+                    trim_body(&mut then_branch);
+                    else_branch.iter_mut().for_each(trim_body);
                 }
                 let then_branch = self.join_expression(then_branch);
                 let else_branch = self.join_expression(else_branch.unwrap_or_default());
@@ -191,10 +191,14 @@ impl<'s> JinjaWriter<'s> {
             MacroTarget::Trim => (known_macro.rule.row, "st_trim()".to_owned()),
             MacroTarget::Reverse => {
                 let text = self.join_expression(known_macro.args.pop().unwrap_or_default());
-                let is_single = text.starts_with('\'') && !text.contains(" ~ ");
+                let is_single_literal = text.starts_with('\'') && !text.contains(" ~ ");
                 (
                     known_macro.rule.row,
-                    if is_single { format!("{text} | reverse") } else { format!("({text}) | reverse") },
+                    if is_single_literal {
+                        format!("{text} | reverse")
+                    } else {
+                        format!("({text}) | reverse")
+                    },
                 )
             }
             MacroTarget::Banned => {
@@ -214,7 +218,7 @@ impl<'s> JinjaWriter<'s> {
                 };
                 (known_macro.rule.row, format!("st_greeting(char, {number})"))
             }
-            MacroTarget::Scoped { scope, is_yaml } => {
+            MacroTarget::ScopeVariable { scope, is_yaml } => {
                 let path =
                     self.join_expression(known_macro.args.pop().map(decode_entities).unwrap_or_default());
                 let name = if is_yaml { "st_yaml" } else { "st_scope" };
@@ -266,7 +270,7 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Returns the expression for `.name`, `.name = value` and the other short forms, from the nodes after
-    /// the `.` or `$`; `None` if they have no valid form.
+    /// the `.` or `$`; `None` if these are not a valid short form.
     pub(super) fn short_expression(
         &mut self,
         mut nodes: Vec<MacroNode<'s>>,
