@@ -108,7 +108,7 @@ pub struct AssemblyOutcome {
     pub more_warnings: usize,
     /// Effects, in the order in which templates requested them.
     pub effects: Vec<Effect>,
-    /// Variables that templates set in the temporary scope.
+    /// Variables that templates set in the temporary scope, which ends with the prompt.
     pub local: Map<String, Value>,
     /// Global variables as they will be once the effects are applied.
     pub global: Map<String, Value>,

@@ -20,10 +20,10 @@ const BYTES_PER_STEP: u64 = 64;
 /// doubling.
 pub(super) const SLOT_BYTES: u64 = 64;
 
-/// Longest value that costs nothing besides the step of its instruction.
+/// Maximum length, in bytes, of a value that costs no more than the step of the instruction that creates it.
 pub(super) const SHORT_BYTES: u64 = 256;
 
-/// Deepest nesting of lists and maps that is traversed.
+/// Maximum nesting depth of lists and maps that are traversed.
 const MAX_WEIGHT_DEPTH: usize = 128;
 
 /// Number of steps after which the stop callback is called again.
@@ -89,7 +89,7 @@ impl Budget {
     /// Deducts `steps`; returns false if too few are left or the rendering must stop.
     pub(super) fn spend(&self, steps: u64) -> bool {
         let has_steps = subtract(&self.0.steps, steps);
-        // A whole interval: the callback is called at once.
+        // Counts as a whole interval, so that the callback is called at once.
         self.may_continue(STEPS_PER_STOP_CHECK) && has_steps
     }
 
@@ -209,9 +209,9 @@ impl ValueWeight {
     }
 }
 
-/// Returns an upper bound for the bytes of a JSON text, from the numbers of values and of bytes of text: 6 per
-/// byte of text, which may be an escaped control character, and 44 per value, 40 for the longest number and 4
-/// for delimiters.
+/// Returns an upper bound for the bytes of a JSON text, from the numbers of values and of bytes of text: 6
+/// per byte of text, which may be an escaped control character, and 44 per value, 40 for the longest number
+/// and 4 for delimiters.
 pub(super) fn printed_bytes((values, bytes): (u64, u64)) -> u64 {
     bytes.saturating_mul(6).saturating_add(values.saturating_mul(44))
 }
@@ -281,13 +281,14 @@ impl WeightMeter<'_, '_, '_> {
         charge(self.state, values, bytes)
     }
 
-    /// Traverses a value, in which `depth` further levels are allowed.
+    /// Traverses a value that may be nested up to `depth` levels deep.
     fn add(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         self.pending_values += 1;
         self.weight.levels += (MAX_WEIGHT_DEPTH - depth) as u64 + 1;
         if let Some(text) = value.as_str() {
             self.pending_bytes += text.len() as u64;
         }
+        // Charges in portions, because a charge for each value would be slow.
         if self.pending_values >= 256 || self.pending_bytes >= 16 << 10 {
             self.charge_pending()?;
         }

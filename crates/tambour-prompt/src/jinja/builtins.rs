@@ -49,6 +49,7 @@ fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
         of!("reverse", filters::reverse, FilterCost::Items),
         of!("default", filters::default, FilterCost::None),
         of!("d", filters::default, FilterCost::None),
+        // A flat charge: rounding takes longer than an instruction.
         of!("round", filters::round, FilterCost::Custom(|state, _| charge(state, 30, 0))),
         of!("abs", filters::abs, FilterCost::None),
         of!("int", filters::int, FilterCost::Text(0)),
@@ -331,8 +332,8 @@ fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     Ok(value.len().unwrap_or(0))
 }
 
-/// Returns an upper bound for the attributes by which a filter goes: their number and the bytes of their
-/// paths. The longest text after the first argument is taken for them; several are separated by commas.
+/// Returns upper bounds for the number of attributes that a filter reads from each item, and for the bytes of
+/// their paths. The longest text after the first argument counts as the list of paths, separated by commas.
 fn attribute_cost(args: &[Value]) -> (u64, u64) {
     let keyword_argument = args
         .last()
@@ -479,6 +480,7 @@ fn format_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Resul
 fn join_bytes(state: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))? as u64;
     let longest_text = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
+    // By name only: the positional separator is among the texts above.
     let separator_len = find_argument(args, usize::MAX, "d")
         .and_then(|separator| separator.as_str().map(str::len))
         .unwrap_or(0);

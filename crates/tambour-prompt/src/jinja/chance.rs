@@ -4,10 +4,10 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// Largest number of dice in one roll.
+/// Maximum number of dice in one roll.
 const MAX_DICE: u32 = 1_000;
 
-/// Largest number of sides of a die.
+/// Maximum number of sides of a die.
 const MAX_SIDES: u32 = 1_000_000;
 
 /// Returns a random number generator seeded from `parts`: equal parts give equal numbers on every machine.

@@ -9,14 +9,14 @@ use super::marks;
 use crate::role;
 use tambour::error::{Error, Result};
 
-/// Deepest nesting of a context.
+/// Maximum nesting depth of a context.
 const MAX_CONTEXT_DEPTH: usize = 128;
 
 /// The values a prompt is rendered with. `docs/prompts.md` lists the keys.
 #[derive(Clone, Debug, Default)]
 pub struct PromptContext {
-    /// All values as the caller gave them, but with one form of roles and contents of messages, and without
-    /// marks.
+    /// All values from the caller. Roles of messages have their standard names, contents of messages are
+    /// texts, and internal marks are replaced.
     pub(super) values: Map<String, Value>,
     /// The value of `now`.
     pub(super) now: Option<Zoned>,
@@ -30,8 +30,8 @@ pub struct PromptContext {
     pub(super) state_descriptions: Value,
 }
 
-/// Returns the content of a message as a text, or `null` if it has none. Text parts are joined by blank
-/// lines. Returns `None` if a part is not text.
+/// Takes the content of a message and returns it as a text, or as `null` if it has none. Text parts are
+/// joined by blank lines. Returns `None` if a part is not text.
 fn content_text(content: &mut Value) -> Option<Value> {
     let text = |part: &Value| match part {
         Value::String(text) => Some(text.clone()),
@@ -176,7 +176,7 @@ fn is_nested_deeper(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Replaces our internal marks in all texts.
+/// Replaces the internal marks of [`marks`] in all texts.
 fn replace_marks_in(value: &mut Value) {
     match value {
         Value::String(text) if marks::has_mark(text) => *text = marks::replace_marks(text),

@@ -47,7 +47,7 @@ const MONTHS_ZH: [&str; 12] =
     ["一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"];
 const DAYS_ZH: [&str; 7] = ["日", "一", "二", "三", "四", "五", "六"];
 
-/// All tokens of patterns; longer ones come before their prefixes.
+/// All tokens of patterns. A token comes before any shorter token that it begins with.
 const TOKENS: &[&str] = &[
     "YYYY", "YY", "Y", "Qo", "Q", "MMMM", "MMM", "MM", "Mo", "M", "DDDD", "DDDo", "DDD", "DD", "Do", "D",
     "dddd", "ddd", "dd", "do", "d", "E", "e", "GGGG", "GG", "gggg", "gg", "WW", "Wo", "W", "ww", "wo", "w",
@@ -146,6 +146,7 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
         "do" => write_ordinal(out, weekday as i64, "日", is_chinese),
         "d" => write!(out, "{weekday}"),
         "E" => write!(out, "{}", time.weekday().to_monday_one_offset()),
+        // Day of the week from 0. In Chinese the week begins on Monday, else on Sunday.
         "e" => write!(out, "{}", if is_chinese { (weekday + 6) % 7 } else { weekday }),
         "GGGG" => write!(out, "{:04}", iso.year()),
         "GG" => write!(out, "{:02}", iso.year().rem_euclid(100)),
@@ -182,6 +183,7 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
         }
         "X" => write!(out, "{}", time.timestamp().as_second()),
         "x" => write!(out, "{}", time.timestamp().as_millisecond()),
+        // Not reached: every token has an arm.
         token => write!(out, "{token}"),
     };
     debug_assert!(result.is_ok(), "a string takes everything");
@@ -231,8 +233,8 @@ fn part_of_day(hour: i8, minute: i8) -> &'static str {
     }
 }
 
-/// Returns the same moment at another offset from UTC, in hours if its size is below 16, otherwise in
-/// minutes. `None` if the offset is too large.
+/// Returns the same moment at another offset from UTC. As in moment.js, an offset from -15 to 15 is in hours,
+/// any other in minutes. `None` if the offset is too large.
 #[must_use]
 pub fn with_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
     let minutes = if offset.abs() < 16 { offset * 60 } else { offset };

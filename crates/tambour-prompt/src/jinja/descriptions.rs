@@ -9,7 +9,7 @@ pub const DESCRIPTION_PAIR: &str = "x-value-with-description";
 /// Maximum number of local references followed from one place in a schema.
 const MAX_REFERENCES: usize = 16;
 
-/// Deepest nesting that is searched.
+/// Maximum nesting depth of the state that is searched for descriptions.
 const MAX_STATE_DEPTH: usize = 128;
 
 /// Looks up the description of a path, either in nested maps or under a key that is the whole path, such as
@@ -36,7 +36,7 @@ pub(super) fn split_descriptions(state: Value, schema: &Value) -> (Value, Value)
     }
 }
 
-/// Splits the pairs in a value whose schema is `subschema`, in which `depth` further levels are searched.
+/// Splits the pairs in a value whose schema is `subschema`, down to `depth` levels of nesting.
 fn split_pair(schema: &Value, subschema: &Value, value: Value, depth: usize) -> (Value, Value) {
     let Some(depth) = depth.checked_sub(1) else { return (value, Value::Null) };
     if subschema.get(DESCRIPTION_PAIR) == Some(&Value::Bool(true)) {
@@ -109,7 +109,7 @@ fn child_schema<'s>(schema: &'s Value, subschema: &'s Value, key: &str) -> Optio
 fn resolve_reference<'s>(schema: &'s Value, mut subschema: &'s Value) -> Option<&'s Value> {
     for _ in 0..MAX_REFERENCES {
         let Some(reference) = subschema.get("$ref").and_then(Value::as_str) else { return Some(subschema) };
-        // A description beside a reference applies in place of that of the target.
+        // A description next to a reference takes precedence over the description of the target.
         if subschema.get("description").is_some() {
             return Some(subschema);
         }

@@ -9,7 +9,7 @@ use super::typed_comparison::{self, TypeMismatch};
 use super::{builtins, flatten, operators, source, text};
 use tambour::error::{Error, Location, Result};
 
-/// Longest expression, in bytes.
+/// Maximum length of an expression in bytes.
 const MAX_EXPRESSION_BYTES: usize = 4 << 10;
 
 /// Maximum number of tokens of an expression.
@@ -30,8 +30,8 @@ fn expression_environment() -> Environment<'static> {
     env
 }
 
-/// Evaluates an expression, such as `年龄 >= 18 and 城市 in ['北京', '上海']`; `none` gives `null`. The variables are
-/// read only.
+/// Evaluates an expression, such as `年龄 >= 18 and 城市 in ['北京', '上海']`; `none` gives `null`. The expression
+/// cannot change the variables.
 ///
 /// ```
 /// use serde_json::json;
@@ -46,7 +46,8 @@ fn expression_environment() -> Environment<'static> {
 /// Fails when the text is not an expression, applies an operator to unsuitable values, reads a missing
 /// variable (code `variable_undefined`) or takes too many steps. The error has the position.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
-    evaluate_as(expression, variables, false).map_err(|failure| failure.error)
+    let is_typed = false;
+    evaluate_as(expression, variables, is_typed).map_err(|failure| failure.error)
 }
 
 /// Failed evaluation of an expression.
@@ -54,7 +55,7 @@ pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Valu
 pub(crate) struct ExpressionFailure {
     /// The error in words, with the position.
     pub(crate) error: Error,
-    /// The values of different types that were compared, if that was the cause.
+    /// The comparison of values of different types, if that was the cause.
     pub(crate) mismatch: Option<TypeMismatch>,
 }
 
@@ -92,7 +93,7 @@ fn evaluate_as(
         let error = Error::invalid(format!("`{excerpt}` cannot be read as an expression"));
         return Err(error.with_code("expression_invalid").into());
     };
-    // The filter traverses and charges the result before it is converted.
+    // The appended filter traverses the result and charges for it before it is converted.
     let charged_source = format!("{CHARGE_PREFIX}{}){CHARGE_SUFFIX}", rewritten_source.text);
     let value = env
         .compile_expression(&charged_source)
@@ -144,7 +145,8 @@ pub(crate) fn evaluate_typed_condition(
     expression: &str,
     variables: &Map<String, Value>,
 ) -> std::result::Result<Option<bool>, ExpressionFailure> {
-    match evaluate_as(expression, variables, true) {
+    let is_typed = true;
+    match evaluate_as(expression, variables, is_typed) {
         Ok(value) => Ok(Some(is_true(&value))),
         Err(failure) if failure.error.code() == Some("variable_undefined") => Ok(None),
         Err(failure) => Err(failure),

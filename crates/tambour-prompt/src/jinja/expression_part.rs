@@ -8,7 +8,7 @@ pub(super) enum StaticType {
     /// Literal text of bounded length, `true`, `false` or `none`.
     Scalar,
     /// A list of literals.
-    Scalars,
+    LiteralList,
     /// Any value.
     Unknown,
 }

@@ -105,7 +105,7 @@ fn check_output(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value
     Ok(value.clone())
 }
 
-/// Formats a time, which may also be a text, by a pattern. What is no time prints nothing, with a warning.
+/// Formats a time, or a text that is one, by a pattern. Any other value prints nothing, with a warning.
 fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Value, Error> {
     let scope = PromptScope::from_state(state)?;
     if is_missing(value) {
@@ -154,8 +154,8 @@ fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Res
     }
 }
 
-/// Returns text unchanged and other values as YAML without a final line break; `indent` applies from the
-/// second line on.
+/// Returns text unchanged and other values as YAML without a final line break. `indent` is a number of
+/// blanks, at most 1,000, before the second and each further line.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn to_yaml(
     state: &State<'_, '_>,
@@ -188,13 +188,14 @@ fn to_yaml(
     Ok(Value::from(text.trim_end_matches('\n').replace('\n', &format!("\n{indent}"))))
 }
 
-/// Formats example dialogues: blocks are separated by `<START>` in any case. Each block gets a first line
-/// with `<START>`, or with the `example_separator` of the config, and surrounding blank lines are removed.
+/// Formats example dialogues. In the input, `<START>` in any letter case separates blocks. In the output,
+/// each block begins with a line `<START>`, or the `example_separator` of the config, and has no white space
+/// around it.
 fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     const START: &str = "<start>";
     let scope = PromptScope::from_state(state)?;
-    let config = scope.context.get("config").and_then(|config| config.get("example_separator"));
-    let separator = config.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
+    let configured = scope.context.get("config").and_then(|config| config.get("example_separator"));
+    let separator = configured.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
     let value_text = budget::print_charged(state, value)?;
     let starts = memchr::memchr_iter(b'<', value_text.as_bytes()).count() as u64 + 1;
     let separators = starts.saturating_mul(separator.len() as u64 + 64);

@@ -11,7 +11,7 @@ use super::scope::PromptScope;
 use super::text::check_key;
 use super::{operators, values};
 
-/// Deepest nesting of a value that a template sets.
+/// Maximum nesting depth of a value that a template sets.
 const MAX_SET_DEPTH: usize = 64;
 
 /// Returns a copy of the value that a template may set.
@@ -21,6 +21,7 @@ const MAX_SET_DEPTH: usize = 64;
 pub(super) fn flatten(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     match value.as_str() {
         Some(text) => allocate(state, text.len() as u64)?,
+        // Numbers and other plain values need no copy.
         None if value.as_object().is_none() => {}
         None => return flatten_level(state, PromptScope::find(state).as_deref(), value, MAX_SET_DEPTH),
     }
@@ -36,7 +37,7 @@ pub(super) fn flatten_row(state: &State<'_, '_>, value: Value) -> Result<Value, 
     flatten(state, value)
 }
 
-/// Copies a value, in which `depth` further levels are allowed.
+/// Copies a value that may be nested up to `depth` levels deep.
 fn flatten_level(
     state: &State<'_, '_>,
     scope: Option<&PromptScope>,

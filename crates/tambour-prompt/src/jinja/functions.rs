@@ -34,8 +34,8 @@ pub(super) struct FunctionCall<'a, 't, 'e> {
     pub(super) call_site: Option<usize>,
 }
 
-/// All functions of this library. A rewritten source calls the method `at` of one with the offset of the
-/// call, which returns the function with that call site.
+/// All functions of this library. A rewritten source writes a call as `function.at(offset)(arguments)`: the
+/// method `at` returns the function with that offset as its call site.
 static FUNCTION_TABLE: &[TemplateFunction] = &[
     new_function("random", call_random),
     new_function("pick", call_pick),
@@ -109,7 +109,7 @@ pub(crate) fn own_function_names() -> impl Iterator<Item = &'static str> {
     FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
-/// Returns true if the rewritten source gives calls of this function their place.
+/// Returns true if a rewritten source tells this function where it is called.
 pub(super) fn is_placed(name: &str) -> bool {
     !name.starts_with("__") && FUNCTION_TABLE.iter().any(|function| function.name == name)
 }
@@ -210,7 +210,7 @@ fn call_random(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     if choices.is_empty() {
         return Ok(Value::from(""));
     }
-    Ok(choices[call.scope.with_random(|source| chance::random_below(source, choices.len()))].clone())
+    Ok(choices[call.scope.with_random(|rng| chance::random_below(rng, choices.len()))].clone())
 }
 
 fn call_pick(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
@@ -223,8 +223,9 @@ fn call_pick(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
 
 fn call_roll(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let formula = call.text_argument(0)?;
+    // A flat charge for many dice.
     charge(call.state, 20, 0)?;
-    match call.scope.with_random(|source| chance::roll_dice(source, &formula)) {
+    match call.scope.with_random(|rng| chance::roll_dice(rng, &formula)) {
         Ok(sum) => Ok(Value::from(sum)),
         Err(message) => {
             call.warn("dice_invalid", message);

@@ -15,10 +15,10 @@ use super::operators::{METHODS, replacement_filter};
 use super::source::{ExpressionToken, TokenKind};
 use super::{builtins, functions};
 
-/// Deepest nesting of expressions, the same as in the engine.
+/// Maximum nesting depth of expressions, the same as in the engine.
 const MAX_EXPRESSION_DEPTH: usize = 150;
 
-/// Longest literal, in bytes, whose cost the step of its instruction covers.
+/// Maximum length, in bytes, of a literal that costs no more than the step of its instruction.
 const MAX_LITERAL_BYTES: usize = 256;
 
 /// Edit of the source: replaces the bytes `start..end` by `text`.
@@ -29,8 +29,10 @@ pub(super) struct SourceEdit {
     pub(super) text: Cow<'static, str>,
     /// Offset in the source that errors in the new text refer to.
     pub(super) origin: usize,
-    /// Order of edits at the same offset: closing ones (0, innermost first), opening ones (1, outermost
-    /// first), then replacements (2). The second number makes the order, since inner parts are read first.
+    /// Order of edits at the same offset. The first number is the kind: closing text (0), opening text (1),
+    /// then replacements (2). The second number orders edits of one kind: the innermost closing text and the
+    /// outermost opening text come first. It is derived from the number of edits so far, because inner parts
+    /// are read first.
     order: (u8, i64),
 }
 
@@ -198,9 +200,15 @@ impl<'s> ExpressionParser<'s> {
         self.position.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
     }
 
-    /// Returns the part from `start` to the last token that was read.
-    fn part_from(&self, start: usize, static_type: StaticType, is_tight: bool) -> ExpressionPart {
-        ExpressionPart { start, end: self.end(), static_type, is_tight }
+    /// Returns the part from `start` to the last token that was read; a filter appended to it applies to all
+    /// of it.
+    fn tight_part(&self, start: usize, static_type: StaticType) -> ExpressionPart {
+        ExpressionPart { start, end: self.end(), static_type, is_tight: true }
+    }
+
+    /// Like [`ExpressionParser::tight_part`], for a part that needs parentheses before a filter is appended.
+    fn loose_part(&self, start: usize, static_type: StaticType) -> ExpressionPart {
+        ExpressionPart { start, end: self.end(), static_type, is_tight: false }
     }
 
     /// Inserts text that closes something, before all other edits at its offset.
@@ -257,7 +265,7 @@ impl<'s> ExpressionParser<'s> {
             if self.eat("else") {
                 self.nest(ExpressionParser::parse_conditional)?;
             }
-            part = self.part_from(part.start, StaticType::Unknown, false);
+            part = self.loose_part(part.start, StaticType::Unknown);
         }
         Some(part)
     }
@@ -266,7 +274,7 @@ impl<'s> ExpressionParser<'s> {
         let mut part = self.parse_and()?;
         while self.eat("or") {
             self.parse_and()?;
-            part = self.part_from(part.start, StaticType::Unknown, false);
+            part = self.loose_part(part.start, StaticType::Unknown);
         }
         Some(part)
     }
@@ -275,7 +283,7 @@ impl<'s> ExpressionParser<'s> {
         let mut part = self.parse_not()?;
         while self.eat("and") {
             self.parse_not()?;
-            part = self.part_from(part.start, StaticType::Unknown, false);
+            part = self.loose_part(part.start, StaticType::Unknown);
         }
         Some(part)
     }
@@ -287,7 +295,7 @@ impl<'s> ExpressionParser<'s> {
             is_negated = true;
         }
         let part = self.parse_comparison()?;
-        Some(if is_negated { self.part_from(start, StaticType::Unknown, false) } else { part })
+        Some(if is_negated { self.loose_part(start, StaticType::Unknown) } else { part })
     }
 
     /// Parses comparisons and `in`: one becomes a filter, and a chain of them one filter with all operators.
@@ -332,7 +340,7 @@ impl<'s> ExpressionParser<'s> {
             && operators.iter().all(|&(operator, _, _, right)| {
                 let is_short = match operator {
                     "in" | "not in" => {
-                        right.static_type == StaticType::Scalars || left.is_literal() && right.is_literal()
+                        right.static_type == StaticType::LiteralList || left.is_literal() && right.is_literal()
                     }
                     _ => left.is_literal() || right.is_literal(),
                 };
@@ -340,7 +348,7 @@ impl<'s> ExpressionParser<'s> {
                 is_short
             });
         if is_direct {
-            return Some(self.part_from(first.start, StaticType::Unknown, false));
+            return Some(self.loose_part(first.start, StaticType::Unknown));
         }
         self.tighten(first);
         if let [(operator, at, end, right)] = operators[..] {
@@ -353,7 +361,7 @@ impl<'s> ExpressionParser<'s> {
             }
             self.insert_close(last.end, ")");
         }
-        Some(self.part_from(first.start, StaticType::Unknown, true))
+        Some(self.tight_part(first.start, StaticType::Unknown))
     }
 
     /// Parses `+` and `-`.
@@ -404,14 +412,14 @@ impl<'s> ExpressionParser<'s> {
             return Some(first);
         }
         if !needs_filter {
-            return Some(self.part_from(first.start, left, false));
+            return Some(self.loose_part(first.start, left));
         }
         self.tighten(first);
         for (operator, at, end, right_end) in operators {
             self.replace(at, end, format!("|{}(", replacement_filter(operator)), first.start);
             self.insert_close(right_end, ")");
         }
-        Some(self.part_from(first.start, StaticType::Unknown, true))
+        Some(self.tight_part(first.start, StaticType::Unknown))
     }
 
     /// Parses `~`: all joined operands become arguments of one filter.
@@ -433,7 +441,7 @@ impl<'s> ExpressionParser<'s> {
         self.tighten(first);
         let end = self.end();
         self.insert_close(end, ")");
-        Some(self.part_from(first.start, StaticType::Unknown, true))
+        Some(self.tight_part(first.start, StaticType::Unknown))
     }
 
     /// Parses `**`, which takes only numbers.
@@ -441,7 +449,7 @@ impl<'s> ExpressionParser<'s> {
         let mut part = self.parse_unary()?;
         while self.eat("**") {
             self.parse_unary()?;
-            part = self.part_from(part.start, StaticType::Unknown, false);
+            part = self.loose_part(part.start, StaticType::Unknown);
         }
         Some(part)
     }
@@ -499,7 +507,7 @@ impl<'s> ExpressionParser<'s> {
                         let bracket = self.start() + 1;
                         self.insert_open(part.start, "(");
                         self.replace(dot, bracket, format!("|{}(", replacement_filter(method)), part.start);
-                        self.parse_arguments(false)?;
+                        self.parse_plain_arguments()?;
                         let end = self.end();
                         self.insert_close(end, ")");
                     }
@@ -509,7 +517,7 @@ impl<'s> ExpressionParser<'s> {
                 "(" => self.parse_arguments(self.may_be_loop(part))?,
                 _ => return Some(part),
             }
-            part = self.part_from(part.start, StaticType::Unknown, true);
+            part = self.tight_part(part.start, StaticType::Unknown);
         }
     }
 
@@ -561,14 +569,14 @@ impl<'s> ExpressionParser<'s> {
             if self.eat("|") {
                 self.parse_filter_name()?;
                 if self.peek_text() == "(" {
-                    self.parse_arguments(false)?;
+                    self.parse_plain_arguments()?;
                 }
             } else if self.eat("is") {
                 self.eat("not");
                 self.parse_filter_name()?;
                 let kind = self.token().map(|token| token.kind);
                 match (self.peek_text(), kind) {
-                    ("(", _) => self.parse_arguments(false)?,
+                    ("(", _) => self.parse_plain_arguments()?,
                     ("and" | "or" | "else" | "is", _) => {}
                     ("+" | "-" | "[" | "{", _)
                     | (_, Some(TokenKind::Name | TokenKind::String | TokenKind::Number)) => {
@@ -580,7 +588,7 @@ impl<'s> ExpressionParser<'s> {
             } else {
                 return Some(part);
             }
-            part = self.part_from(part.start, StaticType::Unknown, true);
+            part = self.tight_part(part.start, StaticType::Unknown);
         }
     }
 
@@ -598,7 +606,7 @@ impl<'s> ExpressionParser<'s> {
         loop {
             self.parse_filter_name()?;
             if self.peek_text() == "(" {
-                self.parse_arguments(false)?;
+                self.parse_plain_arguments()?;
             }
             if !self.eat("|") {
                 return Some(());
@@ -611,6 +619,12 @@ impl<'s> ExpressionParser<'s> {
         let name = &self.source[part.start..part.end];
         let is_known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
         !is_known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
+    }
+
+    /// Parses arguments in parentheses that are charged elsewhere, such as those of a filter.
+    fn parse_plain_arguments(&mut self) -> Option<()> {
+        let charges_values = false;
+        self.parse_arguments(charges_values)
     }
 
     /// Parses arguments in parentheses. `charges_values` is set if the call may traverse their values: each
@@ -649,11 +663,11 @@ impl<'s> ExpressionParser<'s> {
                     "true" | "True" | "false" | "False" | "none" | "None" => StaticType::Scalar,
                     _ => StaticType::Unknown,
                 };
-                Some(self.part_from(start, static_type, true))
+                Some(self.tight_part(start, static_type))
             }
             TokenKind::Number => {
                 self.position += 1;
-                is_number(word).then(|| self.part_from(start, StaticType::Number, true))
+                is_number(word).then(|| self.tight_part(start, StaticType::Number))
             }
             TokenKind::String => {
                 while self.token().is_some_and(|token| token.kind == TokenKind::String) {
@@ -661,7 +675,7 @@ impl<'s> ExpressionParser<'s> {
                 }
                 let is_long = self.end() - start > MAX_LITERAL_BYTES;
                 let static_type = if is_long { StaticType::Unknown } else { StaticType::Scalar };
-                Some(self.part_from(start, static_type, true))
+                Some(self.tight_part(start, static_type))
             }
             TokenKind::Punctuation => {
                 self.position += 1;
@@ -671,7 +685,7 @@ impl<'s> ExpressionParser<'s> {
                     "{" => self.parse_map()?,
                     _ => return None,
                 };
-                Some(self.part_from(start, static_type, true))
+                Some(self.tight_part(start, static_type))
             }
         }
     }
@@ -702,7 +716,7 @@ impl<'s> ExpressionParser<'s> {
 
     /// Parses the items of a list up to `close`.
     fn parse_list(&mut self, close: &str) -> Option<StaticType> {
-        let mut static_type = StaticType::Scalars;
+        let mut static_type = StaticType::LiteralList;
         while !self.eat(close) {
             let item = self.parse_expression()?;
             if !item.is_literal() {

@@ -11,7 +11,7 @@ pub(super) const BARRIER: char = '\u{FDD1}';
 /// Begins a value whose further lines are indented to the column of this mark.
 pub(super) const COLUMN: char = '\u{FDD2}';
 
-/// A line break in such a value.
+/// A line break in a value that [`COLUMN`] begins.
 pub(super) const LINE: char = '\u{FDD3}';
 
 /// The first bytes that all marks share.
@@ -86,8 +86,8 @@ struct LineStarts {
 }
 
 impl LineStarts {
-    /// Returns the column at the end of `text`, in characters from 0. `text` only grows between two calls,
-    /// but for [`LineStarts::truncate`].
+    /// Returns the column at the end of `text`, in characters from 0. Between two calls `text` may grow; if
+    /// it was shortened, [`LineStarts::truncate`] must have been called.
     fn column(&mut self, text: &str) -> usize {
         for (at, c) in text[self.bytes..].char_indices() {
             self.chars += usize::from(!is_mark(c));

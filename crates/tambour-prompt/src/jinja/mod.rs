@@ -21,6 +21,9 @@
 //! Values are data: nothing in them is interpreted. Card fields (`char.description` and the like),
 //! `user.persona` and outlet entries are exceptions: they are texts with macros and are rendered when a
 //! template reads them.
+//!
+//! Comments in this folder call minijinja, the library that compiles and runs the templates, "the engine".
+//! [`Engine`] wraps it.
 
 mod assembly;
 mod budget;
@@ -93,9 +96,9 @@ pub enum UndefinedMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JinjaLimits {
-    /// Longest source of a template, in bytes.
+    /// Maximum length of a template's source in bytes.
     pub source: usize,
-    /// Longest output of a template, in bytes.
+    /// Maximum length of a template's output in bytes.
     pub output: usize,
     /// Maximum number of steps of one template. One step is an instruction, a value that is traversed, or 64
     /// bytes that are read or produced.
@@ -105,7 +108,7 @@ pub struct JinjaLimits {
     /// Maximum number of bytes of all values that the templates of one prompt create, including dropped ones,
     /// and of their output.
     pub memory: usize,
-    /// Deepest nesting of statements, expressions and macros.
+    /// Maximum nesting depth of statements, expressions and macros.
     pub recursion: usize,
     /// Maximum number of compiled templates in the cache.
     pub templates: usize,
@@ -133,9 +136,9 @@ struct EngineInner {
     mode: UndefinedMode,
     limits: JinjaLimits,
     cache: Mutex<TemplateCache>,
-    /// Templates that were found in the cache.
+    /// Number of lookups that found the template in the cache.
     hits: AtomicU64,
-    /// Templates that were not.
+    /// Number of lookups that did not find it.
     misses: AtomicU64,
 }
 
@@ -153,7 +156,7 @@ struct TemplateCache {
 /// Template with its compiled code in the environment.
 struct CompiledTemplate {
     env: Arc<Environment<'static>>,
-    /// Source as the caller gave it, but for marks.
+    /// Source from the caller, in which internal marks are replaced.
     source: Arc<str>,
     /// SHA-256 of the source.
     hash: [u8; 32],
@@ -274,8 +277,8 @@ impl Engine {
             return Err(Error::invalid(message).with_code("limit_exceeded"));
         }
         let source = rewrite::replace_source_marks(source);
-        // The lock never guards a half-done change, so poison is ignored. It is released while a template
-        // compiles, so that other threads keep access to the cache.
+        // No change is left half done when a thread panics, so poison is ignored. The lock is released while
+        // a template compiles, so that other threads keep access to the cache.
         let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cache = lock();
         if let Some(compiled_template) = cache.templates.get(&*source) {
@@ -289,7 +292,7 @@ impl Engine {
         let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
         drop(cache);
         let rewritten_source = rewrite::rewrite(&source).map_err(|error| with_template_name(name, error))?;
-        // Compiled code stays in memory as long as the prompt, with source and rewritten source.
+        // The charge covers the compiled code, the source and the rewritten source, which all stay in memory.
         let part_count = rewritten_source.part_count as u64;
         let size = part_count * PART_BYTES + 4 * source.len() as u64;
         if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(part_count)) {
@@ -348,8 +351,9 @@ impl Engine {
         let template = compiled_template.env.get_template(&compiled_template.key);
         let fuel_result = template.and_then(|template| {
             let output_state = template.render_captured_to(scope.root(), &mut output)?;
-            Ok(output_state.state().fuel_levels().map_or(0, |(fuel, _)| fuel))
+            Ok(output_state.state().fuel_levels().map_or(0, |(consumed, _)| consumed))
         });
+        // A template that failed is charged as if it had used all its steps.
         scope.leave(*fuel_result.as_ref().unwrap_or(&self.0.limits.fuel));
         let limit_error = |problem: &str| {
             Error::invalid(format!("template `{}` {problem}", clip(name, 60))).with_code("limit_exceeded")
@@ -380,7 +384,7 @@ impl Engine {
 /// Bytes charged for each tag and token of a template that is compiled.
 const PART_BYTES: u64 = 200;
 
-/// Names that the engine itself defines.
+/// Names that minijinja itself defines.
 const ENGINE_NAMES: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
 
 /// Names of the filters available to templates.
@@ -422,8 +426,8 @@ impl TemplateCache {
     }
 }
 
-/// Creates the sandboxed environment: the engine's functions and filters and ours, without access to anything
-/// outside.
+/// Creates the sandboxed environment. It has the functions and filters of minijinja and of this library,
+/// which have no access to files, the network or other things outside.
 fn environment(mode: UndefinedMode, limits: &JinjaLimits) -> Environment<'static> {
     // Starts empty, so that nothing exists without a stated cost.
     let mut env = Environment::empty();
@@ -477,7 +481,8 @@ pub(crate) fn is_context_name(name: &str) -> bool {
     scope::CONTEXT_NAMES.contains(&name) || ENGINE_NAMES.contains(&name)
 }
 
-/// Returns true if a function has this name.
+/// Returns true if a function of this library has this name. The functions of minijinja are among the names
+/// of [`is_context_name`].
 pub(crate) fn is_function_name(name: &str) -> bool {
     functions::own_function_names().any(|candidate| candidate == name)
 }
@@ -506,7 +511,7 @@ enum OutputFault {
 /// Output buffer with a limit.
 struct BoundedOutput {
     bytes: Vec<u8>,
-    /// Maximum number of bytes.
+    /// Maximum length of the output in bytes.
     limit: usize,
     /// Set when a write failed.
     fault: Option<OutputFault>,

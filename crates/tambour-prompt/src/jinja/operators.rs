@@ -63,7 +63,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__rows", check_rows);
 }
 
-/// Evaluates an expression over two small operands in the engine itself.
+/// Evaluates an expression over the operands `a` and `b` with the engine's own operator.
 fn evaluate_native(
     state: &State<'_, '_>,
     expression: &'static str,
@@ -86,6 +86,7 @@ pub(super) fn apply_numeric(
     a: &Value,
     b: &Value,
 ) -> Result<Value, Error> {
+    // Differences are common, so they do not go through the engine.
     if let ("-", Some((a, b))) = (operator, as_integers(a, b))
         && let Some(difference) = a.checked_sub(b)
     {
@@ -352,7 +353,7 @@ fn slice(
             allocate(state, selected.len() as u64)?;
             return Ok(Value::from(selected));
         }
-        // Four bytes per `char`, and the text itself.
+        // Four bytes for each `char`, and two for each byte of the new text, which grows by doubling.
         allocate(state, (text.len() as u64).saturating_mul(6))?;
         let chars: Vec<char> = text.chars().collect();
         return Ok(Value::from(
@@ -481,9 +482,10 @@ pub(super) fn check_row(value: &Value) -> Result<(), Error> {
 }
 
 /// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
-/// time. Signs that are not in the language stand for: `[:]` a slice, `[]` the key in brackets, `[.]` the
-/// container before them, `{:}` a key of a map literal, `*()` a spread argument, `f()` an argument of a call,
-/// and `.changed()` and `.cycle()` methods of `loop`.
+/// time. Some entries are not operators of the language but stand for other constructs: `[:]` for a slice,
+/// `[]` for the key in brackets, `[.]` for the container before the brackets, `{:}` for a key of a map
+/// literal, `*()` for a spread argument, `f()` for an argument of a call, and `.changed()` and `.cycle()` for
+/// methods of `loop`.
 pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("==", Some("__eq")),
     ("!=", Some("__ne")),
@@ -519,7 +521,7 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     (".", None),
 ];
 
-/// Methods among the operators: those that traverse their arguments, or need one.
+/// Entries of [`OPERATORS`] that are methods: one traverses its arguments, the other needs at least one.
 pub(super) const METHODS: &[&str] = &[".changed()", ".cycle()"];
 
 /// Returns the filter that replaces an operator; `__none`, which does not exist, if no filter does.

@@ -114,7 +114,7 @@ impl<'c> Participants<'c> {
                 add_field(&mut person, key, field);
             }
         }
-        // Cards have an object, of which templates read the text.
+        // In cards `depth_prompt` is an object. Templates read its field `prompt`.
         let depth_prompt =
             fields.get("depth_prompt").or_else(|| fields.get("extensions")?.get("depth_prompt"));
         if let Some(text) = depth_prompt.and_then(|depth_prompt| depth_prompt.get("prompt")) {

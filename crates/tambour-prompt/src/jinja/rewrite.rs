@@ -24,10 +24,10 @@ const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 /// and drops a chain of operators with one nested call for each.
 const MAX_CHAIN_TOKENS: usize = 500;
 
-/// Maximum number of tags and tokens of a template; each takes some hundred bytes during compilation.
+/// Maximum number of tags and tokens of a template; each takes a few hundred bytes during compilation.
 const MAX_PARTS: usize = 100_000;
 
-/// Longest name, in bytes: the engine hashes a name at each lookup.
+/// Maximum length of a name in bytes: the engine hashes a name at each lookup.
 const MAX_NAME_BYTES: usize = 1_000;
 
 /// Maximum number of `elif` branches of one `if`: each of them nests one level deeper in the engine.
@@ -139,7 +139,8 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
         match part.kind {
             PartKind::Output => writer.rewrite_output(&part)?,
             PartKind::Statement => writer.rewrite_statement(&part)?,
-            // The engine lexes an unclosed tag too before it reports the missing end.
+            // The engine reads the tokens of an unclosed tag before it reports the missing end, so they are
+            // checked against the limits.
             PartKind::Unclosed => drop(writer.read_tokens(&part)?),
             // Migrated `{{noop}}`, beyond which an adjacent `{{trim}}` removes nothing (M-065).
             PartKind::Comment if writer.has_trims && source[part.content.clone()].trim() == "no-op" => {
@@ -371,6 +372,7 @@ impl<'s> SourceRewriter<'s> {
             }
         }
         let has_several = targets.iter().any(|token| self.token_text(token) == ",");
+        // Assignments inside a scoped statement end with it.
         if !self.scopes.is_empty() {
             names.clear();
         }
@@ -386,9 +388,9 @@ impl<'s> SourceRewriter<'s> {
             }
             None => {
                 self.open_sets.push(names.first().copied());
-                let filters = tokens.iter().position(|token| self.token_text(token) == "|");
-                if let Some(filters) = filters {
-                    self.edit_code(part, &tokens[filters + 1..], TagGrammar::Filters);
+                let pipe = tokens.iter().position(|token| self.token_text(token) == "|");
+                if let Some(pipe) = pipe {
+                    self.edit_code(part, &tokens[pipe + 1..], TagGrammar::Filters);
                 }
             }
         }
@@ -432,7 +434,7 @@ impl<'s> SourceRewriter<'s> {
     }
 }
 
-/// Replaces our internal marks in a source; its length in bytes is unchanged.
+/// Replaces the internal marks of [`marks`] in a source; its length in bytes is unchanged.
 pub(super) fn replace_source_marks(source: &str) -> Cow<'_, str> {
     if marks::has_mark(source) { Cow::Owned(marks::replace_marks(source)) } else { Cow::Borrowed(source) }
 }

@@ -1,5 +1,6 @@
-//! State shared by the templates of one prompt while they are rendered in order (F-027): the temporary scope,
-//! requested writes, warnings and random numbers.
+//! State shared by the templates of one prompt while they are rendered in order (F-027): the temporary scope
+//! (variables that templates set and that end with the prompt), requested writes, warnings and random
+//! numbers.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -49,7 +50,8 @@ pub(super) const CONTEXT_NAMES: &[&str] = &[
 /// Internal variable under which functions find the scope.
 const SCOPE_VARIABLE: &str = "__scope";
 
-/// Deepest nesting of field texts within field texts.
+/// Maximum nesting depth of field texts: texts of the context with macros, such as `char.description`, that
+/// refer to each other.
 const MAX_FIELD_DEPTH: usize = 8;
 
 /// Maximum number of field texts that one prompt renders.
@@ -353,9 +355,9 @@ impl PromptScope {
         chance::random_below(&mut rng, count)
     }
 
-    /// Returns the text that the current template, a text of a card, replaces. The context has it as
-    /// `original`: one text for all templates, or one by the name of each. A template can read it once; then
-    /// it is empty.
+    /// Returns the original text that the current template replaces, as a card's text may replace the user's.
+    /// The context has it under `original`: one text for all templates, or a map of texts by template name. A
+    /// template can read it once; then it is empty.
     pub(super) fn original_text(self: &Arc<PromptScope>) -> Value {
         let mut state = self.lock();
         let Some(frame) = state.frames.last_mut().filter(|frame| !frame.is_original_used) else {

@@ -49,8 +49,8 @@ pub(crate) enum TokenKind {
     Punctuation,
 }
 
-/// Returns the part of `source` that begins at `at`. Text ends at the next delimiter; a raw block is scanned
-/// once.
+/// Returns the part of `source` that begins at `at`. Text ends at the next opening delimiter; a raw block
+/// with both of its tags is one part.
 pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
     let bytes = source.as_bytes();
     let kind = match &bytes[at..] {
@@ -62,7 +62,7 @@ pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
             return TemplatePart { kind: PartKind::Text, range: at..end, content: at..end };
         }
     };
-    // A sign beside a delimiter controls white space.
+    // A `-` or `+` next to a delimiter controls white space and is not part of the content.
     let is_sign = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b'-' | b'+'));
     let content_start = at + 2 + usize::from(is_sign(bytes.get(at + 2)));
     let end = match kind {
@@ -197,8 +197,8 @@ pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken
     tokens
 }
 
-/// Returns the byte length of the number at the beginning of `text`. A point is part of it if a digit
-/// follows, and a sign after the `e` of an exponent.
+/// Returns the byte length of the number at the beginning of `text`. A point is part of the number if a digit
+/// follows, and a sign is part of it between the `e` of an exponent and a digit.
 fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

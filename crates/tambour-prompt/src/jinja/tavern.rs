@@ -122,7 +122,8 @@ fn number_from_json(value: &Json) -> Option<f64> {
 
 /// Charges for the copies that [`add_values`] makes, then adds.
 fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: &str) -> Result<Json, Error> {
-    // A list is copied; a text may be parsed and printed as one.
+    // A list is copied. A text may be parsed as a list, of at most one value for every two bytes, and printed
+    // again.
     if let Some(current) = current {
         let (values, bytes) = budget::weigh_json(current);
         budget::charge_copy(

@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind};
 use super::values;
 use crate::print;
 
-/// Deepest nesting of a value that is printed or stored.
+/// Maximum nesting depth of a value that is printed or stored.
 const MAX_VALUE_DEPTH: usize = 128;
 
 /// Returns the printed form of `value`.
@@ -45,7 +45,7 @@ pub(super) fn to_json(value: &Value) -> Result<serde_json::Value, Error> {
     to_json_within(value, MAX_VALUE_DEPTH)
 }
 
-/// Converts a value, in which `depth` further levels are allowed.
+/// Converts a value that may be nested up to `depth` levels deep.
 fn to_json_within(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
     let Some(depth) = depth.checked_sub(1) else { return Err(depth_error()) };
     Ok(match value.kind() {

@@ -86,7 +86,7 @@ const COMPARISONS: [(&str, &str, &[&str]); 6] = [
     (">=", "__ge", &["ge", ">="]),
 ];
 
-/// Registers these comparisons in place of those of `operators` and of the engine's tests.
+/// Registers the typed comparisons in place of the filters of `operators` and the tests of the engine.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (operator, filter, tests) in COMPARISONS {
         env.add_filter(filter, move |state: &State<'_, '_>, a: &Value, b: &Value| {
@@ -139,7 +139,7 @@ pub(crate) fn parse_number(text: &str) -> Option<Number> {
     without_plus.parse::<f64>().ok().and_then(Number::from_f64)
 }
 
-/// Longest text that may be a number, in bytes.
+/// Maximum length, in bytes, of a text that may be a number.
 const MAX_NUMBER_BYTES: usize = 100;
 
 /// Returns the half-width form of a digit or sign.
@@ -272,6 +272,7 @@ pub(crate) fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, 
             _ => Operand::Other,
         }
     };
+    // Leaves out `in` and `not in`.
     let typed_comparisons = comparisons
         .into_iter()
         .filter(|(_, operator, _)| COMPARISONS.iter().any(|(candidate, ..)| candidate == operator));

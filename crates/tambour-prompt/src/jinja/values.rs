@@ -1,4 +1,5 @@
-//! Engine objects with their own text form or behaviour (F-029, F-034).
+//! Values of templates that are not plain data: participants, messages, times and the like, which print as a
+//! text of their own or have fields that are computed on reading (F-029, F-034).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use super::context::PromptContext;
 use super::scope::PromptScope;
 use super::text;
 
-/// Returns the text of a value with its own printed form; `None` for other values.
+/// Returns the text that a value of this module prints as; `None` for other values.
 pub(super) fn custom_text(value: &Value) -> Option<String> {
     if let Some(person) = value.downcast_object_ref::<ParticipantObject>() {
         return Some(person.name.clone());

@@ -80,12 +80,13 @@ fn get_at_key(call: &FunctionCall<'_, '_, '_>, value: Option<Json>, key: &str) -
     };
     Ok(match found {
         None => empty_value(),
+        // A boolean prints as 1 or 0.
         Some(Json::Bool(flag)) => Value::from(u8::from(flag)),
         Some(found) => normalize(&found),
     })
 }
 
-/// Parses a numeric key as a list index.
+/// Parses a numeric key as a list index: a whole number from 0, below a limit that no real list reaches.
 fn parse_index(key: &str) -> Option<usize> {
     let number = parse_js_number(key)?;
     (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize)
@@ -97,13 +98,15 @@ fn object_key(key: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// Returns the list or object with `text` at a key; `None` if the value is neither. A missing or null value
-/// becomes a list for a numeric key, else an object. JSON text, also that of a new variable, stays JSON text.
+/// becomes a list for a numeric key, else an object. The result is JSON text if the value was JSON text,
+/// missing or null.
 fn insert_at_key(
     call: &FunctionCall<'_, '_, '_>,
     value: Option<Json>,
     key: &str,
     text: String,
 ) -> Result<Option<Json>, Error> {
+    // True if the result is JSON text.
     let mut is_text = false;
     let parsed = match value {
         Some(Json::String(stored_text)) => {
