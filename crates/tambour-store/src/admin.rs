@@ -97,8 +97,8 @@ pub trait Admin: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UsageRow>, StoreError>;
 
-    /// Transfers everything that owner `from` has to owner `to`. What would replace something of the same
-    /// name stays where it is.
+    /// Transfers everything that owner `from` has to owner `to`, except for things whose name `to` already
+    /// uses.
     ///
     /// # Errors
     /// The database failed.

@@ -13,7 +13,7 @@ use super::StoreError;
 pub struct Retention<'a> {
     /// Messages created, and dialogues last changed, before this RFC 3339 time expire.
     pub before: Option<&'a str>,
-    /// Maximum number of bytes of an owner; the oldest messages or dialogues beyond it expire.
+    /// Maximum number of bytes stored for an owner; the oldest messages or dialogues beyond it expire.
     pub bytes: Option<u64>,
 }
 
@@ -47,9 +47,9 @@ pub trait Deletion: Send + Sync {
     /// The database failed.
     async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
 
-    /// Erases deleted data from the files, in steps of some milliseconds so that others can write between
-    /// them. Returns `true` if everything is erased; readers of old pages may prevent that. Returns `false`
-    /// early when `stop` is cancelled.
+    /// Erases deleted data from the files, in steps of a few milliseconds so that others can write between
+    /// the steps. Returns `true` if everything is erased; readers of old pages may prevent that. Returns
+    /// `false` early when `stop` is cancelled.
     ///
     /// # Errors
     /// The database failed.

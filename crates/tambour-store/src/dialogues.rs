@@ -41,9 +41,9 @@ pub struct DialogueProgress {
     pub state: String,
     /// RFC 3339 time of the change.
     pub changed: String,
-    /// Records of calls not stored yet, in order.
+    /// Changes to the records of calls and turns that are not stored yet, in order.
     #[serde(default)]
-    pub records: Vec<CallRecord>,
+    pub records: Vec<RecordChange>,
     /// Claim of the turn's input, if the input is processed once, with the body of its response.
     pub once: Option<(InputClaim, String)>,
 }
@@ -61,7 +61,7 @@ pub struct DialogueFilter<'a> {
 
 /// Change to the records of a dialogue's model calls and turns. Records are JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum CallRecord {
+pub enum RecordChange {
     /// Adds a call record: of a model call that begins, or of a step without a call.
     New(String),
     /// Replaces the last call record, since its call is over.
@@ -110,8 +110,8 @@ pub trait Dialogues: Send + Sync {
     ) -> Result<RowPage<DialogueRow>, StoreError>;
 
     /// Stores a dialogue that has taken an input, with the record of its turn and, if the input is processed
-    /// once, its claim. An earlier input of the dialogue that has no response yet is forgotten: this one
-    /// supersedes it, and it counts as new when it is repeated. All or nothing.
+    /// once, its claim. An earlier input of the dialogue without a response is superseded: it is forgotten,
+    /// so a client that repeats it sends a new input. All or nothing.
     ///
     /// # Errors
     /// The database failed.
@@ -119,21 +119,21 @@ pub trait Dialogues: Send + Sync {
         &self,
         row: &DialogueRow,
         claim: Option<&InputClaim>,
-        records: &[CallRecord],
+        records: &[RecordChange],
     ) -> Result<(), StoreError>;
 
     /// Stores state, status and time of a dialogue after a step, with changes to its records. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError>;
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[RecordChange]) -> Result<(), StoreError>;
 
     /// Lists call records of a dialogue with a number above `after`, with their numbers, oldest first, at
     /// most `limit`.
     ///
     /// # Errors
     /// The database failed.
-    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
+    async fn call_records(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
 
     /// Lists turn records of a dialogue with a number above `after`, with their numbers, oldest first, at
     /// most `limit`.

@@ -91,7 +91,7 @@ pub enum DocumentChange {
     Outdated,
 }
 
-/// Owner and kind that the documents of a call have.
+/// Owner and kind of the documents that a call reads or writes.
 pub type DocumentScope<'a> = (&'a str, DocumentKind);
 
 /// Storage of documents.

@@ -36,7 +36,7 @@ pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
-pub use dialogues::{CallRecord, DialogueFilter, DialogueProgress, DialogueRow, Dialogues};
+pub use dialogues::{DialogueFilter, DialogueProgress, DialogueRow, Dialogues, RecordChange};
 pub use documents::{
     Document, DocumentChange, DocumentKind, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome,
 };
@@ -75,10 +75,10 @@ pub enum StoreError {
     /// The journal cannot be written.
     #[error("the journal cannot be written: {0}")]
     Journal(std::io::Error),
-    /// A later version of the server wrote this file of the journal. No file of it was changed.
+    /// A later version of the server wrote this file of the journal. No file of the journal was changed.
     #[error("the journal file {0} was written by a later version of the server; start that version again")]
     LaterJournal(String),
-    /// Messages are lost with a part of the journal.
+    /// Messages are lost because a part of the journal is damaged or missing.
     #[error("{0}")]
     Loss(Box<JournalLoss>),
     /// The last write to the database failed; the store keeps retrying.

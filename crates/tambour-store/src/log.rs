@@ -188,7 +188,7 @@ pub trait Log: Send + Sync {
     ) -> BoxStream<'static, Result<Batch, StoreError>>;
 }
 
-/// Append in progress. Most appends are done at once and need no allocation.
+/// Append that may still be in progress. Most appends are done at once and need no allocation.
 pub enum PendingAppend<'a> {
     /// Completed, with its result.
     Done(WriteOutcome),

@@ -1,6 +1,6 @@
 //! Identity of the server that a store belongs to: a permanent id, and an epoch that rises with each start.
-//! The row of a message names both, so that a start closes only the running messages of its own server's
-//! earlier starts.
+//! The row of a message names both. So a starting server closes only messages that an earlier start of the
+//! same server left running.
 
 /// Identity of a server since its last start.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,8 @@ impl Default for StateRow {
 pub struct StateUpdateRow {
     /// Position among the updates of the conversation, from 1.
     pub position: i64,
-    /// Id of the message that the update came with, or an id of its own ([`ROUTE_UPDATE`]).
+    /// Id of the message that the update came with, or for an update by the HTTP route an id with the prefix
+    /// [`ROUTE_UPDATE`].
     pub id: String,
     /// Number of the message that the update came with, or of the last message before the update.
     pub message_number: i64,

@@ -340,7 +340,8 @@ impl<'s> ExpressionParser<'s> {
             && operators.iter().all(|&(operator, _, _, right)| {
                 let is_short = match operator {
                     "in" | "not in" => {
-                        right.static_type == StaticType::LiteralList || left.is_literal() && right.is_literal()
+                        right.static_type == StaticType::LiteralList
+                            || left.is_literal() && right.is_literal()
                     }
                     _ => left.is_literal() || right.is_literal(),
                 };

@@ -274,8 +274,8 @@ pub(super) fn find_rule(name: &str) -> Option<&'static MacroRule> {
     RULES.iter().find(has_name)
 }
 
-/// Returns the byte length of the name at the beginning of `text`: letters of any script, digits, `_` and
-/// inner `-`.
+/// Returns the byte length of the name at the beginning of `text`: letters of any writing system, digits, `_`
+/// and inner `-`.
 pub(super) fn name_len(text: &str) -> usize {
     if !text.starts_with(|c: char| c == '_' || unicode_ident::is_xid_start(c)) {
         return 0;

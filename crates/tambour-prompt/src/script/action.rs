@@ -246,7 +246,7 @@ fn read_ask(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AskActi
         report_incomplete(fields, "question", problems);
     }
     let variable = fields.take_text(&["variable", "target_variable", "extract_to"], "S-011", problems);
-    // The flat layout names variables as `ai_think` does; a question has only one.
+    // In the flat layout a question names its variable under `output`, as `ai_think` does. It has only one.
     let variable =
         variable.or_else(|| read_output(fields, problems).into_iter().next().map(|(name, _)| name));
     let variable = variable.filter(|name| !name.trim().is_empty());

@@ -48,7 +48,7 @@ const ANSWER_KINDS: [(&str, AnswerKind); 5] = [
     ("date", AnswerKind::Date),
 ];
 
-/// Largest number of options of a choice.
+/// Maximum number of options of a choice.
 const MAX_OPTIONS: usize = 200;
 
 impl AnswerKind {
@@ -59,8 +59,8 @@ impl AnswerKind {
     }
 }
 
-/// Parses a date in the form `2026-03-14` or another usual one; returns it in that form, or `None` if it is
-/// not a date.
+/// Parses a date such as `2026-03-14`, `2026/3/14` or `2026年3月14日`; returns it in the form `2026-03-14`, or
+/// `None` if it is not a date.
 #[must_use]
 pub(crate) fn parse_date(text: &str) -> Option<String> {
     // Full-width digits, in the same order as the ASCII ones.
@@ -235,7 +235,7 @@ fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Answer
     AnswerForm { kind, options, min, max }
 }
 
-/// Reads a date in one of the usual forms.
+/// Reads a date in one of the forms of [`parse_date`].
 fn read_date(node: &SpannedNode) -> Option<Value> {
     match &node.kind {
         NodeValue::Text(text) => parse_date(text).map(Value::String),

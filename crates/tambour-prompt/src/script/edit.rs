@@ -1,7 +1,7 @@
 //! Edits fields in the text of a script and preserves comments, order and everything else (S-014).
 //!
-//! The editing library is young, so its output is parsed again after every change and compared with the
-//! requested value.
+//! The library that edits YAML, `yaml-edit`, is young. So its output is parsed again after every change and
+//! compared with the requested value.
 
 use std::str::FromStr;
 
@@ -90,8 +90,8 @@ impl ScriptEditor {
             None if fields.shift_remove(*field).is_none() => return Ok(()),
             None => {}
         }
-        let refusal = |reason: &str| Error::invalid(format!("`{path}` cannot be changed here: {reason}"));
-        let document = Document::from_str(&self.text).map_err(|error| refusal(&error.to_string()))?;
+        let edit_error = |reason: &str| Error::invalid(format!("`{path}` cannot be changed here: {reason}"));
+        let document = Document::from_str(&self.text).map_err(|error| edit_error(&error.to_string()))?;
         let mapping = find_mapping(&document, parents).ok_or_else(missing_error)?;
         match value {
             Some(value) => set_field(&mapping, field, value),
@@ -101,7 +101,7 @@ impl ScriptEditor {
         // The written text must have the requested value.
         match parse_value(&text, &self.limits) {
             Ok(written_value) if written_value == target_value => {}
-            _ => return Err(refusal("the text around it cannot be preserved")),
+            _ => return Err(edit_error("the text around it cannot be preserved")),
         }
         (self.text, self.value) = (text, target_value);
         Ok(())

@@ -10,8 +10,8 @@ use super::rules;
 use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// List of problems with its limit and language. A `row` of its users is the row of the specification that a
-/// problem breaks.
+/// List of problems with its limit and language. The parameter `row` of the functions in this folder is the
+/// row of the specification that a problem breaks.
 pub(super) struct ProblemList {
     pub(super) problems: Vec<ScriptProblem>,
     /// Number of problems that may still be added.
@@ -173,7 +173,8 @@ impl<'a> FieldReader<'a> {
         Some(FieldReader { path, spot: node.spot, fields, known_names: Vec::new() })
     }
 
-    /// Adds the fields of `config`, after those beside it (S-013).
+    /// Adds the fields of the mapping `config`. A field outside of `config` takes precedence over one of the
+    /// same name inside it (S-013).
     pub(super) fn with_config(mut self, problems: &mut ProblemList) -> FieldReader<'a> {
         let Some(config) = self.take_field(&["config"]) else { return self };
         match &config.node().kind {
@@ -304,7 +305,7 @@ impl<'a> FieldReader<'a> {
     ) -> Option<String> {
         let field = self.take_field(names).filter(|field| !field.node().is_null())?;
         if field.entry.key != "condition" {
-            // Faults of a condition are reported with it.
+            // The check of conditions reports curly quotes itself.
             report_curly_quotes(self, field, problems);
         }
         match &field.node().kind {

@@ -22,8 +22,8 @@ pub struct LoadedScript {
     pub problems: Vec<ScriptProblem>,
 }
 
-/// Reads a script in the layout of the specification or in the flat one (S-013). A wrong field is an error;
-/// it is never replaced by its default.
+/// Reads a script in the layout of the specification, or in the flat layout, which has a single `session` in
+/// place of the list `sessions` (S-013). A wrong field is an error; it is never replaced by its default.
 ///
 /// Linear in the text. Reports at most `limits.findings` problems.
 #[must_use]
@@ -34,6 +34,7 @@ pub fn load(text: &str, limits: &Limits) -> LoadedScript {
 /// Like [`load`], with messages in `language`.
 #[must_use]
 pub fn load_in(text: &str, limits: &Limits, language: Language) -> LoadedScript {
+    // Even a limit of 0 leaves room for one problem.
     let mut problem_list = ProblemList { problems: Vec::new(), remaining: limits.findings.max(1), language };
     let script = match parse_yaml(text, limits, language) {
         Ok(root) => read_script(&root, &mut problem_list),
@@ -63,7 +64,7 @@ fn read_sessions(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ve
     if let Some(session_field) = session_field {
         let path = fields.field_path(session_field);
         if let NodeValue::List(items) = &session_field.node().kind {
-            // A list under the key of the flat layout is meant as the list of the other one.
+            // A list under `session` is read as if it were under `sessions`.
             let message = bilingual!(
                 problems.language,
                 "会话的列表应写在 `sessions` 下，不是 `session`",
@@ -114,7 +115,7 @@ fn read_items<T>(
     indexed_items.filter_map(|(index, item)| read(item, format!("{path}[{index}]"), problems)).collect()
 }
 
-/// Returns the names that occurred before in the list, each with its index and data.
+/// Returns the names that occur earlier in the list, too, each with its index and data.
 fn find_duplicates<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usize, (&'a str, S))> {
     let mut seen_names = std::collections::HashSet::new();
     names.enumerate().filter(|(_, (name, _))| !seen_names.insert(*name)).collect()

@@ -26,7 +26,7 @@
 //! [`ScriptEditor`] changes fields in the text of a script and preserves everything else (feature
 //! `script-editor`).
 //!
-//! Not here: templates, against which `dialogue` checks a script, and running anything.
+//! Not here: running scripts, and checking them against templates, which `dialogue` does.
 
 mod action;
 mod answer;

@@ -41,7 +41,7 @@ pub struct ScriptSession {
 pub struct VariableDeclaration {
     /// Name of the variable, in any writing system.
     pub var: String,
-    /// Value when the declaring part begins.
+    /// Value that the variable gets when the session, phase or step that declares it begins.
     pub value: Value,
     /// Unknown fields.
     pub unknown_fields: Map<String, Value>,
@@ -131,7 +131,7 @@ pub struct SayAction {
     pub exit_criteria: ExitCriteria,
 }
 
-/// Fields of `ai_ask`. Without its question the action loads, and fails when it is reached.
+/// Fields of `ai_ask`. An action without a question can be loaded, but fails when a dialogue reaches it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AskAction {
@@ -147,7 +147,7 @@ pub struct AskAction {
     pub required: bool,
 }
 
-/// Fields of `ai_think`. Without its prompt the action loads, and fails when it is reached.
+/// Fields of `ai_think`. An action without a prompt can be loaded, but fails when a dialogue reaches it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ThinkAction {

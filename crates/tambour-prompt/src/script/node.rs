@@ -90,7 +90,7 @@ fn yaml_options(limits: &Limits) -> serde_saphyr::Options {
     }
 }
 
-/// Largest nesting depth, whatever the limits allow, because parsing recurses.
+/// Maximum nesting depth, even if the limits allow more, because parsing recurses.
 const MAX_DEPTH: usize = 64;
 
 /// Converts a place of the YAML parser. A missing byte offset becomes 0.

@@ -2,7 +2,7 @@
 
 use tambour::finding::rules;
 
-/// Builds a script with a single action, given in YAML.
+/// Builds a script with a single action, which `$action` holds as YAML.
 macro_rules! script {
     ($action:literal) => {
         concat!(

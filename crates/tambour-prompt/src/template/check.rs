@@ -1,4 +1,5 @@
-//! Lists the variables that templates and scripts use, lack and never use (S-043).
+//! Lists the variables of a set of templates, scripts and Skeins: those that are used, used without a
+//! definition, or declared and never used (S-043).
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -13,9 +13,9 @@
 //! assert_eq!(template.render(&script, &system).text, "{%time%}，现在是10:00。{\"level\": 0-100}");
 //! ```
 //!
-//! A variable is a brace pair around letters of any script, digits, `_`, `-` and `.`, with at least one
-//! letter or digit (S-040). `\{` is a literal brace and `\\` before a brace a literal backslash; `{{` `}}` on
-//! one line is left for Jinja (R-48).
+//! A variable is a brace pair around letters of any writing system, digits, `_`, `-` and `.`, with at least
+//! one letter or digit (S-040). `\{` is a literal brace and `\\` before a brace a literal backslash; `{{`
+//! `}}` on one line is left for Jinja (R-48).
 
 mod check;
 mod files;
@@ -251,8 +251,8 @@ impl<'t> FillWarnings<'t> {
         FillWarnings { source, place: Place::START, list: Vec::new(), warned_names: HashSet::new() }
     }
 
-    /// Returns the text inserted for the variable whose marker has the range `marker_range`. Warns if there
-    /// is none.
+    /// Returns the text inserted for the variable whose marker has the range `marker_range`. Warns if the
+    /// variable has no value.
     fn resolve(
         &mut self,
         layer: Layer,

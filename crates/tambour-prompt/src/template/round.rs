@@ -1,4 +1,4 @@
-//! Values for one round of `ai_say` (S-028 to S-037).
+//! Values of the variables in a template for one round of an action (S-028 to S-037).
 
 use jiff::Timestamp;
 use serde_json::{Number, Value};

@@ -296,7 +296,7 @@ pub(super) async fn trace(
         })?,
     };
     let limit = query.limit()?;
-    let page = RowPage::from_rows(app.store.rounds(&row.id, after, limit + 1).await?, limit);
+    let page = RowPage::from_rows(app.store.call_records(&row.id, after, limit + 1).await?, limit);
     let is_turn_running = !app.running.active_turns(&row.id).is_empty();
     // Number of the dialogue's last call, if this page has it.
     let last_number = page.rows.last().map(|(number, _)| *number).filter(|_| !page.has_more);

@@ -71,7 +71,7 @@ impl Admin for SqliteStore {
     ) -> Result<Vec<UsageRow>, StoreError> {
         // Usage of messages is stored with their records.
         self.wait_caught_up().await?;
-        // Without `after` the list begins before every day.
+        // Without `after` the list begins with the latest day: this day is later than any.
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
             "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
@@ -83,7 +83,7 @@ impl Admin for SqliteStore {
 
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.wait_caught_up().await?;
-        // Rows of messages that have begun meanwhile.
+        // Transfers the rows of messages that have begun meanwhile.
         self.shared.pending.hand_over(from, to);
         let mut transaction = OpenTransaction::begin(self.pool()).await?;
         // `or ignore`: rows whose key the new owner has already stay with the old one.

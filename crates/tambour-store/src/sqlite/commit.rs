@@ -22,12 +22,12 @@ use crate::{MessageOutcome, MessageRow};
 
 /// Bytes written after which a checkpoint is requested, which runs on another connection.
 const CHECKPOINT_BYTES: usize = 8 << 20;
-/// Pages of the write-ahead file from which the writer runs a checkpoint itself, since those on the other
-/// connection do not keep up.
+/// Length of the write-ahead file, in pages, beyond which the writer runs a checkpoint itself, since those on
+/// the other connection do not keep up.
 const OVERDUE_PAGES: i64 = 32 << 10;
 /// Approximate bytes that writing a row costs besides its text: pages of a table and of an index.
 const ROW_OVERHEAD: usize = 8 << 10;
-/// Rows of a statement that inserts several.
+/// Number of rows that a statement for several rows inserts.
 const ROWS_PER_STATEMENT: usize = 16;
 /// Version of the JSON in the rows of `records`.
 const RECORD_VERSION: i64 = 1;
@@ -112,7 +112,10 @@ impl CommitState {
     /// Adds the rows of a task to the group.
     pub(super) fn add(&self, task: WriterTask, group: &mut CommitGroup) {
         match task {
-            WriterTask::Entries(tail) => drain_tail(&tail, false, group),
+            WriterTask::Entries(tail) => {
+                let force = false;
+                drain_tail(&tail, force, group);
+            }
             WriterTask::Commit => {}
             WriterTask::Message(row) => group.messages.push(row),
             WriterTask::Segment(number) => {
@@ -142,7 +145,8 @@ impl CommitState {
     /// Adds everything that the database lacks of all logs.
     fn drain_all_tails(&self, group: &mut CommitGroup) {
         for tail in self.shared.pending.tails() {
-            drain_tail(&tail, true, group);
+            let force = true;
+            drain_tail(&tail, force, group);
         }
     }
 
@@ -218,11 +222,11 @@ async fn write_group(
     Ok(())
 }
 
-/// Adds the entries of a log that the database lacks to the group. Unless `all` is set they are left in
+/// Adds the entries of a log that the database lacks to the group. Unless `force` is set, they are left in
 /// memory until there are enough for a row or the log ends.
-fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
+fn drain_tail(tail: &Arc<LogTail>, force: bool, group: &mut CommitGroup) {
     let rows = &mut group.rows;
-    let drained = tail.drain(all, |first, last, body| {
+    let drained = tail.drain(force, |first, last, body| {
         rows.push(EntryRange { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
     if let Some(drained) = drained {
@@ -231,8 +235,8 @@ fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
     }
 }
 
-/// Runs a checkpoint for each request. Sets `is_overdue` to whether the write-ahead file is too long after
-/// it.
+/// Runs a checkpoint for each request. Then sets `is_overdue` if the write-ahead file is still too long, and
+/// clears it otherwise.
 async fn run_checkpoints(
     pool: SqlitePool,
     mut checkpoint_receiver: mpsc::Receiver<()>,
@@ -265,7 +269,8 @@ async fn run_checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64,
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// Inserts a message, its conversation if there is none, or a turn. Existing rows are kept.
+/// Inserts a message or turn, and for a message also its conversation if that does not exist. Existing rows
+/// are kept.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \

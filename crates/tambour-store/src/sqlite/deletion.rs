@@ -17,13 +17,13 @@ use super::writer::WriterTask;
 use crate::fail;
 use crate::{Deletion, Retention, StoreError};
 
-/// Expired messages listed at a time.
+/// Maximum number of expired messages listed at a time.
 const EXPIRED_PER_QUERY: usize = 500;
-/// Messages per transaction. A transaction blocks other writers, and each message may have megabytes to
-/// overwrite.
+/// Maximum number of messages deleted in one transaction. A transaction blocks other writers, and each
+/// message may have megabytes to overwrite.
 const MESSAGES_PER_TRANSACTION: usize = 16;
-/// Fewest pages that a step of the vacuum frees, and the number that the first step does. A step blocks other
-/// writers.
+/// Minimum number of pages that a step of the vacuum frees. The first step frees this many. A step blocks
+/// other writers.
 const MIN_PAGES: u32 = 16;
 /// Maximum number of pages that a step frees.
 const MAX_PAGES: u32 = 4096;
@@ -99,8 +99,9 @@ impl Deletion for SqliteStore {
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        // A passive checkpoint first leaves less work for the blocking one. That one erases what it can before
-        // the vacuum, which may take long; the last one erases everything.
+        // The passive checkpoint leaves less work for the blocking one after it, which erases as much as
+        // possible before the vacuum, because that may take long. The blocking checkpoint at the end erases
+        // the rest.
         checkpoint_passive(&mut connection).await?;
         checkpoint_truncate(&mut connection).await?;
         let mut pages = MIN_PAGES;
@@ -148,8 +149,8 @@ impl SqliteStore {
 
     /// Waits until the database has everything that the journal holds now, and these segments are removed.
     async fn drain_journal(&self) -> Result<(), StoreError> {
-        let full = self.shared.journal.rotate().map_err(StoreError::Journal)?;
-        self.writer.send(WriterTask::Segment(full))?;
+        let full_segment = self.shared.journal.rotate().map_err(StoreError::Journal)?;
+        self.writer.send(WriterTask::Segment(full_segment))?;
         self.flush().await
     }
 }

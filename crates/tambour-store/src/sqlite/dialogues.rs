@@ -11,8 +11,8 @@ use super::responses::delete_responses_mentioning;
 use super::transaction::OpenTransaction;
 use crate::fail;
 use crate::{
-    CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
-    InputResponse, Retention, RowPage, StoreError,
+    Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
+    InputResponse, RecordChange, Retention, RowPage, StoreError,
 };
 
 #[async_trait]
@@ -76,7 +76,7 @@ impl Dialogues for SqliteStore {
         &self,
         row: &DialogueRow,
         claim: Option<&InputClaim>,
-        records: &[CallRecord],
+        records: &[RecordChange],
     ) -> Result<(), StoreError> {
         // Changes of the last turn must be written before this one.
         self.wait_caught_up().await?;
@@ -104,7 +104,7 @@ impl Dialogues for SqliteStore {
         Ok(())
     }
 
-    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[RecordChange]) -> Result<(), StoreError> {
         let mut transaction = OpenTransaction::begin(self.pool()).await?;
         let result = async {
             update_row(&mut transaction, &row.id, (&row.state, &row.status, &row.changed)).await?;
@@ -117,7 +117,7 @@ impl Dialogues for SqliteStore {
         Ok(())
     }
 
-    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+    async fn call_records(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
         let query = sqlx::query_as(
             "select number, record from rounds where dialogue_id = ? and number > ? order by number limit ?",
         );
@@ -203,7 +203,7 @@ pub(super) async fn store_progress(
     }
 }
 
-/// Inserts a dialogue, and keeps the version of the script that it runs.
+/// Inserts a dialogue, and keeps autosaves from replacing the version of the script that it runs.
 async fn insert_row(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
@@ -230,31 +230,31 @@ async fn update_row(
 async fn write_records(
     connection: &mut SqliteConnection,
     id: &str,
-    records: &[CallRecord],
+    records: &[RecordChange],
 ) -> sqlx::Result<()> {
     for record in records {
         let (statement, record) = match record {
-            CallRecord::New(record) => (
+            RecordChange::New(record) => (
                 "insert into rounds (dialogue_id, record) select ?1, ?2 \
                  where exists (select 1 from dialogues where id = ?1)",
                 record,
             ),
-            CallRecord::Over(record) => (
+            RecordChange::Over(record) => (
                 "update rounds set record = ?2 \
                  where number = (select max(number) from rounds where dialogue_id = ?1)",
                 record,
             ),
-            CallRecord::Turn(record) => (
+            RecordChange::Turn(record) => (
                 "insert into dialogue_turns (dialogue_id, record) select ?1, ?2 \
                  where exists (select 1 from dialogues where id = ?1)",
                 record,
             ),
-            CallRecord::TurnOver(record) => (
+            RecordChange::TurnOver(record) => (
                 "update dialogue_turns set record = ?2 \
                  where number = (select max(number) from dialogue_turns where dialogue_id = ?1)",
                 record,
             ),
-            CallRecord::Figures(figures) => {
+            RecordChange::Figures(figures) => {
                 add_figures(connection, figures).await?;
                 continue;
             }
@@ -279,8 +279,8 @@ async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    // Stored requests of the dialogue are its inputs, and that by which it was created: the response to that
-    // one names its id. `15` is the length of the prefix beside it.
+    // The stored requests of the dialogue are its inputs and the request that created it, whose response
+    // names its id. `15` is the length of the text with which `substr` is compared.
     let quoted_id = format!("\"{id}\"");
     let query = sqlx::query(
         "delete from repeats where substr(request, 1, length(?1)) = ?1 \

@@ -62,7 +62,7 @@ impl Imports for SqliteStore {
     }
 }
 
-/// Inserts files, unless they exceed the quota. Returns `true` if it did.
+/// Inserts files, unless they exceed the quota. Returns `true` if they were inserted.
 async fn insert_files(
     connection: &mut SqliteConnection,
     owner: &str,

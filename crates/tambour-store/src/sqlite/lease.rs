@@ -29,7 +29,7 @@ pub(super) struct SqliteLease {
 
 /// Reason why a record is not on the journal.
 enum RecordError {
-    /// The lease does not hold any more.
+    /// The lease is no longer valid, or has finished its run.
     Fenced,
     /// The journal could not be written.
     Failed(StoreError),

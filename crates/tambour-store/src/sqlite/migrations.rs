@@ -32,7 +32,14 @@ const MIGRATIONS: [(i64, &str, &str); 18] = [
 /// Runs the migrations that the database lacks.
 pub(super) async fn run_migrations(pool: &SqlitePool) -> Result<(), MigrateError> {
     let migration = |(version, description, statements): (i64, &'static str, &'static str)| {
-        Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
+        let has_no_transaction = false;
+        Migration::new(
+            version,
+            description.into(),
+            MigrationType::Simple,
+            statements.into_sql_str(),
+            has_no_transaction,
+        )
     };
     Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
 }

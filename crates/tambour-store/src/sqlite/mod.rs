@@ -4,7 +4,7 @@
 //! the database in groups, each of which is one transaction (`commit`). Until then readers find the end of a
 //! log in memory in its `tail`, and new rows in `pending`. `log` reads logs, `runs` begins and claims runs,
 //! `lease` writes their logs, and `run_queue` keeps their order. `transaction` wraps transactions,
-//! `migrations` updates the schema, and the other modules store the rows after which they are named.
+//! `migrations` updates the schema, and the other modules store the rows that they are named after.
 
 mod admin;
 mod commit;
@@ -86,7 +86,7 @@ struct StoreState {
     dead: CancellationToken,
 }
 
-/// Longest wait for the store before a request fails.
+/// Maximum time that a request waits for the store before it fails.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
@@ -130,13 +130,13 @@ impl SqliteStore {
         // Highest number of a message that something refers to: it must not be used again.
         let query = "select max(coalesce((select max(number) from messages), 0), \
             coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
-        let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
+        let last_number = sqlx::query_scalar(query).fetch_one(&pool).await?;
         let dead = CancellationToken::new();
         let shared = Arc::new(StoreState {
             pool,
             journal: Journal::open(folder, next_segment, durable, &dead)?,
             pending: PendingRows::default(),
-            run_queue: RunQueue::with_last_number(last),
+            run_queue: RunQueue::with_last_number(last_number),
             begin_lock: tokio::sync::RwLock::default(),
             is_unwritable: AtomicBool::new(false),
             abort_waits: CancellationToken::new(),
@@ -252,13 +252,13 @@ async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError>
     let options = options.pragma("cache_size", "-512");
     // Deleted data is overwritten.
     let options = options.pragma("secure_delete", "on");
-    // Checkpoints run beside the writer, so that no commit waits for the disk.
+    // Checkpoints run on another connection than the writer's, so that no commit waits for the disk.
     let options = options.pragma("wal_autocheckpoint", "0");
     let pool = SqlitePoolOptions::new()
         .max_connections(4)
         .min_connections(1)
         .idle_timeout(Duration::from_secs(60))
-        // A test finds connections to a server that has gone; a file does not go.
+        // A test would find a connection to a server that is gone, but a file does not go away.
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }

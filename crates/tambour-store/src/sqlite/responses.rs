@@ -1,5 +1,5 @@
-//! Rows of responses for repeated requests: table `kept`, and `kept_names` with the ids that a response
-//! names.
+//! Rows of responses for repeated requests: table `kept`, whose column `word` is the idempotency key, and
+//! table `kept_names` with the ids that a response names.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;

@@ -1,5 +1,5 @@
 //! Order of runs: their numbers, their queue in each conversation, and the conversations that are closed to
-//! new runs. A conversation is here also a dialogue, whose runs are its turns.
+//! new runs. Here "conversation" also stands for a dialogue, whose runs are its turns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub(super) struct ClaimGuard<'a> {
 }
 
 impl RunQueue {
-    /// Creates the order of a store whose last number was `last_number`.
+    /// Creates the queue of a store in which the last run has number `last_number`.
     pub(super) fn with_last_number(last_number: i64) -> RunQueue {
         let order = RunOrder { last_number, ..RunOrder::default() };
         RunQueue { order: Mutex::new(order), ..RunQueue::default() }

@@ -68,7 +68,8 @@ impl SqliteStore {
 
     /// Creates the lease of a run that begins with an empty log.
     fn new_lease(&self, row: Arc<MessageRow>, tail: Arc<LogTail>) -> Box<dyn Lease> {
-        Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, 1))
+        let next_number = 1;
+        Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, next_number))
     }
 
     /// Begins a message after the others of its conversation: writes it to the journal, and gives it the next

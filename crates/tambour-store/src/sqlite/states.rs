@@ -24,7 +24,7 @@ use crate::{
 
 /// Maximum number of updates of one conversation that are kept; older ones become part of the base.
 const MAX_UPDATES: usize = 1000;
-/// Maximum number of bytes of these updates.
+/// Maximum number of bytes of all these updates together.
 const MAX_UPDATE_BYTES: usize = 16 << 20;
 
 #[async_trait]

@@ -59,7 +59,8 @@ struct TailWindow {
     appended: LogPosition,
     /// End of the entries that the writer of the database has taken.
     drained: LogPosition,
-    /// Set from the notification of the writer, when there is enough for a row, until it takes the entries.
+    /// True from the time when the writer is notified that there is enough for a row, until it takes the
+    /// entries.
     is_writer_notified: bool,
     /// Set when the end of the message was appended.
     has_end: bool,
@@ -171,14 +172,15 @@ impl LogTail {
         append
     }
 
-    /// Takes the entries that the database lacks, as one row of it, if they are enough for one, the message
-    /// has ended or `all` is set. Calls `add_row` with the numbers of the first and last entry and the bytes,
-    /// unless only the outcome is left to take. `None` if nothing is taken.
-    pub(super) fn drain(&self, all: bool, add_row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
+    /// Takes the entries that the database lacks, which are to be written as one row. Takes nothing and
+    /// returns `None` if they are too few for a row, unless the message has ended or `force` is set. Calls
+    /// `add_row` with the numbers of the first and last entry and the bytes, unless only the outcome is left
+    /// to take.
+    pub(super) fn drain(&self, force: bool, add_row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
         let mut window = self.lock_window();
         window.is_writer_notified = false;
         let TailWindow { drained, appended, .. } = *window;
-        let is_due = all || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
+        let is_due = force || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
         if !is_due || (drained == appended && window.record.is_none()) {
             return None;
         }
@@ -189,7 +191,8 @@ impl LogTail {
         Some(DrainedEntries { end: appended, record: window.record.take() })
     }
 
-    /// Makes entries up to a position visible to readers, and the end of the log after its last entry.
+    /// Makes entries up to a position visible to readers. With the last entry, the end of the log becomes
+    /// visible, too.
     pub(super) fn publish(&self, end: LogPosition) {
         let mut window = self.lock_window();
         if end.number > window.committed.number {

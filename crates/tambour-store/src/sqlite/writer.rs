@@ -14,9 +14,9 @@ use super::commit::{CommitGroup, CommitState};
 use super::tail::LogTail;
 use crate::{MessageRow, StoreError};
 
-/// Longest time that a commit waits for more tasks.
+/// Maximum time that a commit waits for more tasks.
 const COMMIT_PAUSE: Duration = Duration::from_millis(100);
-/// Interval at which the database learns the extents of the journal if no commit does that.
+/// Interval at which the extents of the journal are stored in the database if no other commit stores them.
 const EXTENT_INTERVAL: Duration = Duration::from_millis(500);
 /// Bytes from which a group is written without waiting for more tasks.
 const GROUP_BYTES: usize = 4 << 20;
@@ -101,7 +101,7 @@ async fn run_writer(mut state: CommitState, mut tasks: mpsc::UnboundedReceiver<W
                 Some(task) => Some(task),
                 None => return,
             },
-            // The database learns the extents even if no commit is due for a while.
+            // The extents are stored even if no commit is due for a while.
             _ = extent_timer.tick() => None,
         };
         if first_task.is_none() && !state.has_journal_grown() {
@@ -126,8 +126,8 @@ async fn run_writer(mut state: CommitState, mut tasks: mpsc::UnboundedReceiver<W
                 () = pause.as_mut() => break,
             }
         }
-        // Before the last tasks are taken: the group then has every message on the journal up to these
-        // extents.
+        // The extents are recorded before the remaining tasks are taken, so that the group has every message
+        // on the journal up to them.
         state.record_extents(&mut group);
         while let Ok(task) = tasks.try_recv() {
             state.add(task, &mut group);

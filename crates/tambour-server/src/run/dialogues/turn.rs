@@ -30,7 +30,7 @@ use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::live_run::LiveRun;
 use crate::store::{
-    CallRecord, DialogueProgress, DialogueRow, Figures, InputClaim, StoreError, WriteOutcome,
+    DialogueProgress, DialogueRow, Figures, InputClaim, RecordChange, StoreError, WriteOutcome,
 };
 use crate::telemetry::TraceSpan;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
@@ -93,7 +93,7 @@ struct RunningDialogue<'a> {
     /// Number of the turn's notices that are in a record already.
     recorded_notices: usize,
     /// Records not stored yet, in order.
-    pending_records: Vec<CallRecord>,
+    pending_records: Vec<RecordChange>,
     /// Figures of calls that are over, not stored yet.
     figures: Vec<Figures>,
 }
@@ -194,7 +194,7 @@ async fn run_traced_turn(
         running_dialogue.update_row();
         engine
             .store
-            .take_input(&running_dialogue.row, claim, &[CallRecord::Turn(json!(record).to_string())])
+            .take_input(&running_dialogue.row, claim, &[RecordChange::Turn(json!(record).to_string())])
             .await?;
         running_dialogue.record = Some(record);
     } else {
@@ -213,12 +213,12 @@ async fn run_traced_turn(
     running_dialogue.update_row();
     if let Some(mut record) = running_dialogue.record.take() {
         record.end(&turn);
-        running_dialogue.pending_records.push(CallRecord::TurnOver(json!(record).to_string()));
+        running_dialogue.pending_records.push(RecordChange::TurnOver(json!(record).to_string()));
     }
     let claim = claim.map(|claim| (claim.clone(), json!(turn).to_string()));
     let (DialogueRow { status: dialogue_status, state, changed: changed_at, .. }, mut records) =
         (running_dialogue.row, running_dialogue.pending_records);
-    records.push(CallRecord::Figures(running_dialogue.figures.clone()));
+    records.push(RecordChange::Figures(running_dialogue.figures.clone()));
     turn_log.close(&turn, &requests, &running_dialogue.options);
     let turn_status = match &turn.error {
         None => "completed",
@@ -281,7 +281,7 @@ impl RunningDialogue<'_> {
     }
 
     /// Stores the state of the machine, with these records.
-    async fn store_step(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
+    async fn store_step(&mut self, records: &[RecordChange]) -> Result<(), StoreError> {
         self.update_row();
         self.engine.store.step_dialogue(&self.row, records).await
     }
@@ -308,14 +308,14 @@ impl RunningDialogue<'_> {
                         // The log of the last reply is on disk before the state that follows from it.
                         turn_log.wait_settled().await.map_err(log_problem)?;
                     }
-                    records.push(CallRecord::New(record.to_string()));
-                    records.push(CallRecord::Figures(self.figures.clone()));
+                    records.push(RecordChange::New(record.to_string()));
+                    records.push(RecordChange::Figures(self.figures.clone()));
                     self.store_step(&records).await?;
                     self.figures.clear();
                     self.run_call(&call, &mut record, turn_log).await;
                     turn_log.flush().await.map_err(log_problem)?;
                     // Stored together with what follows: the next step, or the end of the turn.
-                    self.pending_records.push(CallRecord::Over(record.to_string()));
+                    self.pending_records.push(RecordChange::Over(record.to_string()));
                 }
                 DialogueRequest::Event(event) => requests.push(*event),
                 _ => break,
@@ -329,7 +329,7 @@ impl RunningDialogue<'_> {
                 "created": ids::now(), "turn": self.record.as_ref().map(|record| &record.turn),
                 "status": "completed", "path": path, "notices": notices,
             });
-            self.pending_records.push(CallRecord::New(record.to_string()));
+            self.pending_records.push(RecordChange::New(record.to_string()));
         }
         Ok(requests)
     }

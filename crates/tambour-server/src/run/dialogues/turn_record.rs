@@ -166,7 +166,7 @@ async fn for_each_record<T: DeserializeOwned>(
     loop {
         let records = match kind {
             RecordKind::Turns => engine.store.dialogue_turns(dialogue, after, READ_COUNT).await?,
-            RecordKind::Calls => engine.store.rounds(dialogue, after, READ_COUNT).await?,
+            RecordKind::Calls => engine.store.call_records(dialogue, after, READ_COUNT).await?,
         };
         let Some((last_number, _)) = records.last() else { return Ok(()) };
         after = *last_number;

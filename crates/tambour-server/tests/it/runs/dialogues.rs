@@ -45,7 +45,7 @@ fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
         status: "completed".to_owned(),
         state: state.to_owned(),
         changed: "2026-01-02T00:00:00.000Z".to_owned(),
-        records: vec![CallRecord::Over(format!("over {state}"))],
+        records: vec![RecordChange::Over(format!("over {state}"))],
         once: Some((input_claim(turn), state.to_owned())),
     };
     let outcome = MessageOutcome {
@@ -66,12 +66,12 @@ async fn state_and_response(store: &dyn SuiteStore) -> (String, Option<String>) 
 /// Stores the record of a call that begins.
 async fn store_call_start(store: &dyn SuiteStore) {
     let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
-    store.step_dialogue(&row, &[CallRecord::New("running".to_owned())]).await.unwrap();
+    store.step_dialogue(&row, &[RecordChange::New("running".to_owned())]).await.unwrap();
 }
 
 /// Records of calls of the dialogue.
 async fn call_records(store: &dyn SuiteStore) -> Vec<String> {
-    store.rounds(DIALOGUE, 0, 10).await.unwrap().into_iter().map(|(_, record)| record).collect()
+    store.call_records(DIALOGUE, 0, 10).await.unwrap().into_iter().map(|(_, record)| record).collect()
 }
 
 pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
@@ -288,8 +288,8 @@ pub(super) async fn a_fork_has_what_stands_before_its_turn<B: Backend>() {
     let record = |turn: u32, text: &str| json!({ "turn": format!("turn_{turn}"), "word": text }).to_string();
     let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
     for turn in 1..=3 {
-        let call = |text| CallRecord::New(record(turn, text));
-        let records = [CallRecord::Turn(record(turn, "input")), call("first"), call("second")];
+        let call = |text| RecordChange::New(record(turn, text));
+        let records = [RecordChange::Turn(record(turn, "input")), call("first"), call("second")];
         store.step_dialogue(&row, &records).await.unwrap();
     }
     let numbers: Vec<i64> =
@@ -297,18 +297,18 @@ pub(super) async fn a_fork_has_what_stands_before_its_turn<B: Backend>() {
     let fork = DialogueRow { id: "fork".to_owned(), state: "before".to_owned(), ..row.clone() };
     store.fork_dialogue(&fork, DIALOGUE, numbers[2]).await.unwrap();
     // The fork continues on its own.
-    store.step_dialogue(&fork, &[CallRecord::New(record(4, "own"))]).await.unwrap();
+    store.step_dialogue(&fork, &[RecordChange::New(record(4, "own"))]).await.unwrap();
     drop(store);
     let backend = backend.crash().await;
     let store = backend.store();
     let texts = |rows: Vec<(i64, String)>| rows.into_iter().map(|(_, record)| record).collect::<Vec<_>>();
     let turns = texts(store.dialogue_turns("fork", 0, 10).await.unwrap());
     assert_eq!(turns, [record(1, "input"), record(2, "input")]);
-    let calls = texts(store.rounds("fork", 0, 10).await.unwrap());
+    let calls = texts(store.call_records("fork", 0, 10).await.unwrap());
     let shared = [(1, "first"), (1, "second"), (2, "first"), (2, "second"), (4, "own")];
     assert_eq!(calls, shared.map(|(turn, text)| record(turn, text)));
     assert_eq!(store.dialogue("fork").await.unwrap().unwrap().state, "before");
     // The old branch stays.
     assert_eq!(store.dialogue_turns(DIALOGUE, 0, 10).await.unwrap().len(), 3);
-    assert_eq!(store.rounds(DIALOGUE, 0, 10).await.unwrap().len(), 6);
+    assert_eq!(store.call_records(DIALOGUE, 0, 10).await.unwrap().len(), 6);
 }

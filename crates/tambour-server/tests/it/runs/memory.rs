@@ -1,4 +1,5 @@
-//! A store in memory with the bare interface: evidence that the suite tests the interface, and depends on nothing of SQLite.
+//! A store in memory with the bare interface: evidence that the suite tests the interface, and depends on
+//! nothing of SQLite.
 
 mod dialogues;
 mod figures;
@@ -13,8 +14,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::AppliedBlock;
 use tambour_server::store::{
-    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueRow, Figures,
-    InputClaim, InputResponse, KeyRow, Lease, Log, LogState, MessageRow, Messages, NewRun, PendingAppend,
+    AcquireOutcome, Admin, Batch, ConversationRow, Conversations, Deletion, DialogueRow, Figures, InputClaim,
+    InputResponse, KeyRow, Lease, Log, LogState, MessageRow, Messages, NewRun, PendingAppend, RecordChange,
     RequestClaim, RequestKey, Responses, Retention, RowPage, RunEnd, RunKind, StoreError, StoredResponse,
     TurnHistory, UsageRow, WriteOutcome,
 };
@@ -90,22 +91,22 @@ impl MemoryData {
     }
 
     /// Stores records of calls of a dialogue.
-    fn record(&mut self, dialogue: &str, records: &[CallRecord]) {
+    fn record(&mut self, dialogue: &str, records: &[RecordChange]) {
         for record in records {
             match record {
-                CallRecord::New(record) => self.rounds.push((dialogue.to_owned(), record.clone())),
-                CallRecord::Over(record) => {
+                RecordChange::New(record) => self.rounds.push((dialogue.to_owned(), record.clone())),
+                RecordChange::Over(record) => {
                     let last =
                         self.rounds.iter_mut().rev().find(|(owner_dialogue, _)| owner_dialogue == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
-                CallRecord::Turn(record) => self.turns.push((dialogue.to_owned(), record.clone())),
-                CallRecord::TurnOver(record) => {
+                RecordChange::Turn(record) => self.turns.push((dialogue.to_owned(), record.clone())),
+                RecordChange::TurnOver(record) => {
                     let last =
                         self.turns.iter_mut().rev().find(|(owner_dialogue, _)| owner_dialogue == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
-                CallRecord::Figures(figures) => self.figures.extend_from_slice(figures),
+                RecordChange::Figures(figures) => self.figures.extend_from_slice(figures),
             }
         }
     }

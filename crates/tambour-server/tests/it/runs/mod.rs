@@ -16,10 +16,10 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tambour::state::{AttachedState, Operation};
 use tambour_server::store::{
-    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueProgress,
-    DialogueRow, Dialogues, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState,
-    MessageOutcome, MessageRow, Messages, NewRun, ReplyFigures, RequestClaim, RequestKey, Responses,
-    Retention, RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
+    AcquireOutcome, Admin, Batch, ConversationRow, Conversations, Deletion, DialogueProgress, DialogueRow,
+    Dialogues, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState, MessageOutcome,
+    MessageRow, Messages, NewRun, RecordChange, ReplyFigures, RequestClaim, RequestKey, Responses, Retention,
+    RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
 };
 
 use crate::child_process::{run_async, run_passing_child};

@@ -11,7 +11,7 @@ use crate::sqlite::transaction::OpenTransaction;
 /// Segment numbers with their lengths in bytes.
 pub(in crate::sqlite) type SegmentExtents = Vec<(u64, u64)>;
 
-/// File in which Linux has the boot id of the machine, which changes with each boot.
+/// File with the boot id of the machine on Linux. The boot id changes with each boot.
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 /// Boot id of a system that reports none.
 const UNKNOWN_BOOT: &str = "unknown";

@@ -27,7 +27,7 @@ pub struct DamagedFile {
     pub file: PathBuf,
     /// Damaged ranges: offset and length in bytes.
     pub ranges: Vec<(u64, u64)>,
-    /// Least number of records that they contained.
+    /// Minimum number of records that they contained.
     pub records: u64,
 }
 

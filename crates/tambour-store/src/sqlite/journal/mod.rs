@@ -1,11 +1,10 @@
 //! Journal: append-only files, called segments, that hold every accepted record until the database has it.
 //!
-//! Each run writes its own records under one lock, with an unbuffered system call. A
-//! record then survives a killed process, so readers may see it at once. With `durable` they see it when it
-//! is on disk ([`sync`]). The database follows in large commits, and segments that it has completely are
-//! removed. After a crash the next start replays the others ([`replay`]). It reads past damage ([`scan`]) and
-//! reports losses ([`loss`]), including parts that are missing although the database knows of them
-//! ([`extent`]).
+//! Each run writes its own records under one lock, with an unbuffered system call. A record then survives a
+//! killed process, so readers may see it at once. With `durable` they see it when it is on disk ([`sync`]).
+//! The database follows in large commits, and segments that it has completely are removed. After a crash the
+//! next start replays the others ([`replay`]). It reads past damage ([`scan`]) and reports losses ([`loss`]),
+//! including parts that are missing although the database knows of them ([`extent`]).
 
 mod extent;
 mod loss;
@@ -36,7 +35,7 @@ pub(super) use sync::JournalSyncer;
 
 /// Size in bytes from which a segment counts as full, and the next one begins.
 const SEGMENT_BYTES: u64 = 8 << 20;
-/// Maximum number of bytes of buffer capacity kept between records.
+/// Maximum capacity, in bytes, that the encoding buffer keeps between records.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Header of a segment: a name of eight bytes, and the version of its records.
 const SEGMENT_HEADER: &[u8; 12] = b"tambour\n\x02\0\0\0";

@@ -49,8 +49,8 @@ pub(in crate::sqlite) async fn replay(
     let is_new_database = server_identity::is_new_database(pool).await?;
     let known_segments = extent::load_extents(pool).await?;
     let all_files = if folder.exists() { list_segments(folder)? } else { Vec::new() };
-    // The database has the segments before the first one that it lists completely: a start that died has not
-    // removed them.
+    // The database has all data of the segments before the first one that it lists. A process that died
+    // before it removed them left them behind.
     let first_known = known_segments.first().map_or(0, |known| known.number);
     let (replayed_files, files): (Vec<_>, Vec<_>) =
         all_files.into_iter().partition(|(number, _)| *number < first_known);
@@ -159,14 +159,14 @@ struct ReplayReader<'a> {
     pool: &'a SqlitePool,
     /// True if this start has created the database.
     is_new_database: bool,
-    /// Ends of the messages that the journal has named so far, by id.
+    /// Ends of the logs of the messages that the journal has named so far, by message id.
     message_ends: HashMap<String, MessageEnd>,
     /// New messages for the next transaction.
     messages: Vec<MessageRow>,
     /// Entries for the next transaction.
     rows: Vec<EntryRange>,
-    /// Rows with the outcomes of messages that end in the next transaction.
-    ends: Vec<MessageRow>,
+    /// Rows with the outcomes of messages, for the next transaction.
+    outcome_rows: Vec<MessageRow>,
     /// Approximate bytes of the next transaction.
     bytes: usize,
     /// Set when a part of the journal is damaged or missing.
@@ -193,7 +193,7 @@ impl<'a> ReplayReader<'a> {
             message_ends: HashMap::new(),
             messages: Vec::new(),
             rows: Vec::new(),
-            ends: Vec::new(),
+            outcome_rows: Vec::new(),
             bytes: 0,
             is_damaged: false,
             message_count: 0,
@@ -229,6 +229,7 @@ impl<'a> ReplayReader<'a> {
                             record_end
                         }
                         (Some(_), _) => offset,
+                        // The database expects nothing after the offset, so nothing is missing.
                         (None, _) => usize::MAX,
                     };
                     if known_beyond.is_none() {
@@ -360,7 +361,7 @@ impl<'a> ReplayReader<'a> {
         }
         let MessageEnd { last: stored_last, has_row } = *self.message_end(&row.id).await?;
         if has_row && stored_last >= last {
-            self.ends.push(row);
+            self.outcome_rows.push(row);
         }
         Ok(())
     }
@@ -416,7 +417,7 @@ impl<'a> ReplayReader<'a> {
 
     /// Writes the collected rows in one transaction.
     async fn flush(&mut self) -> Result<(), StoreError> {
-        if self.rows.is_empty() && self.messages.is_empty() && self.ends.is_empty() {
+        if self.rows.is_empty() && self.messages.is_empty() && self.outcome_rows.is_empty() {
             return Ok(());
         }
         let mut transaction = OpenTransaction::begin(self.pool).await?;
@@ -425,7 +426,7 @@ impl<'a> ReplayReader<'a> {
                 insert_message(&mut transaction, row).await?;
             }
             insert_rows(&mut transaction, &self.rows).await?;
-            for row in &self.ends {
+            for row in &self.outcome_rows {
                 insert_record(&mut transaction, row).await?;
             }
             Ok(())
@@ -434,7 +435,7 @@ impl<'a> ReplayReader<'a> {
         transaction.end(write_result).await?;
         self.messages.clear();
         self.rows.clear();
-        self.ends.clear();
+        self.outcome_rows.clear();
         self.bytes = 0;
         Ok(())
     }

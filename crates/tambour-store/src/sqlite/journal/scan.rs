@@ -27,7 +27,7 @@ pub(super) struct DamagedRange {
     pub(super) offset: usize,
     /// Length in bytes; 0 if records are missing without a gap.
     pub(super) bytes: usize,
-    /// Least number of records that it contained.
+    /// Minimum number of records that it contained.
     pub(super) records: u32,
     /// Subject of its only record, if the header of that is intact.
     pub(super) subject: Option<RecordSubject>,

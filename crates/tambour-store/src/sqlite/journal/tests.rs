@@ -1,4 +1,5 @@
-//! Journals damaged at every byte and truncated at every length.
+//! Tests of the scan of journals that are damaged at every byte, truncated at every length, or of another
+//! version.
 
 use super::record::{FoundRecord, JournalRecord, LogEnd, RECORD_MARK, RecordSubject};
 use super::scan::{DamagedRange, SegmentPart, SegmentScan, scan_segment};
@@ -240,7 +241,8 @@ fn v1_journal() -> (Vec<u8>, Vec<TestRecord>) {
     for n in 0..20 {
         let row = row(n);
         add(b'M', &serde_json::to_vec(&row).unwrap(), RecordSubject::Message(row.id.clone()));
-        let batch = entries(n, 1, true);
+        let has_end = true;
+        let batch = entries(n, 1, has_end);
         let mut content = u32::try_from(row.id.len()).unwrap().to_le_bytes().to_vec();
         content.extend_from_slice(row.id.as_bytes());
         content.extend_from_slice(&batch.first().to_le_bytes());

@@ -12,7 +12,7 @@ use super::scan::{DamagedRange, SegmentPart};
 pub(super) const V1_HEADER: &[u8; 12] = b"tambour\n\x01\0\0\0";
 /// Bytes before a payload.
 const PREFIX_BYTES: usize = 8;
-/// Longest plausible id in the search for the next record.
+/// Maximum length, in bytes, of an id that the search for the next record takes for plausible.
 const MAX_ID_BYTES: usize = 128;
 
 /// Iterator over the parts of a segment after its header.

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use tambour_server::store::{
-    CallRecord, DialogueFilter, DialogueRow, Dialogues, InputClaim, InputResponse, InputResponses, Retention,
-    RowPage, StoreError,
+    DialogueFilter, DialogueRow, Dialogues, InputClaim, InputResponse, InputResponses, RecordChange,
+    Retention, RowPage, StoreError,
 };
 
 use super::MemoryStore;
@@ -64,7 +64,7 @@ impl Dialogues for MemoryStore {
         &self,
         row: &DialogueRow,
         claim: Option<&InputClaim>,
-        records: &[CallRecord],
+        records: &[RecordChange],
     ) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
@@ -79,7 +79,7 @@ impl Dialogues for MemoryStore {
         Ok(())
     }
 
-    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[RecordChange]) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
         *stored = row.clone();
@@ -87,7 +87,7 @@ impl Dialogues for MemoryStore {
         Ok(())
     }
 
-    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+    async fn call_records(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
         let data = self.data();
         let numbered_rounds =
             (1..).zip(&data.rounds).filter(|(number, (dialogue, _))| dialogue == id && *number > after);
