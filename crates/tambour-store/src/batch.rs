@@ -1,7 +1,7 @@
 //! Format of the log: batches of entries that are written together, one entry per line.
 //!
 //! `R SEQ "text"` is raw text of the reply, with its sequence number among the raw entries; `T "text"` is
-//! reasoning that the upstream sent in a field beside the text; `E NAME {...}` is an event. The JSON is
+//! reasoning that the upstream sent in a separate field; `E NAME {...}` is an event. The JSON is
 //! written without line breaks, so a line break always ends an entry.
 
 use tambour::encode::EncoderEntryKind;
@@ -11,7 +11,7 @@ use tambour::encode::EncoderEntryKind;
 pub enum LogEntryKind<'a> {
     /// Raw text, with its sequence number among the raw entries, from 1.
     Raw(u64),
-    /// Reasoning that the upstream sent in a field beside the text.
+    /// Reasoning that the upstream sent in a separate field.
     Reasoning,
     /// Event, by name.
     Event(&'a str),

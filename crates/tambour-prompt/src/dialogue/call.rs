@@ -136,7 +136,8 @@ pub(super) fn build_call(
             action.path,
             name
         );
-        Failure::new("action_incomplete", message, false)
+        let is_retryable = false;
+        Failure::new("action_incomplete", message, is_retryable)
     };
     let (mut kind, content, max_rounds, default_template_id) = match &action.kind {
         ScriptActionKind::Say(say) => {
@@ -227,7 +228,8 @@ fn find_template(
         Err(error) => {
             let code = error.code().unwrap_or(template::TEMPLATE_NOT_FOUND);
             let message = messages::template_missing(&id, &error, env.settings.texts.language);
-            Err(Failure::new(code, message, false))
+            let is_retryable = false;
+            Err(Failure::new(code, message, is_retryable))
         }
     }
 }

@@ -173,7 +173,7 @@ const WORDS: [(&str, &str); 15] = [
     ("FALSE", "false"),
 ];
 
-/// Returns the replacement for a name that stands for `none` or an operator elsewhere.
+/// Returns the replacement for a name that means `none` or an operator in another language.
 fn find_replacement(name: &str) -> Option<&'static str> {
     match name {
         "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),

@@ -1,5 +1,5 @@
-//! Coverage of a session: its actions, branches, exits and rounds that dialogues have reached, and those
-//! never reached.
+//! Coverage of a session by dialogues: the actions, exits and rounds of the session that they have reached,
+//! and those that none has reached.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -136,9 +136,11 @@ impl Coverage {
                 calls.iter().filter(|call| call.path == action.path).collect();
             let exit = match action.action_type.as_str() {
                 "ai_say" => action_calls.iter().rev().find_map(|call| call.exit.clone()),
+                // A value was accepted.
                 "ai_ask" if action_calls.iter().any(|call| !call.answer.is_null()) => {
                     Some("answered".to_owned())
                 }
+                // The last round was answered without a value.
                 "ai_ask"
                     if action_calls
                         .iter()
@@ -146,7 +148,8 @@ impl Coverage {
                 {
                     Some("unanswered".to_owned())
                 }
-                // Without a variable no value is stored: the question was answered if the dialogue continued.
+                // The action has no variable, so its value is unknown. If the dialogue continued, the
+                // question was answered.
                 "ai_ask" if index < end_index && !action_calls.is_empty() => Some("answered".to_owned()),
                 _ => None,
             };

@@ -37,8 +37,8 @@ pub enum HookProposal {
     },
 }
 
-/// Analysis and monitoring of a dialogue. A hook must return at once; slow work runs beside the round, and
-/// its result is proposed in a later one.
+/// Analysis and monitoring of a dialogue. A hook must return at once. Slow work runs elsewhere, while the
+/// round continues, and its result is proposed in a later round.
 pub trait Hooks {
     /// Returns the id of a template that replaces `id` in a round, such as one for a group of users or a
     /// share of dialogues; `None` keeps `id`.

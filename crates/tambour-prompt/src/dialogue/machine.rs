@@ -256,7 +256,8 @@ impl Dialogue {
 
     /// Fails the round after the last attempt: the next input repeats its call.
     fn fail_round(&mut self, code: &'static str, message: String, env: &DialogueEnv<'_>) -> ReplyEffect {
-        let failure = Failure::new(code, message, true);
+        let is_retryable = true;
+        let failure = Failure::new(code, message, is_retryable);
         self.fail(failure.clone(), env);
         ReplyEffect { failure: Some(failure), ..ReplyEffect::default() }
     }

@@ -158,7 +158,8 @@ impl ReplyReader {
         if self.is_too_long {
             let limit = self.options.limits.input;
             let message = format!("the reply is longer than `limits.input`, {}", format_count(limit, "byte"));
-            return Err(Failure::new("input_too_large", message, false));
+            let is_retryable = false;
+            return Err(Failure::new("input_too_large", message, is_retryable));
         }
         let is_truncated = end.is_truncated();
         let content = match &self.kind {

@@ -362,7 +362,8 @@ impl TestRun<'_> {
             }
             (_, error) => {
                 let error = error.clone().unwrap_or_default();
-                Err(Failure::new(error.code, error.message, true))
+                let is_retryable = true;
+                Err(Failure::new(error.code, error.message, is_retryable))
             }
         };
         match result {

@@ -344,7 +344,8 @@ fn attribute_cost(args: &[Value]) -> (u64, u64) {
     (1 + memchr::memchr_iter(b',', longest.as_bytes()).count() as u64, longest.len() as u64)
 }
 
-/// Returns an argument by position or, if that one is missing or `none`, by name.
+/// Returns the argument at a position. If it is missing or `none`, returns the argument with the name
+/// instead.
 fn find_argument(args: &[Value], position: usize, name: &str) -> Option<Value> {
     let positional = args.get(position).filter(|value| !value.is_kwargs()).cloned();
     let keyword_argument = || {

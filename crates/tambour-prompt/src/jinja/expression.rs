@@ -173,7 +173,9 @@ pub fn list_variables(expression: &str) -> Result<Vec<String>> {
     let env = expression_environment();
     let compiled_expression =
         env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
-    let mut names: Vec<String> = compiled_expression.undeclared_variables(false).into_iter().collect();
+    let includes_fields = false;
+    let mut names: Vec<String> =
+        compiled_expression.undeclared_variables(includes_fields).into_iter().collect();
     names.sort();
     Ok(names)
 }

@@ -217,7 +217,7 @@ impl<'s> ExpressionParser<'s> {
         self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
     }
 
-    /// Inserts text that opens something, around what was opened at its offset before.
+    /// Inserts text that opens something, before any opening text that was inserted at its offset earlier.
     fn insert_open(&mut self, start: usize, text: &'static str) {
         let order = (1, -(self.edits.len() as i64));
         self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });

@@ -234,7 +234,8 @@ impl Engine {
                 || functions::own_function_names().any(|candidate| candidate == root)
                 || ENGINE_NAMES.contains(&root)
         };
-        let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
+        let includes_fields = true;
+        let mut names: Vec<String> = template.undeclared_variables(includes_fields).into_iter().collect();
         names.retain(|name| !is_predefined(name));
         names.sort();
         Ok(names)

@@ -72,12 +72,16 @@ fn collect_changed_names(nodes: &[MacroNode<'_>], is_inner: bool, names: &mut Ha
                     _ => None,
                 };
                 names.extend(changed_name);
-                known_macro.args.iter().for_each(|arg| collect_changed_names(arg, true, names));
+                let is_argument_inner = true;
+                known_macro.args.iter().for_each(|arg| collect_changed_names(arg, is_argument_inner, names));
                 if let Some(body) = &known_macro.body {
                     collect_changed_names(body, is_inner || target != MacroTarget::If, names);
                 }
             }
-            MacroNode::Unknown { inner_nodes, .. } => collect_changed_names(inner_nodes, true, names),
+            MacroNode::Unknown { inner_nodes, .. } => {
+                let is_content_inner = true;
+                collect_changed_names(inner_nodes, is_content_inner, names);
+            }
             _ => {}
         }
     }
@@ -97,7 +101,8 @@ struct JinjaWriter<'s> {
     /// True if nothing in the text is Jinja.
     is_foreign: bool,
     out: String,
-    /// Text that is not written yet. The flag is true for a piece that must be hidden from the engine.
+    /// Text that is not written yet. The flag is true for a piece that must be hidden from the template
+    /// engine.
     pending: Vec<(String, bool)>,
     /// Names that Jinja in the text sets.
     jinja_names: HashSet<&'s str>,
@@ -114,12 +119,18 @@ struct JinjaWriter<'s> {
 }
 
 impl<'s> JinjaWriter<'s> {
-    /// Adds text to print. With `is_protected` the engine must not read it.
+    /// Adds text to print. If `is_protected` is set, the template engine must not interpret it.
     fn push_text(&mut self, text: &str, is_protected: bool) {
         match self.pending.last_mut() {
             Some((last, is_last_protected)) if *is_last_protected == is_protected => last.push_str(text),
             _ => self.pending.push((text.to_owned(), is_protected)),
         }
+    }
+
+    /// Adds text to print that the template engine must not interpret.
+    fn push_protected(&mut self, text: &str) {
+        let is_protected = true;
+        self.push_text(text, is_protected);
     }
 
     /// Writes a tag after the pending text.
@@ -232,16 +243,17 @@ impl<'s> JinjaWriter<'s> {
         filters.find(|name| !name.is_empty() && !is_filter_name(name))
     }
 
-    /// Writes nodes in a text position.
+    /// Writes nodes in a text position. If `is_protected` is set, the template engine must not interpret
+    /// their text.
     fn write_nodes(&mut self, nodes: Vec<MacroNode<'s>>, is_protected: bool) {
         for node in nodes {
             match node {
                 MacroNode::Text(text) => self.push_text(&text, is_protected),
-                MacroNode::Unparsed(text) => self.push_text(text, true),
+                MacroNode::Unparsed(text) => self.push_protected(text),
                 MacroNode::Jinja(source, _) | MacroNode::Verbatim(source) => self.write_tag(source),
                 MacroNode::BareName { name, source } if self.is_engine_name(name) => {
                     self.report_engine_name(name, source);
-                    self.push_text(source, true);
+                    self.push_protected(source);
                 }
                 MacroNode::BareName { name, source } => match self.bare_expression(name, source) {
                     Some(expression) => self.write_output(&expression),
@@ -249,9 +261,10 @@ impl<'s> JinjaWriter<'s> {
                 },
                 MacroNode::Unknown { name, at, inner_nodes } => {
                     self.report_unknown(&name, at);
-                    self.push_text("{{", true);
-                    self.write_nodes(inner_nodes, true);
-                    self.push_text("}}", true);
+                    self.push_protected("{{");
+                    let is_protected = true;
+                    self.write_nodes(inner_nodes, is_protected);
+                    self.push_protected("}}");
                 }
                 MacroNode::Macro(known_macro) => self.write_macro(*known_macro),
             }
@@ -329,7 +342,8 @@ impl<'s> JinjaWriter<'s> {
                 self.count_rule(row);
                 let body = self.take_body(&mut known_macro);
                 if known_macro.keeps_white_space {
-                    return self.write_nodes(body, false);
+                    let is_protected = false;
+                    return self.write_nodes(body, is_protected);
                 }
                 self.write_tag("{% filter trim %}");
                 self.write_inside(body);
@@ -368,7 +382,8 @@ impl<'s> JinjaWriter<'s> {
         match self.macro_expression(known_macro) {
             Ok(expression) => self.write_output(&expression),
             Err((name, at, inner_nodes)) => {
-                self.write_nodes(vec![MacroNode::Unknown { name, at, inner_nodes }], false)
+                let is_protected = false;
+                self.write_nodes(vec![MacroNode::Unknown { name, at, inner_nodes }], is_protected)
             }
         }
     }
@@ -376,7 +391,8 @@ impl<'s> JinjaWriter<'s> {
     /// Writes nodes within a statement. Variables set there may not exist afterwards.
     fn write_inside(&mut self, nodes: Vec<MacroNode<'s>>) {
         self.statement_depth += 1;
-        self.write_nodes(nodes, false);
+        let is_protected = false;
+        self.write_nodes(nodes, is_protected);
         self.statement_depth -= 1;
     }
 

@@ -41,7 +41,7 @@ impl ScriptProblem {
 pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) -> ScriptProblem {
     let error = error.without_snippet();
     let error_text = error.to_string();
-    // The problem has the place of its own, so the message needs none.
+    // The problem itself holds the place, so the message need not name it.
     let error_text = error_text.split(" at line ").next().unwrap_or_default();
     let place = error.location().map_or(Place::START, |location| location_place(text, &location));
     let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();

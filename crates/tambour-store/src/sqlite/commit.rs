@@ -48,7 +48,7 @@ pub(super) struct CommitState {
 /// Rows of one transaction.
 #[derive(Default)]
 pub(super) struct CommitGroup {
-    /// Logs whose entries are in `rows`, to be told that they are stored.
+    /// Logs whose entries are in `rows`. They are notified when the entries are stored.
     drained: Vec<(Arc<LogTail>, DrainedEntries)>,
     /// Entries of logs.
     rows: Vec<EntryRange>,

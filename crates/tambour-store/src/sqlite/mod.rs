@@ -90,8 +90,8 @@ struct StoreState {
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    /// Opens the database in `file`, creating it and its folder if needed. The journal is a folder beside it.
-    /// Replays its intact records; losses are accepted and logged.
+    /// Opens the database in `file`, creating it and its folder if needed. The journal is a folder next to
+    /// it. Replays its intact records; losses are accepted and logged.
     ///
     /// # Errors
     /// The folder or the database cannot be used.

@@ -15,9 +15,10 @@ pub(super) struct PendingRows {
 
 /// Row of a message that the writer has yet to write.
 struct PendingRow {
-    /// Row for readers; absent while they are to see the one in the database.
+    /// Row for readers; absent while readers should see the row in the database.
     row: Option<Arc<MessageRow>>,
-    /// Number of times that the writer was told of the row and has not written it.
+    /// Number of notifications of the writer about the row, less the number of times that it has written the
+    /// row.
     notifications: usize,
 }
 
@@ -36,7 +37,7 @@ impl PendingRows {
         self.set_row(row);
     }
 
-    /// Counts that the writer is told of a changed row. Readers do not see the change before
+    /// Counts a notification of the writer about a changed row. Readers do not see the change before
     /// [`PendingRows::set_row`].
     pub(super) fn count_notification(&self, id: &str) {
         self.lock_rows()
@@ -88,7 +89,7 @@ impl PendingRows {
     }
 
     /// Notes that the writer has written rows. A row is removed once it was written as often as the writer
-    /// was told of it.
+    /// was notified of it.
     pub(super) fn mark_written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.lock_rows();
         for row in written {

@@ -71,7 +71,8 @@ impl Dialogue {
                 Language::Zh => format!("`{path}` 问了 {rounds} 轮仍没有得到回答"),
                 Language::En => format!("`{path}` got no answer in {}", format_count(rounds, "round")),
             };
-            self.fail_dialogue(Failure::new("answer_missing", message, false));
+            let is_retryable = false;
+            self.fail_dialogue(Failure::new("answer_missing", message, is_retryable));
             return effect;
         }
         if let Some(variable) = &ask.variable {

@@ -12,6 +12,7 @@ use tambour::finding::clip;
 impl<'s> JinjaWriter<'s> {
     /// Writes a condition with its branches as a statement.
     pub(super) fn write_condition(&mut self, mut known_macro: KnownMacro<'s>) {
+        // `{{#if}}` and `{{if}}` are different rows of the macro table.
         self.count_rule(if known_macro.keeps_white_space { "M-015" } else { "M-006" });
         let keeps_white_space = known_macro.keeps_white_space;
         let (mut then_branch, mut else_branch) = split_branches(&mut known_macro);
@@ -78,6 +79,7 @@ impl<'s> JinjaWriter<'s> {
         if let Some(value) = self.macro_value(word, known_macro) {
             return format!("st_if({value})");
         }
+        // `{{#if word}}` tests the variable of that name (M-015), `{{if word}}` only the word.
         if known_macro.keeps_white_space {
             return format!("st_test({})", quote_literal(word, '\''));
         }

@@ -183,6 +183,7 @@ impl<'s> JinjaWriter<'s> {
                     Some(count) => count.parse::<usize>().ok().filter(|count| *count <= MAX_COPIES),
                 };
                 let unit = if known_macro.rule.target == MacroTarget::Newline { "\n" } else { " " };
+                // An argument that is not literal text has no count either.
                 let count = count
                     .filter(|_| known_macro.args.len() == usize::from(first.is_some()))
                     .ok_or_else(|| to_unknown(&known_macro))?;
@@ -225,6 +226,7 @@ impl<'s> JinjaWriter<'s> {
                 (known_macro.rule.row, format!("{name}('{scope}', {path})"))
             }
             MacroTarget::Random | MacroTarget::Pick => {
+                // Commas separate the choices only where no `::` does.
                 let has_commas = known_macro.separator == ArgumentSeparator::Single
                     && !has_double_colon(&known_macro.args)
                     || known_macro.args.len() == 1 && !has_double_colon(&known_macro.args);

@@ -29,8 +29,8 @@ impl<'a> V1Scan<'a> {
     }
 
     /// Finds the offset of the first intact record at or after `from`, by the letter of its kind. A cheap
-    /// check of its beginning comes first: text has no zero bytes, so it is hardly ever taken for a length,
-    /// and checksums are rarely computed in vain.
+    /// check of its beginning comes first. It makes needless checksums rare: the length of a record has zero
+    /// bytes, which texts do not have.
     fn find_record(&self, from: usize) -> Option<usize> {
         let searched = self.bytes.get(from..)?;
         let letters = memchr3_iter(b'M', b'E', b'P', searched);
