@@ -44,15 +44,15 @@ pub struct InputClaim {
 /// Storage of inputs with their responses.
 #[async_trait]
 pub trait InputResponses: Send + Sync {
-    /// Returns the input of an owner with the idempotency key `repeat`, requested at or after the RFC 3339
-    /// time `since`, and its response.
+    /// Returns the input of an owner with this idempotency key, requested at or after the RFC 3339 time
+    /// `since`, and its response.
     ///
     /// # Errors
     /// The database failed.
     async fn input_response(
         &self,
         owner: &str,
-        repeat: &str,
+        idempotency_key: &str,
         since: &str,
     ) -> Result<Option<InputResponse>, StoreError>;
 }

@@ -140,15 +140,15 @@ pub trait Messages: Send + Sync {
     /// The database failed.
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError>;
 
-    /// Returns the newest message of an owner with the idempotency key `repeat`, created after the RFC 3339
-    /// time `since`.
+    /// Returns the newest message of an owner with this idempotency key, created after the RFC 3339 time
+    /// `since`.
     ///
     /// # Errors
     /// The database failed.
     async fn message_by_key(
         &self,
         owner: &str,
-        repeat: &str,
+        idempotency_key: &str,
         since: &str,
     ) -> Result<Option<MessageRow>, StoreError>;
 

@@ -147,7 +147,8 @@ pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(
     }
 }
 
-/// Charges for a value of `bytes` bytes before it is created: its memory, and the steps to write it.
+/// Charges for a value of `bytes` bytes before it is created: its memory, and the steps to write it. Callers
+/// pass a multiple of a text's bytes if its buffer grows by doubling or the text is copied.
 pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
     // The step of the instruction that creates a short value covers it.
     if bytes <= SHORT_BYTES {

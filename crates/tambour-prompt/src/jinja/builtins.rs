@@ -1,5 +1,6 @@
 //! The engine's filters, tests and functions, each with the cost charged before it runs. The environment
-//! starts empty: a filter, test or function that is not registered here does not exist.
+//! starts empty: a filter, test or function that is not registered here does not exist. Factors in charges
+//! for memory cover buffers that grow by doubling, and copies that the engine makes.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};
@@ -360,7 +361,8 @@ fn text_argument(args: &[Value], at: usize) -> &str {
     args.get(at).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Charges for `trim`, which compares each character with those to remove.
+/// Charges for `trim`, which compares each character with those to remove. Fewer than eight of these cost
+/// nothing extra.
 fn charge_trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, chars) = (text_argument(args, 0), text_argument(args, 1));
     charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;

@@ -199,6 +199,7 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     let value_text = budget::print_charged(state, value)?;
     let starts = memchr::memchr_iter(b'<', value_text.as_bytes()).count() as u64 + 1;
     let separators = starts.saturating_mul(separator.len() as u64 + 64);
+    // Copies of the text in lower case, in blocks and joined, with room for buffers that grow by doubling.
     allocate(
         state,
         (value_text.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)),

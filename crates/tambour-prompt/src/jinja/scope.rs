@@ -307,13 +307,13 @@ impl PromptScope {
     /// The budget has no room for it.
     pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
         let (values, bytes) = value.as_ref().map_or((0, 0), budget::weigh_json);
-        // Twice: for the variable and for its effect.
+        // Twice: for the variable and for its effect, whose own entries take the four additional slots.
         let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT_BYTES).saturating_mul(2);
         if !self.budget.allocate(size) {
             return Err(budget::memory_error());
         }
         let mut state = self.lock();
-        // The list of names is built again on the next read.
+        // The list of names is built again on the next read: a step for every four names.
         if !self.budget.spend(state.global.len() as u64 / 4) {
             return Err(budget::memory_error());
         }

@@ -388,6 +388,7 @@ pub(super) fn call_scoped_yaml(call: &mut FunctionCall<'_, '_, '_>) -> MacroResu
     if !text.contains('\n') {
         return Ok(Value::from(text));
     }
+    // A line break becomes a mark of three bytes, in a buffer that grows by doubling.
     allocate(call.state, (text.len() as u64).saturating_mul(6))?;
     let lines = text.replace('\n', &marks::LINE.to_string());
     Ok(Value::from(format!("{}{lines}", marks::COLUMN)))

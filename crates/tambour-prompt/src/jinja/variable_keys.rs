@@ -60,6 +60,7 @@ fn get_at_key(call: &FunctionCall<'_, '_, '_>, value: Option<Json>, key: &str) -
     let Some(value) = value else { return Ok(empty_value()) };
     let parsed = match &value {
         Json::String(text) => {
+            // JSON text has at most one value for every two bytes.
             budget::charge_copy(call.state, (text.len() as u64 / 2, (text.len() as u64).saturating_mul(4)))?;
             serde_json::from_str::<Json>(text).ok()
         }

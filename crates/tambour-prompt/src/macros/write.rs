@@ -5,7 +5,7 @@ mod expression;
 
 use std::collections::HashSet;
 
-use super::args::{trim_body, ends_raw, quote_literal};
+use super::args::{ends_raw, quote_literal, trim_body};
 use super::node::{KnownMacro, MacroNode};
 use super::parse::{MAX_NODES, ParsedText};
 use super::table::{self, MacroTarget};

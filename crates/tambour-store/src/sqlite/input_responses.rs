@@ -34,7 +34,7 @@ impl InputResponses for SqliteStore {
     async fn input_response(
         &self,
         owner: &str,
-        repeat: &str,
+        idempotency_key: &str,
         since: &str,
     ) -> Result<Option<InputResponse>, StoreError> {
         self.wait_caught_up().await?;
@@ -42,7 +42,7 @@ impl InputResponses for SqliteStore {
             "select request, status, answer, turn from repeats where owner = ? and repeat = ? and created >= ?",
         );
         let found: Option<(String, u16, String, Option<String>)> =
-            query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
+            query.bind(owner).bind(idempotency_key).bind(since).fetch_optional(self.pool()).await?;
         Ok(found.map(|(request, status, body, turn)| InputResponse { request, status, body, turn }))
     }
 }

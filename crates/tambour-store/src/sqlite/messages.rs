@@ -32,10 +32,10 @@ impl Messages for SqliteStore {
     async fn message_by_key(
         &self,
         owner: &str,
-        repeat: &str,
+        idempotency_key: &str,
         since: &str,
     ) -> Result<Option<MessageRow>, StoreError> {
-        if let Some(row) = self.shared.pending.row_by_key(owner, repeat) {
+        if let Some(row) = self.shared.pending.row_by_key(owner, idempotency_key) {
             return Ok(Some(MessageRow::clone(&row)));
         }
         let query = sqlx::query_as(
@@ -43,7 +43,7 @@ impl Messages for SqliteStore {
              left join records on message_id = id \
              where owner = ? and repeat = ? and created > ? order by number desc limit 1",
         );
-        Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
+        Ok(query.bind(owner).bind(idempotency_key).bind(since).fetch_optional(self.pool()).await?)
     }
 
     async fn conversation_messages(

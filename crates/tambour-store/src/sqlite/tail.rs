@@ -42,7 +42,7 @@ pub(super) struct TailProgress {
 }
 
 /// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped; all are on the
-/// journal. With `durable` those after `committed` are not on disk yet.
+/// journal. With `durable` those after `visible` are not on disk yet.
 #[derive(Debug, Default)]
 struct TailWindow {
     /// Encoded entries.
@@ -54,7 +54,7 @@ struct TailWindow {
     /// End of the entries that the database has.
     stored: LogPosition,
     /// End of the entries that readers may see.
-    committed: LogPosition,
+    visible: LogPosition,
     /// End of all entries.
     appended: LogPosition,
     /// End of the entries that the writer of the database has taken.
@@ -195,10 +195,10 @@ impl LogTail {
     /// visible, too.
     pub(super) fn publish(&self, end: LogPosition) {
         let mut window = self.lock_window();
-        if end.number > window.committed.number {
-            window.committed = end;
+        if end.number > window.visible.number {
+            window.visible = end;
         }
-        let has_ended = window.has_end && window.committed == window.appended;
+        let has_ended = window.has_end && window.visible == window.appended;
         drop(window);
         self.progress.send_if_modified(|progress| {
             let is_newer = end.number > progress.last || (has_ended && !progress.has_ended);
@@ -286,7 +286,7 @@ impl LogTail {
     ) -> Option<Option<Batch>> {
         let window = self.lock_window();
         let is_in_memory = window.first_number > 0 && window.first_number <= after.saturating_add(1);
-        let end = if includes_invisible { window.appended } else { window.committed };
+        let end = if includes_invisible { window.appended } else { window.visible };
         is_in_memory.then(|| window.batch_after(after, max_bytes, end))
     }
 
@@ -312,7 +312,7 @@ impl TailWindow {
             let before = LogPosition { number: batch.first() - 1, offset: self.base_offset };
             self.first_number = batch.first();
             (self.stored, self.drained) = (before, before);
-            (self.committed, self.appended) = (before, before);
+            (self.visible, self.appended) = (before, before);
         }
         if self.bytes.is_empty() {
             self.first_number = batch.first();
@@ -330,8 +330,7 @@ impl TailWindow {
     /// Drops entries that the database has, if all readers have seen them or they exceed the window.
     fn trim(&mut self) {
         // With `durable` the database may have entries that are not visible yet.
-        let droppable_end =
-            if self.committed.number < self.stored.number { self.committed } else { self.stored };
+        let droppable_end = if self.visible.number < self.stored.number { self.visible } else { self.stored };
         let is_read = self.readers.iter().all(|reader| *reader >= droppable_end.number);
         if droppable_end.offset == self.base_offset || !(is_read || self.bytes.len() > WINDOW_BYTES) {
             return;
@@ -392,7 +391,7 @@ impl TailReader {
     pub(super) fn batch_after(&self, after: u64, max_bytes: usize) -> Option<Batch> {
         let mut window = self.tail.lock_window();
         window.readers[self.slot] = after;
-        window.batch_after(after, max_bytes, window.committed)
+        window.batch_after(after, max_bytes, window.visible)
     }
 }
 

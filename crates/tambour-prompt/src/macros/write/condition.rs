@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::MAX_WARNINGS;
-use super::super::args::{trim_body, quote_literal, split_branches};
+use super::super::args::{quote_literal, split_branches, trim_body};
 use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim_nodes};
 use super::super::table;
 use super::{JinjaWriter, literal_text};

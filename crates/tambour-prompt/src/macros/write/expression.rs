@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::super::args::{
-    decode_entities, trim_body, has_double_colon, parse_utc_offset, quote_literal, split_branches,
-    split_choices, unquote,
+    decode_entities, has_double_colon, parse_utc_offset, quote_literal, split_branches, split_choices,
+    trim_body, unquote,
 };
 use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim_nodes};
 use super::super::table::{self, MacroTarget};
