@@ -18,7 +18,7 @@ use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
 /// Variables that the dialogue sets for templates.
-const MACHINE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
+const DIALOGUE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
 /// Script variables without a default, each with the system variable to write instead: it prints the script
 /// variable, or a default if that has no value (S-030, S-031).
 const SYSTEM_ALTERNATIVES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
@@ -251,7 +251,7 @@ impl ScriptCheck<'_> {
         for after_brace in text.split('{').skip(1) {
             let Some((content, _)) = after_brace.split_once('}') else { continue };
             let name = content.trim();
-            let is_variable = known_names.contains(name) || MACHINE_VARIABLES.contains(&name);
+            let is_variable = known_names.contains(name) || DIALOGUE_VARIABLES.contains(&name);
             if name != content && is_variable && reported_names.insert(name) {
                 let message = bilingual!(
                     self.report_language,
@@ -278,7 +278,7 @@ impl ScriptCheck<'_> {
         row: &'static str,
     ) {
         for name in template.variables(Layer::Script) {
-            if !known_names.contains(name) && !MACHINE_VARIABLES.contains(&name) {
+            if !known_names.contains(name) && !DIALOGUE_VARIABLES.contains(&name) {
                 let mut message = bilingual!(
                     self.report_language,
                     "{}用到了 `{{{}}}`，它没有值",
