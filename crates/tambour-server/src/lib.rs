@@ -1,4 +1,5 @@
-//! Tambour as a service: messages over HTTP, live event streams, models, and logs that survive crashes.
+//! Tambour as a server: takes messages over HTTP, calls models, streams the events of their replies, and keeps
+//! logs that survive crashes.
 
 mod base;
 pub mod config;

@@ -24,7 +24,7 @@ pub struct AliasConfig {
     /// Model of that upstream; its default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Dialect of the model.
+    /// Dialect of the model's replies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     /// Contract of replies: `profile` and `options`.
@@ -36,7 +36,7 @@ pub struct AliasConfig {
     /// File of a Skein; the client's messages become its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skein: Option<PathBuf>,
-    /// Adds the dialect's format instructions.
+    /// Adds the dialect's format instructions to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<bool>,
     /// Maximum number of re-asks of an unusable reply.
@@ -55,11 +55,12 @@ pub struct AliasConfig {
     pub weight: Option<u32>,
 }
 
-/// Fields of an alias that select the upstream, and how its replies are read.
-pub(crate) const CHOICE_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
+/// Fields of an alias that select the upstream and say how its replies are read. Only these are replaced by those
+/// of a fallback.
+pub(crate) const FALLBACK_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
-    /// Returns the fields of the alias as fields of a message, without those that a message does not have.
+    /// Returns the fields of the alias that a message has too.
     pub(crate) fn message_fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {
@@ -68,13 +69,14 @@ impl AliasConfig {
                 }
                 fields
             }
+            // Not reached: a struct is always written as an object.
             _ => Map::new(),
         }
     }
 }
 
 impl Config {
-    /// Returns an alias and its fallbacks in order, depth first, each once.
+    /// Returns an alias and all its direct and indirect fallbacks: depth first, each once.
     pub(crate) fn alias_chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
         let (mut chain, mut pending) = (Vec::new(), vec![alias]);
         while let Some(name) = pending.pop() {
@@ -88,10 +90,10 @@ impl Config {
         chain
     }
 
-    /// Reads the Skeins of aliases that have one. Returns their YAML by name of the alias.
+    /// Reads the Skeins of aliases that have one. Returns their YAML, keyed by the name of the alias.
     ///
     /// # Errors
-    /// A file cannot be read or is no Skein, or the alias has a `system_prompt` too.
+    /// A file cannot be read or is not a Skein, or the alias also has a `system_prompt`.
     pub(crate) fn load_skeins(&self) -> Result<BTreeMap<String, Value>, ConfigError> {
         let mut skeins = BTreeMap::new();
         for (name, alias) in &self.aliases {
@@ -117,7 +119,7 @@ impl Config {
     /// Checks the aliases.
     ///
     /// # Errors
-    /// An alias names an unknown upstream or dialect, or has an invalid contract.
+    /// An alias names an unknown upstream, fallback or dialect, or has an invalid contract.
     pub(super) fn check_aliases(&self) -> Result<(), ConfigError> {
         for (name, alias) in &self.aliases {
             let field = |subfield: &str| format!("aliases.{name}.{subfield}");

@@ -6,7 +6,7 @@ use super::{Config, ConfigError};
 
 /// Minimum length of an API key in characters.
 const MIN_KEY_CHARS: usize = 16;
-/// Maximum length of the name of a currency in characters.
+/// Maximum length of a currency's name in characters.
 const MAX_CURRENCY_CHARS: usize = 8;
 
 impl Config {
@@ -18,7 +18,8 @@ impl Config {
     /// Checks the values that are not already checked where they are used.
     ///
     /// # Errors
-    /// A weak API key, an unsuitable currency, an unknown default upstream, or an invalid section.
+    /// The API key is too short or has blanks around it, the currency is no short word, the default upstream is
+    /// unknown, or a section is invalid.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();

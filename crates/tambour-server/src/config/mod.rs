@@ -25,7 +25,7 @@ use crate::tools::ToolLimits;
 pub use crate::upstream::{Price, UpstreamConfig};
 use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamMetrics, UpstreamSection};
 pub use alias::AliasConfig;
-pub(crate) use alias::CHOICE_FIELDS;
+pub(crate) use alias::FALLBACK_FIELDS;
 
 /// Configuration of the server. The defaults work without a file.
 #[derive(Clone, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Config {
     pub api_key: Option<String>,
     /// Origins that browsers may call from; none by default.
     pub cors_origins: Vec<String>,
-    /// Milliseconds that a run continues without a reader.
+    /// Milliseconds that a run continues after its last reader has left.
     pub grace_ms: u64,
     /// Milliseconds between heartbeats of an event stream.
     pub heartbeat_ms: u64,
@@ -66,19 +66,20 @@ pub struct Config {
     pub max_running: usize,
     /// Maximum number of open event streams of one owner.
     pub max_streams: usize,
-    /// Maximum number of open event streams in all; by default as many as the limit of open files allows.
+    /// Maximum number of open event streams of all owners together; by default as many as the limit of open
+    /// files allows.
     pub max_streams_total: usize,
-    /// Maximum number of bytes of a request.
+    /// Maximum length of a request body in bytes.
     pub max_request: usize,
-    /// Maximum number of bytes of a request that imports files.
+    /// Maximum length in bytes of a request body that imports files.
     pub max_import: usize,
-    /// Maximum number of bytes, approximately, of earlier messages that a prompt includes.
+    /// Approximate maximum length in bytes of the earlier messages that a prompt includes.
     pub max_history: usize,
     /// Retention of messages.
     pub retention: RetentionConfig,
     /// Longest pause within a request body, in milliseconds.
     pub body_idle_ms: u64,
-    /// Milliseconds that a request body may take in all.
+    /// Longest time, in milliseconds, in which a whole request body must arrive.
     pub body_ms: u64,
     /// Longest time, in milliseconds, that a client may read nothing of a stream whose message has ended.
     pub reader_idle_ms: u64,
@@ -98,8 +99,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Folder whose subfolder `prompts` has templates that override the built-in ones.
     pub config_dir: PathBuf,
-    /// Starts even if a part of the journal, and messages with it, are lost. Applies to one start, so it is
-    /// never read from a file.
+    /// Starts even if a part of the journal is lost, and messages with it. Applies to one start, so it is never
+    /// read from a file.
     #[serde(skip)]
     pub accept_loss: bool,
     /// Environment variables that begin with `TAMBOUR_` but set nothing; the start warns of each.
@@ -117,7 +118,7 @@ pub struct RetentionConfig {
     /// Days that a message is kept after its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
-    /// Maximum number of bytes of all messages of an owner; the oldest are deleted first.
+    /// Maximum total size in bytes of an owner's messages; the oldest are deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
@@ -188,8 +189,8 @@ impl Config {
         }
     }
 
-    /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`,
-    /// `demo`) and makes it the default one. Returns its name, which is the name of its kind.
+    /// Adds an upstream and makes it the default one. `argument` is `openai=URL`, likewise for other kinds of
+    /// services, or `replay=FILE`, or `demo`. Returns the name of the upstream, which is that of its kind.
     ///
     /// # Errors
     /// The kind is unknown.
@@ -218,7 +219,7 @@ impl Config {
         Ok(())
     }
 
-    /// Records that a field was set by `source`, a flag or variable, which errors about its value then name.
+    /// Records that a field was set by `source`, a flag or variable. Errors about its value then name `source`.
     pub fn note_source(&mut self, field: &str, source: &str) {
         self.origins.note_source(field, source);
     }
@@ -229,7 +230,7 @@ impl Config {
         self.default_upstream.as_deref().or_else(|| self.upstreams.keys().next().map(String::as_str))
     }
 
-    /// Returns the part that upstreams read.
+    /// Returns the section of the configuration that upstreams read.
     pub(crate) fn upstream_section(&self) -> UpstreamSection<'_> {
         UpstreamSection { upstreams: &self.upstreams, timeouts: &self.timeouts, origins: &self.origins }
     }
@@ -239,12 +240,12 @@ impl Config {
     /// # Errors
     /// There is no default upstream, or it cannot be used.
     pub fn open_default_upstream(&self) -> Result<Arc<Upstream>, ConfigError> {
-        let mut all = self.upstream_section().build_upstreams(&UpstreamMetrics::default())?;
+        let mut upstreams = self.upstream_section().build_upstreams(&UpstreamMetrics::default())?;
         let name = self.default_upstream().unwrap_or_default();
-        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
+        upstreams.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 
-    /// Returns the part that MCP servers read.
+    /// Returns the section of the configuration that MCP servers read.
     pub(crate) fn mcp_section(&self) -> McpSection<'_> {
         McpSection { servers: &self.mcp, tools: &self.tools, origins: &self.origins }
     }

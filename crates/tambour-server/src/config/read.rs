@@ -1,7 +1,7 @@
 //! Loads the configuration from its file and the environment. Errors name the file and line, or the variable.
 //!
-//! An unknown field of the file is an error, an unknown variable a warning: other programs set variables that
-//! begin with `TAMBOUR_` too, such as Kubernetes for a service of this name.
+//! An unknown field of the file is an error; an unknown variable is only a warning. Other programs set variables
+//! that begin with `TAMBOUR_` too: Kubernetes does for a service named `tambour`.
 
 use std::path::Path;
 
@@ -35,8 +35,9 @@ impl Config {
                 None => {}
                 Some("UPSTREAM") => upstream = Some(value),
                 Some("MODEL") => model = Some(value),
-                // Names the configuration file, and is not a field of it.
+                // Path of the configuration file, which the caller has read already.
                 Some("CONFIG") => {}
+                // API key of the upstream; read where it is used.
                 Some(_) if name == UPSTREAM_KEY => {}
                 // Secrets that registered tools refer to.
                 Some(_) if name.starts_with(SECRET_ENV_PREFIX) => {}
@@ -67,14 +68,14 @@ impl Config {
 fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError(format!("{}: {error}", path.display())))?;
-    let file_error = |error: &toml::de::Error, reason: &str| {
+    let file_error = |error: &toml::de::Error, prefix: &str| {
         let place = error
             .span()
             .map_or_else(|| path.display().to_string(), |span| format_place(path, &text, span.start));
-        ConfigError(format!("{place}: {reason}{}", explain_parse_error(error.message().trim())))
+        ConfigError(format!("{place}: {prefix}{}", explain_parse_error(error.message().trim())))
     };
     let table: toml::Table = text.parse().map_err(|error| file_error(&error, "not TOML: "))?;
-    // Parsed from the text, since only that has positions.
+    // Parsed for its errors only, and from the text, since a table has no positions.
     toml::from_str::<Config>(&text).map_err(|error| {
         let field = error.span().and_then(|span| field_at(&text, span.start));
         file_error(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
@@ -95,7 +96,7 @@ fn is_kubernetes_variable(field: &str, value: &str) -> bool {
         let start = field.find(word).filter(|start| *start == 0 || field.as_bytes()[start - 1] == b'_')?;
         Some(&field[start + word.len()..])
     };
-    // `_80_TCP`, or that with `_PROTO`, `_PORT` or `_ADDR` behind it.
+    // `_80_TCP`, which may be followed by `_PROTO`, `_PORT` or `_ADDR`.
     let is_port_detail = |suffix: &str| {
         let parts: Vec<_> = suffix.split('_').collect();
         matches!(parts[..], ["", port, "TCP" | "UDP" | "SCTP"] | ["", port, "TCP" | "UDP" | "SCTP", "PROTO" | "PORT" | "ADDR"]
@@ -107,10 +108,10 @@ fn is_kubernetes_variable(field: &str, value: &str) -> bool {
             .is_some_and(|suffix| (suffix.is_empty() && is_address) || is_port_detail(suffix))
 }
 
-/// Sets the field of `table` that `variable` names; `field` is its name in lower case, without `TAMBOUR_`:
-/// `limits_hold` is `limits.hold`, since `limits` is a table of the configuration. The type is that of the
-/// default, so that an API key made of digits stays text. Returns the dotted name of the field, or `None` if
-/// there is no such field.
+/// Sets the field of `table` that `variable` names. `field` is the variable's name in lower case, without
+/// `TAMBOUR_`. `limits_hold` sets `limits.hold`, since `limits` is a table of the configuration. The value gets
+/// the type of the default, so that an API key made of digits stays text. Returns the dotted name of the field,
+/// or `None` if there is no such field.
 fn set_field(
     table: &mut toml::Table,
     variable: &str,
@@ -119,6 +120,7 @@ fn set_field(
 ) -> Result<Option<String>, ConfigError> {
     let defaults = toml::Table::try_from(complete_defaults())
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
+    // Tables whose fields variables can set.
     let group_of_field = ["limits", "timeouts", "tools", "retention", "telemetry"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
@@ -161,7 +163,8 @@ fn set_field(
     Ok(Some(dotted_name))
 }
 
-/// Defaults with a value for each field that a variable can set, also for those absent by default.
+/// Returns the defaults, with a value even for fields that are absent by default, so that each field that a
+/// variable can set has a type.
 fn complete_defaults() -> Config {
     let empty_text = || Some(String::new());
     let mut telemetry = TelemetryConfig::default();

@@ -27,9 +27,9 @@ pub(crate) struct Contract {
 /// The server's defaults for reading any reply.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadingDefaults {
-    /// Limits and texts.
+    /// Options with the limits and texts of the server.
     pub(crate) options: Options,
-    /// Maximum number of bytes of a tool result that the model is shown.
+    /// Maximum length in bytes of a tool result as shown to the model; the rest is cut off.
     pub(crate) max_shown_bytes: usize,
 }
 
@@ -58,8 +58,8 @@ impl ReadingDefaults {
             if name == "tools" {
                 return Err("tools are given in `tools` of the request, not as an option".to_owned());
             }
-            // Setting the language replaces the texts. The operator's own ones are in this language already,
-            // so they are kept.
+            // Setting the language would replace the texts, which the operator may have changed. They are in
+            // this language already, so they are kept.
             if name == "text_language" && value.as_str() == Some(language_code(self.options.texts.language)) {
                 continue;
             }
@@ -68,8 +68,8 @@ impl ReadingDefaults {
         Ok(options)
     }
 
-    /// Returns the dialect and options of a stored request, which is JSON. If an option is no longer valid,
-    /// all are the defaults.
+    /// Returns the dialect and options of a stored request, which is JSON. If an option of its contract is no
+    /// longer valid, the whole contract is ignored.
     pub(crate) fn stored_options(&self, request: &str) -> (String, Options) {
         let request: Value = serde_json::from_str(request).unwrap_or_default();
         let contract: Option<Contract> =
@@ -77,9 +77,10 @@ impl ReadingDefaults {
         let mut options = self.options_for(contract.as_ref()).unwrap_or_else(|_| self.options.clone());
         let views: Option<Vec<String>> = serde_json::from_value(request["views"].clone()).unwrap_or_default();
         let skein = request.get("skein").filter(|skein| !skein.is_null());
-        // Its structure was valid when the request was accepted; errors are ignored here.
+        // The views were valid when the request was accepted; errors are ignored here.
         let _ = skeins::apply_structure(skein, views.as_deref(), contract.as_ref(), &mut options);
-        // As when the request was made: the server runs its tools, and built-in instructions had examples.
+        // Set as when the request was made: with `tools` the server runs them, and with `instructions` the
+        // prompt contained examples that the model may echo.
         options.tool_loop = request["tools"].is_array();
         options.has_own_examples |= request["instructions"] == true;
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)

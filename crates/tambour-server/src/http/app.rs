@@ -1,4 +1,4 @@
-//! State of the HTTP interface.
+//! State of the HTTP interface, shared by all requests.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::run::engine::RunEngine;
 /// State as handlers receive it.
 pub(crate) type AppState = Arc<App>;
 
-/// State that requests share: the engine of the runs, to which it dereferences, and what only the HTTP
-/// interface needs.
+/// State that requests share: the engine of the runs and what only the HTTP interface needs. Dereferences to
+/// the engine.
 pub(crate) struct App {
     engine: Arc<RunEngine>,
     /// Responses to requests with an idempotency key that are kept in memory only.
     pub memory_responses: Arc<MemoryResponses>,
     /// Dialogue turns in progress whose request a client may repeat.
     pub turn_claims: Arc<TurnClaims>,
-    /// Running messages of conversations that clients named themselves.
+    /// Running messages of the conversations for which clients chose the name.
     pub threads: RunningThreads,
     /// Open event streams.
     pub streams: Arc<StreamRegistry>,
 }
 
 impl App {
-    /// Creates the state of the HTTP interface to `engine`.
+    /// Creates the state around `engine`.
     pub(crate) fn new(engine: RunEngine) -> App {
         App {
             engine: Arc::new(engine),

@@ -20,11 +20,11 @@ use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow, StoreError};
 
-/// Approximate bytes of a page of messages.
+/// Approximate maximum size in bytes of a page of messages.
 const PAGE_BYTES: usize = 4 << 20;
-/// Maximum number of characters of a title.
+/// Maximum length of a title in characters.
 const MAX_TITLE_CHARS: usize = 500;
-/// Maximum number of bytes of metadata.
+/// Maximum length in bytes of metadata as JSON.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
 /// Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`.
@@ -119,14 +119,14 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new = if bytes.is_empty() { NewConversation::default() } else { parse_body(&bytes)? };
+    let request = if bytes.is_empty() { NewConversation::default() } else { parse_body(&bytes)? };
     let mut row = ConversationRow {
         id: ids::new_id("conv"),
         owner: caller.owner,
         created: ids::now(),
         ..ConversationRow::default()
     };
-    new.apply(&mut row)?;
+    request.apply(&mut row)?;
     app.store.insert_conversation(&row).await?;
     Ok((StatusCode::CREATED, Json(conversation_json(&row))))
 }
@@ -166,9 +166,9 @@ pub(super) async fn change(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let change: NewConversation = parse_body(&bytes)?;
+    let request: NewConversation = parse_body(&bytes)?;
     let mut row = find_owned(&app, &caller, &id).await?;
-    change.apply(&mut row)?;
+    request.apply(&mut row)?;
     app.store.change_conversation(&row).await?;
     Ok(Json(conversation_json(&row)))
 }
@@ -244,9 +244,10 @@ impl ConversationExport {
 
     /// Returns the line of the next message; `None` after the last one.
     async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
-        // One row; its content is loaded below.
+        // One row, as small as possible; its content is loaded below.
         let page = self.app.store.conversation_messages(&self.id, self.last_number, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
+        // Each message of a conversation has a number; the maximum would end the export.
         self.last_number = row.number.unwrap_or(i64::MAX);
         // Deleted between the two reads: nothing is written for it.
         let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };

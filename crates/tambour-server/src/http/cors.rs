@@ -1,4 +1,4 @@
-//! Cross-origin requests (CORS): pages of configured origins may call the interface.
+//! Cross-origin requests (CORS): web pages of configured origins may call the HTTP interface.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use crate::http::app::AppState;
 
 const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
-/// Request headers allowed if a browser names none. Those that it names are all allowed, since a configured
-/// origin is trusted.
+/// Request headers allowed if a browser names none. If it names some, all of them are allowed, since a
+/// configured origin is trusted.
 const ALLOWED_HEADERS: &str =
     "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
 /// Response headers that pages may read.

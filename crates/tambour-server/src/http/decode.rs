@@ -44,8 +44,8 @@ pub(crate) struct Decode {
     repaired: bool,
 }
 
-/// Runs the work of a request and serializes its result, on the CPU pool if the request is long or has a
-/// schema.
+/// Runs the work of a request and serializes its result. Uses the CPU pool if the request, of `byte_count`
+/// bytes, is long or has a schema.
 async fn run_work(
     app: &App,
     caller: &Caller,
@@ -77,7 +77,7 @@ fn decode_reply(request: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = request.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
-    // Adjacent deltas are joined: there may be as many as bytes.
+    // Adjacent deltas are joined: otherwise there may be as many deltas as the reply has bytes.
     let mut sink = JoinedEvents::default();
     let mut pipeline = pipeline.with_extensions(request.extensions);
     pipeline.push_str(&request.reply, &mut sink);

@@ -26,9 +26,9 @@ use crate::run::skeins;
 use crate::store::DocumentKind::Script;
 use crate::store::{DialogueRow, RowPage};
 
-/// Maximum number of turns of a test that the server runs: each renders a prompt.
+/// Maximum number of turns of a test that the server runs, since each turn renders a prompt.
 const MAX_TEST_TURNS: usize = 500;
-/// Maximum number of bytes of the name of a script that are used in a file name.
+/// Maximum length in bytes of a script's name within a file name; a longer name is cut.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.
@@ -66,7 +66,7 @@ pub(super) async fn list(
         } else {
             is_after_cursor = after == Some(turn.turn.as_str());
         }
-        // One row more than the page shows that there are more.
+        // One row is read beyond the page, to learn whether more rows follow.
         if rows.len() > limit as usize { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     dialogues::for_each_turn(&app, &id, collect).await?;
@@ -90,14 +90,15 @@ pub(super) async fn fork(
         if turn.turn != new.turn {
             return ControlFlow::Continue(());
         }
+        // `before` is the dialogue as it was before the turn.
         found_turn = Some((number, turn.before));
         ControlFlow::Break(())
     };
     dialogues::for_each_turn(&app, &id, find_turn).await?;
-    let (number, before) = found_turn.ok_or_else(|| {
+    let (number, snapshot_before) = found_turn.ok_or_else(|| {
         Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
     })?;
-    let state = before.restore(&row.state);
+    let state = snapshot_before.restore(&row.state);
     let dialogue: Dialogue = serde_json::from_value(state.clone()).map_err(|_| Problem::internal())?;
     let origin = DialogueOrigin::from_row(&row);
     let forked_from = Some(ForkOrigin { dialogue_id: id.clone(), turn: new.turn });
@@ -128,7 +129,7 @@ pub(super) async fn coverage(
     coverage_of(&app, &row).await.map(Json)
 }
 
-/// Returns which actions of its session a dialogue has reached.
+/// Returns the coverage of a dialogue's session: the actions, branches, exits and rounds that it has reached.
 pub(super) async fn coverage_of(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
     let (script, _) = dialogues::load_machine(app, row)?;
     let mut coverage = Coverage::new(&script, &row.session).ok_or_else(Problem::internal)?;
@@ -155,12 +156,13 @@ pub(super) async fn test(
     Ok((headers, test.print()).into_response())
 }
 
-/// Returns a file name for a script called `name`: one that every file system takes.
+/// Returns a file name for a script called `name` that every file system accepts.
 fn file_name(name: &str) -> String {
     let is_forbidden = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
     let name = name.trim().replace(is_forbidden, "-");
     let name = &name[..name.floor_char_boundary(MAX_FILE_NAME_BYTES)];
     match name.trim_matches('.') {
+        // Empty, `.` and `..` are no names of files.
         "" => "script.yaml".to_owned(),
         _ if name.ends_with(".yaml") || name.ends_with(".yml") => name.to_owned(),
         _ => format!("{name}.yaml"),
@@ -198,8 +200,8 @@ pub(super) async fn replay(
     })?;
     let differences = differences
         .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;
-    let is_passed = differences.is_empty();
+    let has_passed = differences.is_empty();
     Ok(Json(json!({
-        "version": version_number, "turns": turn_count, "passed": is_passed, "differences": differences,
+        "version": version_number, "turns": turn_count, "passed": has_passed, "differences": differences,
     })))
 }

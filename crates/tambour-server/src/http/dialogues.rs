@@ -1,4 +1,4 @@
-//! Dialogues, which run scripts: creation, listing, inputs, cancelling, deletion and model calls.
+//! Dialogues, which run scripts: creation, listing, inputs, cancelling, deletion, and the list of model calls.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ use crate::store::{
     StoreError, WriteOutcome,
 };
 
-/// Maximum number of bytes of each of these: a user's text, the variables of a dialogue, an answer.
+/// Maximum length in bytes of a user's text, of the variables of a dialogue (as JSON), and of an answer (as
+/// JSON).
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Body of `POST /api/v1/dialogues`.
@@ -335,7 +336,7 @@ pub(super) async fn input(
     // Identifies repetitions of the input; the form of the response (`stream` and so on) does not matter.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let events = TurnEvents { extensions: new.extensions, findings: new.findings };
-    let claim = match &idempotency_key {
+    let turn_claim = match &idempotency_key {
         Some(key) => match register_input(&app, &caller, key, &request, new.stream).await? {
             InputStart::First(claim) => Some(claim),
             InputStart::Joined((row, live_run)) => {
@@ -377,7 +378,7 @@ pub(super) async fn input(
     });
     let (start_sender, start_receiver) = oneshot::channel();
     let task_app = app.clone();
-    let turn = RequestedTurn { caller, running_turn, claim, input, quota, input_claim };
+    let turn = RequestedTurn { caller, running_turn, turn_claim, input, quota, input_claim };
     // A turn that has begun runs to its end, even if the client disconnects.
     let turn_task = app.run_tasks.spawn(async move { drive_turn(&task_app, turn, row, start_sender).await });
     // A turn that fails before it has a log is answered with the problem instead of a stream.
@@ -416,16 +417,18 @@ pub(super) async fn run_turn(
         ..MessageRow::default()
     };
     let (start_sender, _) = oneshot::channel();
-    // An input is small. The memory reserved for its request is released before it waits for its model.
+    // The input is small, so the memory reserved for the request is released before the turn waits for its
+    // model.
     caller.memory.release();
     let (task_app, caller) = (app.clone(), caller.clone());
-    let turn = RequestedTurn { caller, running_turn, claim: None, input, quota, input_claim: None };
+    let turn = RequestedTurn { caller, running_turn, turn_claim: None, input, quota, input_claim: None };
     let turn_task = app.run_tasks.spawn(async move { drive_turn(&task_app, turn, row, start_sender).await });
     turn_task.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
-/// Returns the response to the same input sent before: as stored, or as the stream of its turn. `None` if
-/// there is none, if its turn is not over, or if repeating the input asks the model again.
+/// Returns the response to an earlier, equal input with the key. `stream_events` selects the events if the
+/// client wants a stream; otherwise the stored response is returned. `None` if there is no such input, if its
+/// turn is not over or was deleted, or if repeating the input asks the model again.
 async fn respond_repeated(
     app: &Arc<App>,
     caller: &Caller,
@@ -454,14 +457,14 @@ fn is_retryable(turn: &DialogueTurn) -> bool {
 /// Turn that a client has requested.
 struct RequestedTurn {
     caller: Caller,
-    /// Place among the running turns.
+    /// Registration among the running turns.
     running_turn: RunningTurn,
-    /// Claim of its idempotency key while it runs, if it has one.
-    claim: Option<TurnClaim>,
+    /// Claim of its idempotency key in memory while the turn runs, if it has a key.
+    turn_claim: Option<TurnClaim>,
     input: TurnInput,
-    /// Request as counted against the key.
+    /// Request as counted against the caller's API key.
     quota: TurnQuota,
-    /// Claim of its idempotency key in the store, if it has one.
+    /// Lasting claim of its idempotency key in the store, if it has a key.
     input_claim: Option<InputClaim>,
 }
 
@@ -473,19 +476,19 @@ async fn drive_turn(
     row: MessageRow,
     start_sender: oneshot::Sender<(Arc<MessageRow>, ReaderGuard)>,
 ) -> Result<DialogueTurn, Problem> {
-    let RequestedTurn { caller, running_turn, claim, input, quota, input_claim } = requested_turn;
+    let RequestedTurn { caller, running_turn, turn_claim, input, quota, input_claim } = requested_turn;
     let id = row.conversation_id.clone();
     let lease = acquire_lease(app, row).await?;
     let (row, live_run) = (lease.row().clone(), running_turn.live_run().clone());
-    if let Some(claim) = &claim {
-        claim.publish_run((row.clone(), live_run.clone()));
+    if let Some(turn_claim) = &turn_claim {
+        turn_claim.publish_run((row.clone(), live_run.clone()));
     }
     // The receiver is gone if the client disconnected, or wants no stream.
     let _ = start_sender.send((row, live_run.add_reader()));
     let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
     let request = TurnRequest { input: Some(input), quota, claim: input_claim.as_ref() };
-    let turn = run_queued_turn(app, &caller, &running_turn, &id, request, &mut turn_log);
-    let result = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
+    let turn_future = run_queued_turn(app, &caller, &running_turn, &id, request, &mut turn_log);
+    let result = AssertUnwindSafe(turn_future).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn panicked; the dialogue is as it was last stored");
         Err(Problem::internal())
     });
@@ -502,14 +505,14 @@ async fn drive_turn(
                 "the end of a turn could not be written; trying again"
             );
             // The registration of the turn is given up first, so that later turns may begin.
-            drop((turn_log, claim, running_turn));
+            drop((turn_log, turn_claim, running_turn));
             Box::pin(retry_close(app, &live_run.id)).await;
         }
     }
     Err(problem)
 }
 
-/// Creates the log of a turn; returns the right to append to it.
+/// Creates the log of a turn. Returns the right to append to it as soon as the row of the turn is durable.
 async fn acquire_lease(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
     let id = row.conversation_id.clone();
     match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
@@ -602,6 +605,7 @@ async fn run_queued_turn(
     let client = TurnClient { caller, live_run };
     let mut earlier_turns = turn_log.wait_earlier_turns();
     let wait_turn = async {
+        // Polled once first, so that the fail point is reached only by a turn that must wait.
         if earlier_turns.as_mut().now_or_never().is_none() {
             fail::point("turn.behind");
             earlier_turns.await;
@@ -609,14 +613,15 @@ async fn run_queued_turn(
         // The retention sweep enqueues too: it deletes an expired dialogue only between two turns.
         app.conversation_queues.enqueue(id).wait().await
     };
-    let _turn = tokio::select! {
+    // Held until this function returns: one turn of a dialogue runs at a time.
+    let _turn_guard = tokio::select! {
         biased;
         () = caller.removal.cancelled() => return Err(invalid_key()),
         // Deleting the dialogue cancels waiting turns.
         () = live_run.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A stopping server starts no waiting turn.
         () = app.shutdown.cancelled() => return Err(closing_problem()),
-        turn = wait_turn => turn,
+        turn_guard = wait_turn => turn_guard,
     };
     running_turn.mark_active();
     let row = find_owned(app, caller, id).await?;
@@ -643,7 +648,7 @@ async fn run_queued_turn(
                 input => input,
             }
         }
-        // The input was taken, and its turn did not end.
+        // The dialogue has taken the input already, but the turn did not end: it is continued.
         Some(_) => None,
         None => input,
     };

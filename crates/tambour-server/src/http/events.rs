@@ -34,13 +34,13 @@ use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::upstream::new_failure;
 
-/// Approximate bytes of frames built at once; more only when the client has read these.
+/// Approximate size in bytes of the frames built at once. More are built when the client has read these.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of the log of one message or turn, for one client.
 pub(super) struct EventReader {
     /// Id of the message or turn.
-    message: String,
+    run_id: String,
     encoder: Box<dyn Encoder>,
     /// Number of the last entry that was encoded or skipped.
     last_number: u64,
@@ -92,7 +92,7 @@ pub(super) async fn follow(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    // The live run is looked up before the row: a message that ends in between has its log in the store.
+    // The live run is looked up before the row: if the message ends in between, its whole log is in the store.
     let live_run = app.running.get(&id);
     let row = find_owned(&app, &caller, &id).await?;
     let request: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
@@ -153,7 +153,7 @@ impl StreamRequest {
     ) -> Result<Response, Problem> {
         let StreamRequest { caller, live_run, method, after } = self;
         let resume_from = match &live_run {
-            // Entries that a client has seen are committed, so a larger number is invalid.
+            // Clients see only committed entries, so a number above the last one is invalid: nothing follows.
             Some(run) if !run.has_ended() => (after <= run.last_entry()).then_some(after),
             _ => resume_number(&app, id, after).await?,
         };
@@ -170,7 +170,7 @@ impl StreamRequest {
 
 /// Returns the number after which a client that has seen events up to `after` continues a message that no
 /// longer runs; `None` if nothing follows. If the client has seen more events than exist, a part of the store
-/// was lost: it is sent the end of the log, if that is an `error`, since it cannot have seen this one.
+/// was lost. The client then gets the end of the log if that is an `error`, which it cannot have seen.
 async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
     // A log that is still open gets an end later.
     let (later_batches, state) = app.store.read(id, after, 1).await?;
@@ -181,13 +181,15 @@ async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, S
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
-    let end = record::fold_log(&*app.store, id).await?.error_number();
-    Ok(end.map(|number| number.saturating_sub(1)))
+    let error_number = record::fold_log(&*app.store, id).await?.error_number();
+    // The number before, so that the error itself is sent.
+    Ok(error_number.map(|number| number.saturating_sub(1)))
 }
 
-/// Returns the number of the last event that the client has seen: from the header, which a browser sends when
-/// it reconnects, or from the query.
+/// Returns the number of the last event that the client has seen: from the header `Last-Event-ID`, which a
+/// browser sends when it reconnects, otherwise from `after` of the query. 0 without a cursor.
 fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
+    // `?` is refused below, like any cursor that is not a number.
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     let cursor = last_id.or(after).unwrap_or("");
     if cursor.is_empty() {
@@ -201,7 +203,10 @@ fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem>
     Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
 }
 
-/// Registers a stream of the caller, or refuses it at a limit.
+/// Registers an event stream of the caller.
+///
+/// # Errors
+/// The limit of open streams of the owner or of the server is reached.
 pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Problem> {
     let loaded_config = app.loaded_config();
     let (max_streams, total) = (loaded_config.config.max_streams, loaded_config.config.max_streams_total);
@@ -313,7 +318,7 @@ impl SendingStream {
                 fill_result = reader.fill_frames(app) => if let Err(error) = fill_result {
                     // The connection is broken off, so that the client does not take this for the end and
                     // reconnects with its cursor.
-                    tracing::error!(%error, message_id = reader.message, "an event stream was broken off");
+                    tracing::error!(%error, message_id = reader.run_id, "an event stream was broken off");
                     // Lets the connection flush what was sent: breaking it off drops the rest.
                     tokio::task::yield_now().await;
                     *progress = StreamProgress::Broken;
@@ -338,13 +343,13 @@ fn stream_headers(body: Body) -> Response {
 impl EventReader {
     /// Creates a reader for a client that has seen the entries up to number `seen_number`.
     pub(super) fn new(
-        message: &str,
+        run_id: &str,
         encoder: Box<dyn Encoder>,
         reader_guard: Option<ReaderGuard>,
         seen_number: u64,
     ) -> EventReader {
         EventReader {
-            message: message.to_owned(),
+            run_id: run_id.to_owned(),
             last_number: if encoder.needs_all_entries() { 0 } else { seen_number },
             encoder,
             seen_number,
@@ -430,18 +435,20 @@ impl EventReader {
     async fn fetch_batch(&mut self, app: &App) -> Result<(), StoreError> {
         let batches = self
             .batches
-            .get_or_insert_with(|| app.store.follow(&self.message, self.last_number, FRAME_BYTES));
-        // A log may end without an end entry: the server is stopping, and the next start writes one.
+            .get_or_insert_with(|| app.store.follow(&self.run_id, self.last_number, FRAME_BYTES));
+        // No batch is left, but no entry ended the log: the server is stopping, and the next start writes the
+        // end.
         let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
         self.batch = Some(Arc::new(batch));
         Ok(())
     }
 
-    /// Appends frames of the batch that this client sees, until there are enough.
+    /// Appends the frames of those entries of the batch that this client sees, until there are enough.
     async fn append_frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut position = self.position.unwrap_or_else(|| batch.first_position());
         while self.frames.len() < FRAME_BYTES && !self.encoder.is_over() {
-            // Stored only when the entry before is finished: waiting below may be cancelled.
+            // Moves past an entry only when its frames are built: the wait below may be cancelled, and the
+            // entry is then read again.
             self.position = Some(position);
             let Some(entry) = batch.next_entry(&mut position) else {
                 self.batch = None;
@@ -461,7 +468,7 @@ impl EventReader {
                 _ => {}
             }
             let reply = match self.encoder.wants_reply(kind) {
-                true => Some(record::fold_log(&*app.store, &self.message).await?.reply),
+                true => Some(record::fold_log(&*app.store, &self.run_id).await?.reply),
                 false => None,
             };
             let (length_before, reply) = (self.frames.len(), reply.as_deref());

@@ -1,4 +1,4 @@
-//! Figures of replies over time: `GET /api/v1/figures`.
+//! Figures of replies (counts, tokens, cost, times) over days or hours: `GET /api/v1/figures`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,14 +24,14 @@ const DEFAULT_DAYS: i64 = 7;
 const MAX_DAYS_BY_HOUR: i32 = 31;
 /// Maximum number of days with steps of one day.
 const MAX_DAYS_BY_DAY: i32 = 366;
-/// Maximum number of rules in the list.
+/// Maximum number of rules whose repairs are counted, those with most repairs.
 const MAX_RULES: u32 = 100;
 
-/// Query of the days and of the length of the steps.
+/// Query of the figures: range of days, and length of a step.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FiguresQuery {
-    /// First day.
+    /// First day; when absent, the range has `DEFAULT_DAYS` days.
     from: Option<String>,
     /// Last day; today when absent.
     to: Option<String>,
@@ -88,6 +88,7 @@ pub(super) async fn show(
         Some(from) => from,
         None => to.saturating_sub((DEFAULT_DAYS - 1).days()),
     };
+    // A range that cannot be computed counts as too long.
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
     if days < 1 || days > max_days {
         let detail = format!(
@@ -102,14 +103,16 @@ pub(super) async fn show(
     let repairs = app.store.repairs(owner, (&from, &to), step, MAX_RULES).await?;
     let (mut total, mut sums_by_time, mut sums_by_upstream) =
         (FigureSum::default(), BTreeMap::new(), BTreeMap::new());
-    let mut data = Vec::with_capacity(rows.len());
+    let mut row_figures = Vec::with_capacity(rows.len());
     for row in &rows {
         total.add(row);
         sums_by_time.entry(&*row.time).or_insert_with(FigureSum::default).add(row);
         sums_by_upstream.entry(&row.upstream).or_insert_with(FigureSum::default).add(row);
         let mut sum = FigureSum::default();
         sum.add(row);
-        data.push(sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]));
+        row_figures.push(
+            sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]),
+        );
     }
     let mut rules_by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
     for StepRepairs { time, rule } in &repairs {
@@ -135,7 +138,7 @@ pub(super) async fn show(
         "total": total.to_json(&[]),
         "times": times,
         "upstreams": upstreams,
-        "data": data,
+        "data": row_figures,
         "repairs": sum_by_rule(&repairs),
     })))
 }

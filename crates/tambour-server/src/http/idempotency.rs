@@ -23,9 +23,9 @@ use crate::http::app::{App, AppState};
 use crate::run::request_repeats::{RETENTION_HOURS, in_progress_problem, repeat_since};
 use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
-/// Maximum number of bytes of an idempotency key.
+/// Maximum length of an idempotency key in bytes.
 pub(super) const MAX_KEY_BYTES: usize = 255;
-/// Maximum number of responses of one owner in memory; the oldest are dropped first.
+/// Maximum number of responses of one owner kept in memory; the oldest are dropped first.
 const MAX_IN_MEMORY: usize = 1000;
 
 /// Storage of an operation's response.
@@ -37,10 +37,10 @@ pub(super) enum ResponseStorage {
     Secret(Duration),
 }
 
-/// Response with a secret that stays valid.
+/// Storage of responses with a secret that stays valid: in memory, for as long as others are in the database.
 pub(super) const SECRET_RESPONSE: ResponseStorage =
     ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
-/// Response with a token of an event stream.
+/// Storage of responses with a token of an event stream.
 pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN_LIFETIME);
 
 /// Responses kept in memory only.
@@ -90,6 +90,7 @@ pub(super) async fn claim(
         RequestClaim::Responded(response) => return Ok(Err(response)),
         RequestClaim::InProgress => return Err(in_progress_problem()),
     }
+    // The response may be kept in memory only, of which the store knows nothing. The claim is released then.
     let hold = RequestHold { app: app.clone(), key };
     Ok(app.memory_responses.find(&hold.key).map_or(Ok(hold), Err))
 }
@@ -113,33 +114,33 @@ pub(super) async fn process_once(
     let (parts, body) = request.into_parts();
     // The body was read and bounded earlier.
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
-    // The query is part of the request.
+    // The digest tells whether a request with the same key is the same request.
     let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
     let request_key = RequestKey { owner: caller.owner, route, idempotency_key };
     let hold = match claim(&app, request_key.clone()).await? {
         Ok(hold) => hold,
-        Err(response) if response.digest == digest => return Ok(to_response(response)),
+        Err(stored_response) if stored_response.digest == digest => return Ok(to_response(stored_response)),
         Err(_) => return Err(reused_key_problem()),
     };
     let request = Request::from_parts(parts, Body::from(body));
     let task_app = app.clone();
-    // Even if the client disconnects: it will repeat the request and needs this response.
+    // Completed even if the client disconnects: it will repeat the request and then needs this response.
     app.run_to_completion(async move {
-        let answer = next.run(request).await;
-        let answer = if answer.status().is_success() {
-            let (parts, body) = answer.into_parts();
+        let response = next.run(request).await;
+        let response = if response.status().is_success() {
+            let (parts, body) = response.into_parts();
             let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
             let location = parts.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let (status, location) = (parts.status.as_u16(), location.map(str::to_owned));
-            let response =
+            let stored_response =
                 StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
-            store_response(&task_app, storage, request_key, response).await;
+            store_response(&task_app, storage, request_key, stored_response).await;
             Response::from_parts(parts, Body::from(body))
         } else {
-            answer
+            response
         };
         drop(hold);
-        Ok(answer)
+        Ok(response)
     })
     .await
 }
@@ -180,8 +181,8 @@ fn to_response(stored: StoredResponse) -> Response {
 
 /// Returns the ids in a response: its fields `id` and `..._id`, and those of the elements of `data`.
 fn named_ids(body: &Bytes) -> Vec<String> {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let objects = answer["data"].as_array().into_iter().flatten().chain([&answer]);
+    let response: Value = serde_json::from_slice(body).unwrap_or_default();
+    let objects = response["data"].as_array().into_iter().flatten().chain([&response]);
     let fields = objects.filter_map(Value::as_object).flatten();
     let ids = fields.filter(|(name, _)| *name == "id" || name.ends_with("_id"));
     ids.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()

@@ -25,13 +25,13 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Completes the log filter. Levels of the server (`tambour_server`) also apply to its store and
-/// its upstreams (`tambour_store`, `tambour_upstream`). The MCP client library (`rmcp`) logs messages and URLs of the servers at any length, so
-/// it is silenced unless the filter names it; the server itself logs what matters of them.
+/// Completes the log filter. A level set for the server (`tambour_server`) also applies to its store and its
+/// upstreams (`tambour_store`, `tambour_upstream`). The MCP client library (`rmcp`) logs messages and URLs of
+/// MCP servers at any length. It is silenced unless the filter names it; Tambour logs what matters by itself.
 fn complete_filter(directives: &str) -> String {
-    let levels =
+    let server_levels =
         directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
-    let complete = levels.fold(directives.to_owned(), |filter, level| {
+    let complete = server_levels.fold(directives.to_owned(), |filter, level| {
         format!("{filter},tambour_store={level},tambour_upstream={level}")
     });
     if directives.contains("rmcp") { complete } else { format!("{complete},rmcp=off") }

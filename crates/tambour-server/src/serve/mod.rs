@@ -62,12 +62,12 @@ pub struct Server {
     listener: TcpListener,
     /// Address that the listener is bound to.
     address: SocketAddr,
-    /// Loads the configuration when the process receives SIGHUP; absent if it is not reloaded.
+    /// Loads the configuration when the process receives SIGHUP; absent if the signal reloads nothing.
     load_config: Option<ConfigLoader>,
     hang_up_signals: HangUpSignals,
 }
 
-/// Time that cancelled runs, and after them connections, get to end.
+/// Time that cancelled runs get to end, and then the same time for connections.
 const HALT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that the current step of the sweep gets to end when the server stops.
@@ -106,9 +106,10 @@ impl Server {
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
         let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
         let (store, report) = SqliteStore::open_with(&file, options).await?;
-        let damaged = report.damaged.iter().map(|file| file.records).sum();
-        metrics.count_damage(damaged, report.loss.message_count());
-        // Before interrupted messages get an end: clients may have seen events that are lost.
+        let damaged_records = report.damaged.iter().map(|file| file.records).sum();
+        metrics.count_damage(damaged_records, report.loss.message_count());
+        // Called before interrupted messages get an end: clients may have seen events that are lost, and the
+        // end must not get the number of one of them.
         store.reserve_numbers(&report).await?;
         let store: Arc<dyn Store> = Arc::new(store);
         let keys = KeyRegistry::new(store.keys().await?, configured_key.as_deref());
@@ -116,7 +117,8 @@ impl Server {
             return Err(StartError::Unprotected(listen));
         }
         if configured_key.is_some() && store.keys().await?.is_empty() {
-            // The first key takes over the local user's data.
+            // No key is stored, so the server ran without keys until now: the configured key takes over the
+            // data of the local user.
             store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
         let settings = Settings::from_stored(store.settings().await?);
@@ -145,6 +147,7 @@ impl Server {
             listener,
             address,
             load_config: None,
+            // `with_reload` subscribes.
             hang_up_signals: HangUpSignals::new(false),
         })
     }
@@ -215,7 +218,7 @@ impl Server {
                     connections.spawn(connection::serve(socket, service.clone(), connection_stop.clone()));
                 }
                 Err(error) => {
-                    // Most likely, file descriptors are used up; other connections may free some.
+                    // The process has probably run out of file descriptors; other connections may free some.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -237,8 +240,8 @@ impl Server {
         connection_stop.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
-        // The sweep ends between two steps. A step that takes longer is abandoned: it has no effect, or the
-        // next start completes it.
+        // The sweep ends after its current step. A step that takes too long is abandoned: it has no effect, or
+        // the next start completes it.
         let sweep_deadline = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
         if tokio::time::timeout_at(sweep_deadline, &mut sweep).await.is_err() {
             tracing::warn!("deleted data is still in the files; the next start removes it");

@@ -13,12 +13,13 @@ use crate::store::{Retention, StoreError};
 
 /// Interval between retention sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Pause before erasing deleted data is tried again, if readers of the database prevented it.
+/// Pause before another attempt to erase deleted data, if readers of the database prevented the last one.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Sweeps at intervals, and after deletions, until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
-    // True while deleted data may still be in the files; at first, from right before the last stop.
+    // True while deleted data may still be in the files. True at first, since the last process may have stopped
+    // before it erased all.
     let mut needs_erasure = true;
     loop {
         match expire(&app).await {
@@ -68,14 +69,15 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     let mut has_deleted = false;
     let (by_time, by_size) =
         (Retention { bytes: None, ..retention }, Retention { before: None, ..retention });
-    // Listed apart, since only the age is checked again: see `is_still_expired`.
+    // Listed in two passes, since `is_still_expired` must know which of the two limits a dialogue exceeds.
     for retention in [by_time, by_size] {
         for id in app.store.expired_dialogues(retention).await? {
             fail::point("sweep.listed");
             if app.shutdown.is_cancelled() {
                 return Ok(has_deleted);
             }
-            // Holding the turn keeps other turns from running between the check and the deletion.
+            // Holding the dialogue's place in its queue keeps turns from running between the check and the
+            // deletion.
             let QueuePlace::Ready(_guard) = app.conversation_queues.enqueue(&id) else { continue };
             fail::point("sweep.dialogue");
             // `close_if_idle` fails if a turn has begun, and lets none begin afterwards.
@@ -89,8 +91,8 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     Ok(has_deleted)
 }
 
-/// Checks that a dialogue is still too old: it may have changed since it was listed. One that was listed for
-/// its size, where `retention.before` is absent, is always expired.
+/// Checks that a dialogue is still too old, since it may have changed after it was listed. A dialogue that was
+/// listed because of the total size (`retention.before` is absent) still counts as expired.
 async fn is_still_expired(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
     let Some(before) = retention.before else { return Ok(true) };
     Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))

@@ -68,7 +68,7 @@ pub(in crate::http) async fn run_agent(
         foreign_request.enable_calls();
     }
     let new = foreign_request.into_message(tambour_fields, true)?;
-    // The client's state counts only while the thread has none on the server.
+    // The client's state is used only while the server has no state of the thread.
     let (mut state, mut refusals) = (states::state_before(&app, &conversation).await?, Vec::new());
     if state.is_none()
         && let Some(Value::Object(client_state)) = body.remove(STATE_FIELD)
@@ -121,6 +121,7 @@ async fn init_state(
     let set_operation =
         |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
     let operations = state.into_iter().filter_map(set_operation).collect();
+    // No note of a model, members that are refused do not stop the others, and any version is replaced.
     let (analysis, is_atomic, base_version) = (String::new(), false, None);
     states::change_state(app, (&caller.owner, conversation), operations, analysis, is_atomic, base_version)
         .await
@@ -155,7 +156,7 @@ fn chat_message(message: &Value) -> Option<Value> {
     }
 }
 
-/// Converts the content of a message. Only images have another form.
+/// Converts the content of a message. Only images are written differently in chat completions.
 fn content_parts(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
     let part = |part: &Value| match part["type"].as_str() {

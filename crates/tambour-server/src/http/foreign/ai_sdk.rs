@@ -134,9 +134,9 @@ fn chat_messages(message: &Value) -> Vec<Value> {
             "text" => content.push(json!({"type": "text", "text": part["text"]})),
             "file" => content.push(image_part(&part["url"])),
             _ => {
-                // A call: `tool-NAME`, or `dynamic-tool` with the name beside it.
-                let tool_name = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
-                let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { tool_name };
+                // A call has the type `tool-NAME`, or `dynamic-tool` with the name in `toolName`.
+                let name_in_type = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
+                let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { name_in_type };
                 let result_text = match part["state"].as_str() {
                     Some("output-available") => part["output"].to_string(),
                     Some("output-error") => part["errorText"].as_str().unwrap_or("failed").to_owned(),

@@ -64,9 +64,9 @@ pub(in crate::http) async fn count_tokens(
     Ok(Json(json!({ "input_tokens": prompt_tokens + tool_tokens })))
 }
 
-/// Tokens added around each message.
+/// Estimated tokens that services add to each message.
 const MESSAGE_TOKENS: usize = 4;
-/// Tokens of an image of usual size.
+/// Estimated tokens of an image of usual size.
 const IMAGE_TOKENS: usize = 1500;
 
 /// Estimates the tokens of a message.
@@ -76,12 +76,13 @@ fn message_tokens(message: &Message) -> usize {
         _ => 0,
     };
     let calls = message.tool_calls.iter();
-    let calls =
-        calls.map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments));
-    MESSAGE_TOKENS + estimate_tokens(&message.text()) + image_count * IMAGE_TOKENS + calls.sum::<usize>()
+    let call_tokens: usize = calls
+        .map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments))
+        .sum();
+    MESSAGE_TOKENS + estimate_tokens(&message.text()) + image_count * IMAGE_TOKENS + call_tokens
 }
 
-/// Converts a request to a message. Returns also whether the client wants a stream.
+/// Converts a request to a message. Also returns whether the client wants a stream.
 fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
     let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
@@ -161,7 +162,7 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
             Some("tool_result") => {
                 results.push(tool_result(&block["tool_use_id"], &field_text(&block["content"])));
             }
-            // Reasoning of our own replies is not sent back: its signature is empty.
+            // Reasoning of Tambour's own replies is not sent to the model again: its signature is empty.
             Some("thinking" | "redacted_thinking") => {}
             other => {
                 let kind = other.unwrap_or("none");

@@ -39,7 +39,7 @@ pub(in crate::http) async fn complete(
     }
 }
 
-/// Converts a request to a message. Returns also whether the client wants a stream, and the options of its
+/// Converts a request to a message. Also returns whether the client wants a stream, and the options of its
 /// encoder.
 fn parse_request(
     app: &App,

@@ -1,13 +1,13 @@
-//! Messages of Chat Completions as clients send them, and their parts, to which other protocols are
-//! converted. Fields that the server does not know, such as `refusal: null` in an answer sent back, are
-//! dropped.
+//! Messages of the Chat Completions interface: cleans those that clients send, and builds those that requests
+//! of other protocols are converted to.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::problem::Problem;
 
-/// Checks and cleans the field `messages` of a request.
+/// Checks and cleans the field `messages` of a request. Unknown fields are dropped, such as `refusal: null` in
+/// a reply that the client sends back.
 pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {
     let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let Some(Value::Array(messages)) = messages else {
@@ -32,7 +32,7 @@ pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem
         if fields.get("role") == Some(&json!("function")) {
             let name = fields.remove("name").unwrap_or_default();
             let text =
-                format!("{}: {}", name.as_str().unwrap_or("function"), content_text(fields.get("content")));
+                format!("{}: {}", name.as_str().unwrap_or("function"), text_or_json(fields.get("content")));
             return Ok(json!({"role": "user", "content": text}));
         }
         // Only a message with calls may go without content.
@@ -55,7 +55,7 @@ pub(super) fn data_url(media_type: &Value, data: &Value) -> String {
     format!("data:{media_type};base64,{}", data.as_str().unwrap_or_default())
 }
 
-/// Builds a call of an assistant's message; the arguments are JSON text.
+/// Builds a tool call for an assistant's message; `arguments` is JSON text.
 pub(super) fn tool_call(
     id: &Value,
     name: &(impl Serialize + ?Sized),
@@ -69,8 +69,8 @@ pub(super) fn tool_result(call_id: &Value, content: &(impl Serialize + ?Sized)) 
     json!({"role": "tool", "tool_call_id": call_id, "content": content})
 }
 
-/// Joins parts to one text if they are texts only: not every service accepts parts everywhere. Returns other
-/// parts as they are, and null without any.
+/// Joins parts into one text if all of them are texts, since not every service accepts lists of parts.
+/// Otherwise returns the parts unchanged; null if there are none.
 pub(super) fn join_texts(parts: Vec<Value>, separator: &str) -> Value {
     if parts.is_empty() {
         return Value::Null;
@@ -82,7 +82,8 @@ pub(super) fn join_texts(parts: Vec<Value>, separator: &str) -> Value {
     texts.join(separator).into()
 }
 
-fn content_text(content: Option<&Value>) -> String {
+/// Returns a text as it is, and other content as JSON.
+fn text_or_json(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

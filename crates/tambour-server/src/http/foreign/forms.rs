@@ -1,4 +1,4 @@
-//! Errors in the forms of other protocols, converted from problem documents.
+//! Error responses as other protocols write them, converted from problem documents.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -7,10 +7,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-/// Maximum number of bytes of a problem document that is converted.
+/// Maximum length in bytes of a problem document that is converted.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
-/// Converts the errors of routes of other protocols.
+/// Converts the error responses of the OpenAI and Anthropic routes.
 pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
@@ -32,7 +32,7 @@ pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Res
     let body = to_error(parts.status, &problem).to_string();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    // Repeating a wrong request does not help; an overload passes.
+    // Repeating an invalid request does not help; an overload is temporary.
     let is_retryable =
         matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let retry_header = HeaderValue::from_static(if is_retryable { "true" } else { "false" });

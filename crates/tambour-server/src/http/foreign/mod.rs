@@ -1,4 +1,5 @@
-//! Routes of other protocols: a request becomes an ordinary message, and an encoder writes its log.
+//! Routes of other protocols. A request becomes an ordinary message; an encoder writes the message's log as the
+//! response.
 
 pub(super) mod ag_ui;
 pub(super) mod ai_sdk;
@@ -29,7 +30,7 @@ use super::new_message::{ForeignSettings, NewMessage};
 use super::record;
 use super::tools::ToolChoice;
 use crate::base::problem::Problem;
-use crate::config::{AliasConfig, CHOICE_FIELDS};
+use crate::config::{AliasConfig, FALLBACK_FIELDS};
 use crate::http::app::App;
 use crate::record::READ_BYTES;
 use crate::run::live_run::ReaderGuard;
@@ -43,11 +44,11 @@ pub(super) struct ForeignRequest {
     model: String,
     /// Fields of `POST /api/v1/messages` by name.
     fields: Map<String, Value>,
-    /// Fallbacks in the order of trying: for each the fields that select its upstream and dialect.
+    /// Fallbacks in the order in which they are tried, each with its upstream, model, dialect and contract.
     fallbacks: Vec<Map<String, Value>>,
-    /// Fields fixed by the alias; none for a model without one.
+    /// Names of the fields that the alias sets; empty if `model` is no alias.
     fixed_fields: Vec<String>,
-    /// Settings that are no fields of a message.
+    /// Settings that are not fields of `POST /api/v1/messages`.
     foreign: ForeignSettings,
 }
 
@@ -57,13 +58,14 @@ const DEFAULT_ALIAS: &str = "default";
 /// Field of the system prompt.
 const SYSTEM_FIELD: &str = "system_prompt";
 
-/// Dialect of replies whose calls are written as text.
+/// Dialect of replies whose tool calls are written as text.
 const CALLS_DIALECT: &str = "toolcall";
 
 /// Dialect of replies that are one JSON value.
 pub(in crate::http) const JSON_DIALECT: &str = "json_value";
 
-/// Fields that the object `tambour` cannot have, since the protocol has its own for them.
+/// Fields of a message that the object `tambour` cannot have: the protocol has its own fields for them, or the
+/// conversion sets them.
 const PROTOCOL_FIELDS: [&str; 10] = [
     "messages",
     "text",
@@ -78,8 +80,8 @@ const PROTOCOL_FIELDS: [&str; 10] = [
 ];
 
 impl ForeignRequest {
-    /// Begins the conversion: takes `model` from the body and resolves it, as an alias, otherwise as an
-    /// upstream with one of its models (`UPSTREAM/MODEL`).
+    /// Begins the conversion: takes `model` from the body and resolves it. It is an alias, or otherwise an
+    /// upstream (`UPSTREAM`), possibly with one of its models (`UPSTREAM/MODEL`).
     pub(super) fn for_model(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
         let model = match body.remove("model") {
             Some(Value::String(model)) if !model.trim().is_empty() => model,
@@ -98,9 +100,9 @@ impl ForeignRequest {
             fields = alias.message_fields();
             // The first of the chain is asked first; it need not be the alias itself.
             let chain = loaded_config.fallback_chain(&model, Instant::now());
-            fallbacks.extend(chain.iter().map(|name| choice_fields(&loaded_config.config.aliases[*name])));
+            fallbacks.extend(chain.iter().map(|name| fallback_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
-                apply_choice(&mut fields, fallbacks.remove(0));
+                replace_fallback_fields(&mut fields, fallbacks.remove(0));
             }
             if let Some(skein) = loaded_config.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
@@ -140,7 +142,7 @@ impl ForeignRequest {
         ForeignRequest::for_model(app, body)
     }
 
-    /// Sets the system prompt. The prompt of an alias is kept and precedes it.
+    /// Sets the system prompt. A system prompt of the alias is kept before it.
     pub(super) fn set_system(&mut self, text: &str) {
         let alias_prompt = self
             .fields
@@ -173,7 +175,7 @@ impl ForeignRequest {
             let Some(name) = function["name"].as_str() else {
                 return Err(Problem::invalid("invalid_field", "a tool needs a `name`").with("field", "tools"));
             };
-            // One line that is not too long, as registered tools have.
+            // One short line, like the description of a registered tool.
             let description = function["description"].as_str().map(|text| {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 line[..line.floor_char_boundary(MAX_DESCRIPTION_BYTES)].to_owned()
@@ -192,8 +194,8 @@ impl ForeignRequest {
         Ok(())
     }
 
-    /// Reads the reply as JSON if the client sets a `response_format` and neither alias nor `tambour` names a
-    /// dialect: the model is sent the schema, may be re-asked once, and the result satisfies the schema.
+    /// Selects the JSON dialect if the client sets a `response_format` and neither alias nor `tambour` names a
+    /// dialect. The model is sent the schema and may be re-asked once; the result satisfies the schema.
     pub(super) fn enable_json(&mut self, tambour_fields: Option<&Value>) -> Result<(), Problem> {
         let refuse =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
@@ -229,8 +231,8 @@ impl ForeignRequest {
         Ok(())
     }
 
-    /// Reads calls written as text if there are tools and no dialect is named. A model server that leaves
-    /// calls in the text of its replies then works without configuration.
+    /// Selects the dialect that reads tool calls written as text, if there are tools and no dialect is named.
+    /// A model server that leaves calls in the text of its replies then works without configuration.
     pub(super) fn enable_calls(&mut self) {
         if self.foreign.tools.is_empty() {
             return;
@@ -280,11 +282,12 @@ impl ForeignRequest {
             new.foreign = Some(self.foreign.clone());
             Ok(new)
         };
-        let build_fallback = |choice: Map<String, Value>| {
+        let build_fallback = |fallback: Map<String, Value>| {
             let mut fields = self.fields.clone();
-            apply_choice(&mut fields, choice);
+            replace_fallback_fields(&mut fields, fallback);
             let mut new = build_message(fields)?;
-            // Not every dialect has instructions: a fallback goes without, the first choice must have them.
+            // Not every dialect has instructions. A fallback is asked without them if need be; the model that
+            // is asked first must have them.
             new.instructions &= dialect::find_dialect(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new)
         };
@@ -295,34 +298,35 @@ impl ForeignRequest {
     }
 }
 
-/// Returns the fields of an alias that select the upstream and dialect.
-fn choice_fields(alias: &AliasConfig) -> Map<String, Value> {
+/// Returns the fields that an alias sets when it serves as a fallback: upstream, model, dialect and contract.
+fn fallback_fields(alias: &AliasConfig) -> Map<String, Value> {
     let mut fields = alias.message_fields();
-    fields.retain(|name, _| CHOICE_FIELDS.contains(&name.as_str()));
+    fields.retain(|name, _| FALLBACK_FIELDS.contains(&name.as_str()));
     fields
 }
 
-/// Replaces the fields that select the upstream and dialect.
-fn apply_choice(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
-    fields.retain(|name, _| !CHOICE_FIELDS.contains(&name.as_str()));
-    fields.extend(choice);
+/// Replaces upstream, model, dialect and contract by those of `fallback`.
+fn replace_fallback_fields(fields: &mut Map<String, Value>, fallback: Map<String, Value>) {
+    fields.retain(|name, _| !FALLBACK_FIELDS.contains(&name.as_str()));
+    fields.extend(fallback);
 }
 
-/// Starts a message and streams its log through an encoder.
+/// Starts a message and streams its log through the encoder that `create_encoder` builds.
 pub(super) async fn stream_message(
     app: Arc<App>,
     caller: &Caller,
     request_id: String,
     mut new: NewMessage,
-    encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
+    create_encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
 ) -> Result<Response, Problem> {
     new.check(&app)?;
     let event_stream = events::open_stream(&app, caller)?;
     let start_request = new.to_start_request(&app, caller, request_id, None).await?;
-    let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
-    schedule_deletion(&app, &new, reader.as_ref());
-    let encoder = encoder(describe_message(&row));
-    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader, 0), event_stream))
+    let StartedMessage { row, reader: reader_guard, .. } =
+        message_start::start_message(&app, start_request).await?;
+    schedule_deletion(&app, &new, reader_guard.as_ref());
+    let encoder = create_encoder(describe_message(&row));
+    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader_guard, 0), event_stream))
 }
 
 /// Starts a message, waits for its end, and returns the folded log.
@@ -334,19 +338,21 @@ pub(super) async fn run_message(
 ) -> Result<(StreamContext, FoldedMessage), Problem> {
     new.check(app)?;
     let start_request = new.to_start_request(app, caller, request_id, None).await?;
-    let StartedMessage { row, reader, .. } = message_start::start_message(app, start_request).await?;
-    schedule_deletion(app, &new, reader.as_ref());
-    if let Some(reader_guard) = &reader {
-        // Dropping the reader (client disconnected) ends the message.
+    let StartedMessage { row, reader: reader_guard, .. } =
+        message_start::start_message(app, start_request).await?;
+    schedule_deletion(app, &new, reader_guard.as_ref());
+    if let Some(reader_guard) = &reader_guard {
+        // If the client disconnects meanwhile, the guard is dropped, which ends the message.
         reader_guard.live_run().wait_over().await;
     }
     let folded = fold_message(app, &row.id).await?;
     // Dropped only now: a message that is not stored is deleted when it has no reader.
-    drop(reader);
+    drop(reader_guard);
     Ok((describe_message(&row), folded))
 }
 
-/// Schedules deletion of a message that the client does not want to be stored, once it was read.
+/// Schedules the deletion of a message, for the time when it has been read, if the client does not want it to be
+/// stored.
 fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&ReaderGuard>) {
     let is_stored = new.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
     if let Some(reader_guard) = reader_guard.filter(|_| !is_stored) {
@@ -355,10 +361,10 @@ fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&Rea
 }
 
 /// Folds the log of a message, as far as it is written.
-pub(super) async fn fold_message(app: &App, message: &str) -> Result<FoldedMessage, Problem> {
+pub(super) async fn fold_message(app: &App, message_id: &str) -> Result<FoldedMessage, Problem> {
     let (mut folded, mut after) = (FoldedMessage::default(), 0);
     loop {
-        let (batches, _) = app.store.read(message, after, READ_BYTES).await?;
+        let (batches, _) = app.store.read(message_id, after, READ_BYTES).await?;
         if batches.is_empty() {
             return Ok(folded);
         }
@@ -396,11 +402,11 @@ pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
     }
 }
 
-/// Builds the response of a message that failed before anything was delivered. Clients retry retryable errors
-/// by themselves, so the failure of a reply that was paid for is never marked as retryable.
+/// Builds the response of a message that failed, for a client that waited for the whole reply. Clients retry
+/// retryable errors by themselves, so the failure of a reply that was paid for is never marked as retryable.
 pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
-    // A status of the service that blames the request is passed on; others, such as those about its key or
-    // account, concern the operator.
+    // A status of the model service is passed on if it blames the request. Others, such as those about the
+    // service's key or account, concern the operator.
     let request_status = failure.upstream.as_ref().map(|upstream_error| upstream_error.status);
     let request_status =
         request_status.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));

@@ -17,11 +17,12 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Json<Value> {
     let is_allowed = |name: &&String| caller.limits.check_alias(Some(name)).is_ok();
-    let data: Vec<Value> = model_names(&app).iter().filter(is_allowed).map(|name| model_json(name)).collect();
-    Json(json!({"object": "list", "data": data}))
+    let models: Vec<Value> =
+        model_names(&app).iter().filter(is_allowed).map(|name| model_json(name)).collect();
+    Json(json!({"object": "list", "data": models}))
 }
 
-/// `GET /v1/models/{name}`: any model of a configured upstream, also one that the list does not have.
+/// `GET /v1/models/{name}`: an alias, or any model of a configured upstream, even one that is not in the list.
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -46,6 +47,7 @@ fn model_names(app: &App) -> Vec<String> {
     loaded_config.config.aliases.keys().cloned().chain(upstream_models).collect()
 }
 
+/// Describes a model. The time of its creation is unknown, and required by the protocol.
 fn model_json(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "tambour"})
 }

@@ -40,7 +40,9 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, Problem> {
     let (mut new_message, wants_stream) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
     if wants_stream {
-        let encoder = |context| Box::new(responses::ResponsesEncoder::new(context, 0)) as Box<dyn Encoder>;
+        let seen_count = 0;
+        let encoder =
+            |context| Box::new(responses::ResponsesEncoder::new(context, seen_count)) as Box<dyn Encoder>;
         return stream_message(app, &caller, request_id, new_message, encoder).await;
     }
     if new_message.as_response.as_ref().is_some_and(|response_fields| response_fields.background) {
@@ -80,7 +82,7 @@ pub(in crate::http) async fn show(
     Path(id): Path<String>,
     QueryParams(ResponseQuery { stream, starting_after }): QueryParams<ResponseQuery>,
 ) -> Result<Response, Problem> {
-    // Looked up before the row: a message that ends in between has its log in the store.
+    // Looked up before the row: if the message ends in between, its whole log is in the store.
     let live_run = app.running.get(message_id(&id));
     let row = find_response(&app, &caller, &id).await?;
     let context = describe_message(&row);
@@ -92,6 +94,7 @@ pub(in crate::http) async fn show(
     let event_stream = events::open_stream(&app, &caller)?;
     let seen_count = starting_after.map_or(0, |number| number.saturating_add(1));
     let reader_guard = live_run.map(|live_run| live_run.add_reader());
+    // The encoder numbers the events of this protocol itself, so the log is read from its beginning.
     let encoder = Box::new(responses::ResponsesEncoder::new(context, seen_count));
     Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader_guard, 0), event_stream))
 }
@@ -135,7 +138,7 @@ pub(in crate::http) struct ItemQuery {
     after: Option<String>,
 }
 
-/// `GET /v1/responses/{id}/input_items`: messages sent to the model, without the instructions; newest first.
+/// `GET /v1/responses/{id}/input_items`: messages sent to the model, without the instructions.
 pub(in crate::http) async fn input_items(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -155,15 +158,15 @@ pub(in crate::http) async fn input_items(
         Some("asc") => {}
         Some(_) => return Err(new_problem("order", "`order` must be `asc` or `desc`")),
     }
-    let from = match after {
+    let start_index = match after {
         None => 0,
         Some(after) => match items.iter().position(|item| item["id"] == *after) {
             Some(index) => index + 1,
             None => return Err(new_problem("after", "no item of the response has this id")),
         },
     };
-    let has_more = items.len() > from + limit;
-    let page: Vec<Value> = items.into_iter().skip(from).take(limit).collect();
+    let has_more = items.len() > start_index + limit;
+    let page: Vec<Value> = items.into_iter().skip(start_index).take(limit).collect();
     let item_id = |item: Option<&Value>| item.map(|item| item["id"].clone());
     Ok(Json(json!({
         "object": "list",
@@ -185,7 +188,7 @@ async fn find_response(app: &App, caller: &Caller, id: &str) -> Result<MessageRo
     row.map_err(|_| Problem::not_found(format!("there is no response `{id}`")))
 }
 
-/// Converts a request to a message. Returns also whether the client wants a stream.
+/// Converts a request to a message. Also returns whether the client wants a stream.
 async fn parse_request(
     app: &App,
     caller: &Caller,
@@ -199,7 +202,7 @@ async fn parse_request(
     let take_flag = |body: &mut Map<String, Value>, name: &'static str, default: bool| match body.remove(name)
     {
         None | Some(Value::Null) => Ok(default),
-        Some(Value::Bool(is_on)) => Ok(is_on),
+        Some(Value::Bool(flag)) => Ok(flag),
         Some(_) => Err(new_problem(name, &format!("`{name}` must be true or false"))),
     };
     let (in_background, store) =

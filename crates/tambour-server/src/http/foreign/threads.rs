@@ -12,7 +12,7 @@ use crate::http::keys::Caller;
 use crate::run::live_run::LiveRun;
 use crate::store::ConversationRow;
 
-/// Maximum number of bytes of a client's name for a conversation.
+/// Maximum length in bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Ids of running messages by the id of their conversation.
@@ -35,18 +35,20 @@ impl RunningThreads {
     }
 }
 
-/// Derives the id of the conversation that a client calls `name`: the same for the same owner and kind.
+/// Derives the id of the conversation that a client calls `name`. The same owner, kind and name always give the
+/// same id.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         let detail = format!("the id of a {kind} must have 1 to {MAX_NAME_BYTES} bytes");
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     let mut hash = Sha256::new();
-    // The lengths keep parts apart: `ab` and `c` differ from `a` and `bc`.
+    // The lengths separate the parts: `ab` and `c` give another hash than `a` and `bc`.
     for part in [kind, &caller.owner, name] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
+    // Half of the hash is enough: 128 bits.
     let digits: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("conv_{digits}"))
 }

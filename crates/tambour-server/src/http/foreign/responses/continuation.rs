@@ -1,4 +1,4 @@
-//! Continuation of an earlier response: its prompt and output are the beginning of the new prompt.
+//! Requests that continue an earlier response: its prompt and output become the beginning of the new prompt.
 
 use std::collections::HashSet;
 
@@ -23,9 +23,10 @@ pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<M
         .await?)
 }
 
-/// Continues the response of `row` with new messages. Text of the user after the last response of a
-/// conversation continues that conversation. Anything else, such as results of calls or text after an earlier
-/// response, becomes a complete prompt: the prompt of the response, its output, and the new messages.
+/// Continues the response of `row` with new messages. If the response is the last one of its conversation and
+/// all messages are texts of the user, they continue the conversation. Otherwise, such as with results of calls
+/// or after an earlier response, the request gets a complete prompt: that of the response, its output, and the
+/// new messages.
 pub(super) async fn continue_response(
     app: &App,
     row: &MessageRow,
@@ -49,10 +50,12 @@ pub(super) async fn continue_response(
     let mut prompt: Vec<Value> =
         prompt_messages(app, row).await?.iter().map(|message| json!(message)).collect();
     if folded.calls.is_empty() || !folded.results.is_empty() {
-        // Calls that the server ran are part of the history of the replies.
+        // No calls, or calls that the server ran, since the log has results: they are part of the history of
+        // the reply.
         let (_, record) = record::stored_record(app, row).await?;
         prompt.extend(history::history_replies(&record).iter().map(|message| json!(message)));
     } else {
+        // The client runs the calls. They are in the output, and their results in the new messages.
         let response = responses::response_from_log(&describe_message(row), &folded);
         if let Value::Array(output) = items_to_messages(response["output"].clone())? {
             prompt.extend(output);
@@ -66,7 +69,7 @@ pub(super) async fn continue_response(
 
 /// Returns `true` if no message of the conversation follows that of `row`.
 async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
-    // Read again: the message may have got its number since then.
+    // Read again: `row` may have been read before its message got a number.
     let row_now = app.store.message(&row.id).await?;
     let Some(number) = row_now.and_then(|row| row.number) else { return Ok(false) };
     Ok(app.store.conversation_messages(&row.conversation_id, number, 1, 1).await?.rows.is_empty())
