@@ -1,4 +1,5 @@
-//! `POST /imports`: imports cards and lorebooks of other programs; all files of a request, or none.
+//! `POST /imports`: imports cards and lorebooks of other programs. Either all files of a request are imported or
+//! none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,9 +31,9 @@ use crate::store::{ImportKind, ImportQuota, ImportRow};
 pub(super) const PATH: &str = "/api/v1/imports";
 /// Maximum number of files of one request.
 const MAX_FILES: usize = 50;
-/// Maximum number of bytes of a file's name.
+/// Maximum length of a file's name in bytes.
 const MAX_NAME_BYTES: usize = 255;
-/// Limits of an owner's imports.
+/// Maximum number and total size of an owner's imported files.
 const IMPORT_QUOTA: ImportQuota = ImportQuota { files: 2000, bytes: 1 << 30 };
 
 /// Body of `POST /api/v1/imports`.
@@ -98,7 +99,7 @@ pub(super) async fn create(
     // Set when this handler is dropped, because the client disconnected.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
-    // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
+    // Parsed and converted in one job of the pool: parsed files are large and should not pile up.
     let (rows, reports) =
         app.cpu_pool.run(&caller.owner, move || parse_files(files, &is_abandoned).map(to_rows)).await??;
     let (task_app, owner) = (app.clone(), caller.owner);
@@ -160,10 +161,13 @@ fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
     Ok(ReceivedFile { name, bytes })
 }
 
-/// Parses all files. The problem reports each one that is broken.
+/// Parses all files, unless `is_abandoned` becomes true.
+///
+/// # Errors
+/// Files are broken; the problem lists each of them.
 fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
     let mut limits = ImportLimits::default();
-    // All files of a request share the limits: patterns evenly, memory as they use it.
+    // The files of a request share the limits: patterns in equal parts, memory as each file uses it.
     limits.patterns /= files.len().max(1);
     let (mut parsed_files, mut errors) = (Vec::new(), Vec::new());
     for file in files {

@@ -35,7 +35,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .and_then(|header| header.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim())
-        // Header of clients of other protocols.
+        // Header that clients of Anthropic send.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
     let find_by_token = || caller_by_token(&app, request.uri());
     let Some(mut caller) = app.keys.find_caller(secret).or_else(find_by_token) else {
@@ -59,7 +59,8 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     next.run(request).await
 }
 
-/// Returns the caller of a stream token in the query: `EventSource` sends no header.
+/// Returns the caller that a stream token in the query stands for. The token is in the query since browsers'
+/// `EventSource` sends no headers.
 fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
     let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
     let mut fields = uri.query()?.split('&');
@@ -71,13 +72,13 @@ fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
 const PROXY_HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
-/// Checks that a request without a key comes from the local user: not from a page of another site in the
-/// user's browser, even if the name of that site resolves to this machine, and not through a local proxy.
+/// Checks that a request without a key comes from the local user. It must not come through a local proxy, nor
+/// from a page of another site in the user's browser, even if that site's name resolves to this machine.
 fn check_local(request: &Request, cors_origins: &[String]) -> Result<(), Problem> {
     let (version, headers) = (request.version(), request.headers());
     let refusal = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     let proxy_header = PROXY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
-    // HTTP/1.0 is the default of some proxies, and hardly used otherwise.
+    // Some proxies send HTTP/1.0 by default; other clients hardly use it.
     let old_version = (version == Version::HTTP_10).then_some("HTTP/1.0");
     if let Some(sign) = proxy_header.or(old_version) {
         let detail = format!(
@@ -115,8 +116,8 @@ fn local_host<'a>(target: &Uri, headers: &'a HeaderMap) -> Option<&'a str> {
 fn is_local(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     let (name, port) = match host.strip_prefix('[') {
-        Some(rest) => {
-            let Some((address, port)) = rest.split_once(']') else { return false };
+        Some(address_and_port) => {
+            let Some((address, port)) = address_and_port.split_once(']') else { return false };
             let is_loopback = address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
             return is_loopback && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
         }
@@ -306,7 +307,7 @@ pub(super) async fn create(
         answer["key"] = json!(secret);
         task_app.keys.add(key);
         if is_first_key {
-            // From now on no request is the local user's; the first key takes over its data.
+            // The local user ceases to exist: the owner of the first key takes over its data.
             task_app.store.hand_over(LOCAL_OWNER, &owner).await?;
         }
         Ok(answer)

@@ -47,15 +47,15 @@ pub(super) async fn create(
     }
     let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
     let start_request = new.to_start_request(&app, &caller, request_id, idempotency_key).await?;
-    let StartedMessage { row, reader, is_repeated } =
+    let StartedMessage { row, reader: reader_guard, is_repeated } =
         message_start::start_message(&app, start_request).await?;
     let row = MessageRow::clone(&row);
     if is_repeated {
-        // `respond_repeated` opens its own, which must not count twice.
+        // `respond_repeated` opens a stream itself; this one must not count in addition.
         drop(event_stream);
         return respond_repeated(app, &caller, row, &new).await;
     }
-    respond(app, row, &new, reader, event_stream).await
+    respond(app, row, &new, reader_guard, event_stream).await
 }
 
 /// Responds to a repeated request as to the first one, whose message is `row`. Another request with the same
@@ -72,6 +72,7 @@ async fn respond_repeated(
         return Err(reused_key_problem());
     }
     let event_stream = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
+    // A client that gets only the id is not a reader.
     let live_run = app.running.get(&row.id).filter(|_| new.stream || new.wait);
     let reader_guard = live_run.map(|live_run| live_run.add_reader());
     respond(app, row, new, reader_guard, event_stream).await
@@ -134,8 +135,9 @@ pub(super) async fn regenerate(
     .await?;
     let turn = states::lock_conversation(&app, &old.conversation_id).await?;
     start_request.replaces = Some((old.id, turn));
-    let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
-    respond(app, MessageRow::clone(&row), &new, reader, None).await
+    let StartedMessage { row, reader: reader_guard, .. } =
+        message_start::start_message(&app, start_request).await?;
+    respond(app, MessageRow::clone(&row), &new, reader_guard, None).await
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: cancels the message with its upstream call. An ended message is
@@ -147,7 +149,7 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = find_owned(&app, &caller, &id).await?;
     let Some(live_run) = app.running.get(&id).filter(|_| row.status == "running") else {
-        // It may have ended between the two reads.
+        // A row that says `running` is read again: the message may have ended after the first read.
         let status =
             if row.status == "running" { find_owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));

@@ -13,7 +13,7 @@ use tambour::options::HoldMode;
 use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
-use self::prompt::{given_prompt, rendered_prompt, system_prompt};
+use self::prompt::{plain_prompt, rendered_prompt, system_prompt};
 use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
 use super::tools::{ToolChoice, select_tools};
@@ -145,7 +145,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) as_response: Option<ResponseFields>,
-    /// Id of the message that it replaces.
+    /// Id of the message that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) in_place_of: Option<String>,
@@ -199,8 +199,8 @@ impl NewMessage {
     }
 }
 
-/// Dialects with their own notation for calls of tools; with other dialects, tools are offered in the form of
-/// the service.
+/// Dialects with their own notation for tool calls. With other dialects, tools are sent in the field of the
+/// model service's interface that is meant for them.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
@@ -213,7 +213,7 @@ fn default_dialect() -> String {
     "auto".to_owned()
 }
 
-/// Settings of a request by the route of another protocol that are no fields of a message.
+/// Settings of a request in another protocol that are not fields of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForeignSettings {
     /// Tools that the client runs itself: the message ends with their calls.
@@ -230,8 +230,8 @@ pub(super) struct ForeignSettings {
     pub(super) overrides: Vec<String>,
 }
 
-/// Returns the options of a request: the defaults, overridden by the contract. A JSON Schema among them is
-/// untrusted: it is compiled within limits, on the CPU pool.
+/// Returns the options of a request: the defaults, overridden by the contract. A JSON Schema among the options
+/// is untrusted, so it is compiled within limits, on the CPU pool.
 pub(super) async fn request_options(
     app: &App,
     owner: &str,
@@ -305,6 +305,7 @@ impl NewMessage {
             let detail = "give `stream` for events or `wait` for the record, not both";
             return Err(Problem::invalid("invalid_field", detail).with("field", "wait"));
         }
+        // `regenerate` sets this field after the check.
         if self.in_place_of.is_some() {
             let problem = Problem::invalid("unknown_field", "unknown field `in_place_of`");
             return Err(problem.with("field", "in_place_of"));
@@ -333,13 +334,14 @@ impl NewMessage {
         request_id: String,
         idempotency_key: Option<String>,
     ) -> Result<StartRequest, Problem> {
-        let is_by_model = self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
-        caller.limits.check_alias(self.named_model.as_deref().filter(|_| is_by_model))?;
+        let protocol_selects_model =
+            self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
+        caller.limits.check_alias(self.named_model.as_deref().filter(|_| protocol_selects_model))?;
         let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
         caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
         let offer = tool_offer(app, caller, self).await?;
-        let with_tools = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
-        let client_tools = match with_tools {
+        let foreign_with_tools = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
+        let client_tools = match foreign_with_tools {
             Some(_) if offer.is_some() => {
                 let detail = "the tools of this model run on the server: leave out `tools`";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
@@ -348,25 +350,26 @@ impl NewMessage {
             None => None,
         };
         let mut candidates = Vec::with_capacity(1 + self.fallbacks.len());
-        for new in [self].into_iter().chain(&self.fallbacks) {
+        for candidate in [self].into_iter().chain(&self.fallbacks) {
             candidates.push(
-                new.upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref()).await?,
+                candidate.upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref()).await?,
             );
         }
         let (built_prompt, timed_lore) = match self.has_skein() {
             true => rendered_prompt(app, caller, self).await?,
-            false => (given_prompt(self)?, None),
+            false => (plain_prompt(self)?, None),
         };
         let prompt = PromptRecord { system: candidates[0].system.clone(), ..built_prompt };
         let is_legacy = self.output_protocol.as_deref() == Some(OutputProtocol::Legacy.name());
+        // `None`: the configured `grace_ms` applies.
         let grace = self.foreign.as_ref().and_then(|foreign| match foreign {
             ForeignSettings { is_background: true, .. } => Some(Duration::MAX),
             ForeignSettings { ends_with_client: true, .. } => Some(Duration::ZERO),
             _ => None,
         });
-        let sets_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
+        let contract_sets_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
         if self.wait
-            && !sets_hold
+            && !contract_sets_hold
             && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
             // The client sees nothing before the end, so the whole reply can be re-asked.
@@ -405,7 +408,7 @@ impl NewMessage {
         let mut options = request_options(app, owner, self.contract.as_ref()).await?;
         self.apply_structure(&mut options)?;
         if self.dialect == JSON_DIALECT && self.max_reasks.is_some_and(|reasks| reasks > 0) {
-            // Nothing is shown before the value is valid: a reply that was shown cannot be re-asked.
+            // Nothing is released before the value is valid: a reply that a client has seen cannot be re-asked.
             options.hold = HoldMode::All;
         }
         options.caller.clone_from(&self.caller);
@@ -447,8 +450,8 @@ async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Opti
     Ok(Some(ToolOffer { tools, caller: new.caller.clone() }))
 }
 
-/// Returns the output protocol of a new message: the requested one, otherwise that of the settings. It is
-/// fixed for the message, whatever becomes of the setting (J-033).
+/// Returns the output protocol of a new message: the requested one, otherwise that of the settings. A later
+/// change of the setting does not affect the message (J-033).
 fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     OutputProtocol::from_name(name).ok_or_else(|| {

@@ -139,7 +139,7 @@ fn operation_json(operation: &ApiOperation) -> Value {
     operation_object
 }
 
-/// Describes the request body of an operation, which has the schema of this name.
+/// Describes the request body of an operation; `schema` is the name of its schema.
 fn request_body(operation: &ApiOperation, schema: &str) -> Value {
     let mut body = json!({
         // A conversation may be created without a body.
@@ -160,7 +160,8 @@ fn request_body(operation: &ApiOperation, schema: &str) -> Value {
     body
 }
 
-/// Describes the responses of an operation by status: that of its row, its problems, and others.
+/// Describes the responses of an operation by status: the one in its row of the table, its problems, and
+/// others.
 fn responses(operation: &ApiOperation) -> Value {
     let mut content = match operation.response {
         ResponseContent::Json(schema) | ResponseContent::VersionedJson(schema) => {
@@ -189,7 +190,7 @@ fn responses(operation: &ApiOperation) -> Value {
     responses
 }
 
-/// Adds what an operation may respond besides the content of its row and its problems.
+/// Adds the responses of an operation that are neither in its row of the table nor problems.
 fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
     match operation.path {
         "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
@@ -236,8 +237,8 @@ fn etag_header() -> Value {
     json!({"schema": {"type": "string"}, "description": description})
 }
 
-/// Describes the problems of one status with their codes and meanings. Routes of other protocols have the
-/// error form of their protocol.
+/// Describes the problems of one status with their codes and meanings. Routes of other protocols write errors
+/// as their protocol requires.
 fn problem_response(operation: &ApiOperation, status: u16, codes: &[(&str, &str)]) -> Value {
     let lines: Vec<String> = codes.iter().map(|(code, meaning)| format!("`{code}`: {meaning}")).collect();
     let description = lines.join("\n");

@@ -47,7 +47,7 @@ fn model_names(app: &App) -> Vec<String> {
     loaded_config.config.aliases.keys().cloned().chain(upstream_models).collect()
 }
 
-/// Describes a model. The time of its creation is unknown, and required by the protocol.
+/// Describes a model. The protocol requires `created`, which is unknown.
 fn model_json(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "tambour"})
 }

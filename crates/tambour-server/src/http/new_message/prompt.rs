@@ -1,4 +1,4 @@
-//! Prompt of a new message: the messages of the request or a rendered Skein, and the system prompt.
+//! Prompt of a new message: the messages or text of the request or a rendered Skein, and the system prompt.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::record::history::PromptRecord;
 use crate::run::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 
-/// Returns the messages or text of the request as a prompt.
-pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
+/// Returns the messages or text of a request without a Skein as a prompt.
+pub(super) fn plain_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
     let new_problem =
         |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
-    for (is_given, field) in [
+    for (is_present, field) in [
         (!new.context.is_empty(), "context"),
         (new.max_context.is_some(), "max_context"),
         (new.timed.is_some(), "timed"),
     ] {
-        if is_given {
+        if is_present {
             let detail =
                 format!("`{field}` needs a prompt of blocks: give `skein`, `card_id` or `lorebook_ids`");
             return Err(new_problem("invalid_field", &detail, field));
@@ -58,8 +58,8 @@ fn is_text(message: &Message) -> bool {
     has_only_text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
 }
 
-/// Renders the Skein of a message. The request's messages or text are the end of its history. Returns the
-/// state of timed lore too, if it changed or the request has one.
+/// Renders the Skein of a message. The request's messages or text are the end of its history. Also returns the
+/// state of timed lore if it has changed or the request contains it.
 pub(super) async fn rendered_prompt(
     app: &Arc<App>,
     caller: &Caller,
@@ -151,7 +151,7 @@ pub(super) fn system_prompt(new: &NewMessage, options: &mut Options) -> Result<O
         let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
         return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
     };
-    // A model that repeats the example has not answered.
+    // A model that only repeats the example of the instructions has not answered.
     options.has_own_examples = true;
     let instructions = prompt(options).text();
     let request_prompt = new.system_prompt.iter().map(String::as_str);
