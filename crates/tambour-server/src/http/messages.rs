@@ -133,8 +133,8 @@ pub(super) async fn regenerate(
         task_app.cancel_messages(|row| row.conversation_id == conversation && row.number >= number).await
     })
     .await?;
-    let turn = states::lock_conversation(&app, &old.conversation_id).await?;
-    start_request.replaces = Some((old.id, turn));
+    let conversation_lock = states::lock_conversation(&app, &old.conversation_id).await?;
+    start_request.replaces = Some((old.id, conversation_lock));
     let StartedMessage { row, reader: reader_guard, .. } =
         message_start::start_message(&app, start_request).await?;
     respond(app, MessageRow::clone(&row), &new, reader_guard, None).await

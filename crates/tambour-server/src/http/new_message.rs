@@ -367,7 +367,8 @@ impl NewMessage {
             ForeignSettings { ends_with_client: true, .. } => Some(Duration::ZERO),
             _ => None,
         });
-        let contract_sets_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
+        let contract_sets_hold =
+            self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
         if self.wait
             && !contract_sets_hold
             && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)

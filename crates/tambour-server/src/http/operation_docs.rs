@@ -1,4 +1,5 @@
-//! Documentation of operations that is not in their table (`routes`): tags, problems, examples.
+//! Parts of the OpenAPI description that are not in the table of operations (`routes`): tags, problems,
+//! examples.
 
 use std::sync::LazyLock;
 
@@ -23,7 +24,7 @@ pub(super) const TAGS: [(&str, &str); 13] = [
     ("server", "The server itself"),
 ];
 
-/// Problem codes with status and meaning, in ascending order of status, on which `problems` relies.
+/// Problem codes with status and meaning. `problems` relies on the order: ascending by status.
 pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
     ("malformed_json", 400, "the body is not JSON"),
@@ -138,7 +139,7 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ),
 ];
 
-/// Group of problem codes that operations have together.
+/// Group of problem codes that all operations of one kind have.
 pub(super) type Codes = &'static [&'static str];
 
 /// For operations that need a key.
@@ -154,6 +155,7 @@ pub(super) const IDEMPOTENCY_CODES: Codes =
 /// For operations that read a query.
 pub(super) const QUERY_CODES: Codes = &["unknown_field", "invalid_field"];
 pub(super) const LISTING_CODES: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
+/// For operations with a parameter in the path, and those whose body names an object.
 pub(super) const PATH_CODES: Codes = &["not_found"];
 pub(super) const ADMIN_CODES: Codes = &["forbidden"];
 pub(super) const STREAM_CODES: Codes = &["too_many_streams", "server_full", "damaged"];
@@ -223,7 +225,7 @@ pub(super) fn problems(operation: &ApiOperation) -> Vec<(u16, Vec<(&'static str,
     let mut problems: Vec<(u16, Vec<(&str, &str)>)> = Vec::new();
     for (code, status, meaning) in PROBLEM_CODES.iter().filter(|(code, ..)| codes.contains(code)) {
         match problems.last_mut() {
-            Some((last, status_codes)) if last == status => status_codes.push((code, meaning)),
+            Some((last_status, status_codes)) if last_status == status => status_codes.push((code, meaning)),
             _ => problems.push((*status, vec![(code, meaning)])),
         }
     }

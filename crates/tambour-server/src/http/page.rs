@@ -1,4 +1,5 @@
-//! Listings (`limit` and `after` in the query, `data` and `has_more` in the response), and query parameters.
+//! Pages of listings (`limit` and `after` in the query, `data` and `has_more` in the response), and the extractor
+//! of query parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -10,9 +11,9 @@ use serde_json::{Value, json};
 use crate::base::problem::Problem;
 use crate::store::RowPage;
 
-/// Default rows of a page.
+/// Default of the maximum number of rows of a page.
 const DEFAULT_LIMIT: u32 = 50;
-/// Maximum number of rows of a page.
+/// Highest `limit` that a query may set.
 const MAX_LIMIT: u32 = 200;
 
 /// Query of a listing.
@@ -26,7 +27,7 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Returns the most rows of the page.
+    /// Returns the maximum number of rows of the page.
     pub(super) fn limit(&self) -> Result<u32, Problem> {
         check_limit(self.limit)
     }
@@ -36,15 +37,15 @@ impl PageQuery {
         self.after.as_deref()
     }
 
-    /// Returns the page of all `rows`, each with its id, that the query asks for.
+    /// Returns the page that the query asks for. `rows` are all rows of the listing, each with its id.
     pub(super) fn page_of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
-        let from = match self.after() {
+        let first_index = match self.after() {
             Some(after) => {
                 rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown_cursor(after))? + 1
             }
             None => 0,
         };
-        let rows = rows.into_iter().skip(from).map(|(_, row)| row).collect();
+        let rows = rows.into_iter().skip(first_index).map(|(_, row)| row).collect();
         Ok(page_json(RowPage::from_rows(rows, self.limit()?), |row| row))
     }
 }
@@ -79,13 +80,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
 
 /// Converts the text of a query error to a problem, which names the field if the text does.
 fn query_problem(error_text: &str) -> Problem {
-    if let Some((_, rest)) = error_text.split_once("unknown field `") {
-        let field = rest.split('`').next().unwrap_or_default().to_owned();
-        return Problem::invalid("unknown_field", format!("unknown field `{rest}")).with("field", field);
+    if let Some((_, text_from_name)) = error_text.split_once("unknown field `") {
+        let field = text_from_name.split('`').next().unwrap_or_default().to_owned();
+        let detail = format!("unknown field `{text_from_name}");
+        return Problem::invalid("unknown_field", detail).with("field", field);
     }
     match error_text.split_once(": ") {
         Some((field, reason)) if !field.contains(' ') => {
-            // Texts of the standard library about numbers.
+            // Words of the standard library's errors about numbers.
             let is_number_error =
                 ["digit", "too large", "too small"].iter().any(|marker| reason.contains(marker));
             let reason = if is_number_error { "must be a whole number from 0 to 4294967295" } else { reason };
@@ -95,7 +97,7 @@ fn query_problem(error_text: &str) -> Problem {
     }
 }
 
-/// Returns the most rows of a page: `limit`, which is checked, or the default.
+/// Returns the maximum number of rows of a page: `limit` if it is present and allowed, or the default.
 pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
@@ -108,8 +110,8 @@ pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
 
 /// Returns a page as JSON.
 pub(super) fn page_json<T>(page: RowPage<T>, row_json: impl FnMut(T) -> Value) -> Value {
-    let data: Vec<Value> = page.rows.into_iter().map(row_json).collect();
-    json!({"data": data, "has_more": page.has_more})
+    let rows: Vec<Value> = page.rows.into_iter().map(row_json).collect();
+    json!({"data": rows, "has_more": page.has_more})
 }
 
 #[cfg(test)]

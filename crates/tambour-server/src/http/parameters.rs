@@ -1,12 +1,12 @@
-//! Parameters of operations, as the OpenAPI description has them. Those of the query stand in the rows of
-//! `routes`; the others follow from the rows.
+//! Parameters of operations for the OpenAPI description. A row of the table in `routes` names the function that
+//! builds its query parameters; the other parameters follow from the rest of the row.
 
 use serde_json::{Value, json};
 
 use super::idempotency::ResponseStorage;
 use super::routes::ApiOperation;
 
-/// Builds the parameters of an operation that stand in its row.
+/// Function that builds the query parameters of an operation, as named in its row.
 pub(super) type RowParameters = fn() -> Vec<Value>;
 
 /// Name, JSON type and description of a query parameter.
@@ -15,7 +15,8 @@ type TypedParameter = (&'static str, &'static str, &'static str);
 const LIMIT: TypedParameter = ("limit", "integer", "rows of the page, 1 to 200; 50 if absent");
 const AFTER: TypedParameter = ("after", "string", "id of the last row of the previous page");
 
-/// Returns all parameters of an operation: of its path, of its row, and the headers that it takes.
+/// Returns all parameters of an operation: those of its path, those that its row names, and the headers that it
+/// accepts.
 pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
     let mut parameters = Vec::new();
     for name in ["id", "name", "turn"] {
@@ -132,7 +133,8 @@ fn typed_parameter((name, kind, description): TypedParameter) -> Value {
     query_parameter(name, &json!({"type": kind}), description)
 }
 
-/// Describes a query parameter of a listing with filters. The document has its schema last.
+/// Describes a query parameter of a listing with filters. Differs from `typed_parameter` only in the order of
+/// the fields, which the published document has.
 fn filter_parameter((name, kind, description): TypedParameter) -> Value {
     json!({"name": name, "in": "query", "description": description, "schema": {"type": kind}})
 }

@@ -24,11 +24,11 @@ use crate::record::spending::UpstreamSpending;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
-/// Maximum number of turns when the request does not say.
+/// `max_turns` when absent.
 const DEFAULT_TURNS: u32 = 30;
 /// Highest `max_turns`.
 const MAX_TURNS: u32 = 100;
-/// Maximum number of bytes of the role, and of all answers together.
+/// Maximum length in bytes of the role, and of all answers together (as JSON).
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Maximum number of tokens of an answer that a model invents.
 const ANSWER_TOKENS: u32 = 400;
@@ -114,8 +114,8 @@ pub(super) async fn play(
         } else {
             let answer = match (answers.next(), &new.role) {
                 (Some(answer), _) => answer,
-                (None, Some(role)) => {
-                    match invent_answer(&app, &caller, role, dialogue.history(), &pending_turn).await? {
+                (None, Some(persona)) => {
+                    match invent_answer(&app, &caller, persona, dialogue.history(), &pending_turn).await? {
                         Ok(text) => text.into(),
                         Err(failure) => {
                             error = Some(failure);
@@ -156,11 +156,12 @@ fn input_of_answer(answer: Value, pending_turn: &DialogueTurn) -> TurnInput {
     }
 }
 
-/// Asks a model for an answer in the role of the user. The inner error is a failure of the model.
+/// Asks a model for an answer in the role of the user; `persona` describes the person that it plays. The inner
+/// error is a failure of the model.
 async fn invent_answer(
     app: &Arc<App>,
     caller: &Caller,
-    role: &str,
+    persona: &str,
     history: &[HistoryMessage],
     pending_turn: &DialogueTurn,
 ) -> Result<Result<String, Failure>, Problem> {
@@ -170,7 +171,7 @@ async fn invent_answer(
         .upstream(None)
         .ok_or_else(|| Problem::invalid("unknown_upstream", "no upstream is configured"))?;
     let request = ModelRequest {
-        messages: role_messages(role, history, pending_turn, app.settings().texts().language),
+        messages: role_messages(persona, history, pending_turn, app.settings().texts().language),
         dialect: "plain".to_owned(),
         temperature: Some(0.9),
         max_tokens: Some(ANSWER_TOKENS),
@@ -196,6 +197,7 @@ async fn invent_answer(
                 ReplyItem::Text(text) => pipeline.push_str(&text, &mut events),
                 ReplyItem::Reasoning(text) => pipeline.push_reasoning(&text, &mut events),
                 ReplyItem::Usage(call_usage) => usage = call_usage,
+                // The model was offered no tools.
                 ReplyItem::Call(_) => {}
                 ReplyItem::End(end) => break 'reply end,
             }
@@ -237,7 +239,7 @@ async fn invent_answer(
 /// Builds the messages for the model that plays the user. Roles are exchanged: the assistant of the dialogue
 /// is the user of this model.
 fn role_messages(
-    role: &str,
+    persona: &str,
     history: &[HistoryMessage],
     pending_turn: &DialogueTurn,
     language: Language,
@@ -251,7 +253,7 @@ fn role_messages(
              quotes, no explanation, one to three sentences."
         }
     };
-    let mut messages = vec![Message::new("system", format!("{task}\n\n{role}"))];
+    let mut messages = vec![Message::new("system", format!("{task}\n\n{persona}"))];
     for message in history {
         let role = if message.role == "user" { "assistant" } else { "user" };
         messages.push(Message::new(role, message.content.clone()));

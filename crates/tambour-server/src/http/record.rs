@@ -1,4 +1,4 @@
-//! Records of messages: `GET` and `DELETE /messages/{id}`, and what other resources show of them.
+//! Records of messages: `GET` and `DELETE /messages/{id}`, and records as parts of other responses.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::record::{Timings, fold_log};
 use crate::run::live_run::LiveRun;
 use crate::store::{MessageRow, StoreError};
 
-/// `GET /api/v1/messages/{id}`: the record of a message: raw reply, events, findings, prompt, usage, timings.
-/// While the message runs, its record so far.
+/// `GET /api/v1/messages/{id}`: the record of a message, with raw reply, events, findings, prompt, usage and
+/// timings. While the message runs, the record contains what exists so far.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -44,7 +44,7 @@ pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
     app.run_to_completion(async move { cancel_and_delete(&task_app, id).await }).await
 }
 
-/// Spawns the deletion of a message that is not to be stored, for when it has ended and has no reader.
+/// Spawns a task that deletes a message, which is not to be stored, as soon as it has ended and has no reader.
 pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
     let task_app = app.clone();
     app.run_tasks.spawn(async move {
@@ -80,7 +80,8 @@ pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String
             }
             (row.status.clone(), record)
         }
-        // Folded from the log, which may have the end already: a client that has seen it gets its result.
+        // Without a stored outcome the record is folded from the log. The log may already contain the end, so
+        // a client that has seen the end gets the result too.
         None => {
             let fold = fold_log(&*app.store, &row.id).await?;
             let (status, record) =
@@ -100,7 +101,7 @@ pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, St
     Ok(record_json(row, &status, record))
 }
 
-/// Combines the fields of the row with those of the record.
+/// Combines the fields of the row with those of the record. `status` is shown instead of that of the row.
 pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Value {
     let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let replaced_id = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));

@@ -34,22 +34,26 @@ pub(super) fn idempotency_key(
     }
 }
 
-/// Returns the response to the same request within a day; another request with the same key is refused.
+/// Returns the response to the same request, if it was sent within a day.
+///
+/// # Errors
+/// The key was used for another request.
 pub(super) async fn find_response(
     app: &App,
     caller: &Caller,
     idempotency_key: &str,
     request: &str,
 ) -> Result<Option<EarlierResponse>, Problem> {
-    let Some(found) = app.store.input_response(&caller.owner, idempotency_key, &repeat_since()).await? else {
+    let Some(stored) = app.store.input_response(&caller.owner, idempotency_key, &repeat_since()).await?
+    else {
         return Ok(None);
     };
-    if found.request != request {
+    if stored.request != request {
         return Err(reused_key_problem());
     }
-    if found.status == InputResponse::NO_RESPONSE {
+    if stored.status == InputResponse::NO_RESPONSE {
         return Ok(Some(EarlierResponse { response: None, turn: None }));
     }
-    let answer = serde_json::from_str(&found.body).map_err(|_| Problem::internal())?;
-    Ok(Some(EarlierResponse { response: Some(answer), turn: found.turn }))
+    let response = serde_json::from_str(&stored.body).map_err(|_| Problem::internal())?;
+    Ok(Some(EarlierResponse { response: Some(response), turn: stored.turn }))
 }

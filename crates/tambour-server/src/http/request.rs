@@ -16,12 +16,12 @@ use crate::base::problem::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Maximum number of bytes of an error text of the framework; a longer one is replaced by an empty text.
+/// Maximum length in bytes of an error text of the framework (axum); a longer one is replaced by an empty text.
 const MAX_ERROR_BYTES: usize = 2000;
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Assigns the id and logs one line, without query, headers and bodies.
+/// Assigns an id to the request, and logs one line without query, headers or bodies.
 pub(super) async fn identify(State(max_request): State<usize>, mut request: Request, next: Next) -> Response {
     let header = request.headers().get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
     let is_acceptable = |id: &&str| {

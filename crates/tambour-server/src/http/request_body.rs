@@ -32,7 +32,7 @@ pub(super) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// Returns the name and value of the limit of requests to a path.
+    /// Returns the maximum length of requests to a path, after the name of the setting that has it.
     fn limit_for(self, path: &str) -> (&'static str, usize) {
         if path == imports::PATH {
             ("max_import", self.max_import)
@@ -45,15 +45,15 @@ impl BodyLimits {
 /// Time and size limits of one body.
 #[derive(Clone, Copy)]
 struct BodyBounds {
-    /// Longest pause.
+    /// Longest pause, in milliseconds.
     idle_ms: u64,
-    /// Longest time in all.
+    /// Longest time for the whole body, in milliseconds.
     total_ms: u64,
-    /// Name and value of the limit of bytes.
+    /// Maximum length in bytes, after the name of the setting that has it.
     limit: (&'static str, usize),
 }
 
-/// Passes the complete body on to the handlers.
+/// Reads the whole body and reserves memory for its values, then runs the handlers.
 pub(super) async fn read_whole(
     State((app, body_limits)): State<(Arc<App>, BodyLimits)>,
     request: Request,
@@ -96,7 +96,7 @@ pub(super) async fn read_whole(
             {
                 connection.skip_drain();
             }
-            // The rest of the body is not awaited.
+            // The rest of the body is not read, so the connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
@@ -143,7 +143,7 @@ fn too_heavy_problem(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
     problem.with("line", line).with("column", column)
 }
 
-/// Reads a body. Returns also the memory reserved for it, if it is long.
+/// Reads a body. Also returns the memory reserved for it, if it is long.
 async fn read_body(
     app: &App,
     owner: &str,
@@ -151,32 +151,34 @@ async fn read_body(
     bounds: BodyBounds,
 ) -> Result<(Bytes, Option<MemoryPermit>), Problem> {
     let BodyBounds { idle_ms, total_ms, limit: (setting, max_bytes) } = bounds;
-    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
-    if body.size_hint().lower() > limit {
+    let max_length = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    if body.size_hint().lower() > max_length {
         return Err(too_large_problem(setting, max_bytes));
     }
-    let announced_bytes = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(max_bytes);
+    let announced_bytes =
+        usize::try_from(body.size_hint().upper().unwrap_or(max_length)).unwrap_or(max_bytes);
     let mut permit = None;
     if body.size_hint().exact().is_some() && announced_bytes > OFFLOAD_BYTES {
         permit = Some(app.memory.reserve_body(owner, announced_bytes).await?);
     }
     let deadline = Instant::now() + Duration::from_millis(total_ms);
-    let mut idle = Instant::now() + Duration::from_millis(idle_ms);
+    let mut idle_deadline = Instant::now() + Duration::from_millis(idle_ms);
     // Allocated in full only after the memory is reserved.
     let mut received = BytesMut::with_capacity(if permit.is_some() { announced_bytes } else { 0 });
     loop {
-        let frame = match timeout_at(idle.min(deadline), body.frame()).await {
+        let frame = match timeout_at(idle_deadline.min(deadline), body.frame()).await {
             Ok(None) => return Ok((received.freeze(), permit)),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
                 let detail = "the body broke off";
                 return Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail));
             }
-            Err(_) if deadline <= idle => {
+            Err(_) if deadline <= idle_deadline => {
                 return Err(slow_body(&format!("had not arrived completely after `body_ms`, {total_ms} ms")));
             }
             Err(_) => return Err(slow_body(&format!("stopped for `body_idle_ms`, {idle_ms} ms"))),
         };
+        // Trailers have no data.
         let Ok(data) = frame.into_data() else { continue };
         if data.is_empty() {
             continue;
@@ -188,7 +190,7 @@ async fn read_body(
             // The length of the body is unknown, so it may reach the limit.
             permit = Some(app.memory.reserve_body(owner, max_bytes).await?);
         }
-        idle = Instant::now() + Duration::from_millis(idle_ms);
+        idle_deadline = Instant::now() + Duration::from_millis(idle_ms);
         received.extend_from_slice(&data);
     }
 }

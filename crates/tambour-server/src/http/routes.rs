@@ -35,9 +35,9 @@ pub(super) struct ApiOperation {
     pub(super) status: &'static str,
     /// Content of a successful response.
     pub(super) response: ResponseContent,
-    /// Problem codes besides those that follow from other fields (see `operation_docs::problems`).
+    /// Problem codes in addition to those that follow from other fields (see `operation_docs::problems`).
     pub(super) own_codes: &'static [Codes],
-    /// Parameters of the query, and the header that may have the same value; `None` if there are none.
+    /// Builds the query parameters, and headers that may replace one of them; `None` if there are none.
     pub(super) parameters: Option<RowParameters>,
     /// Storage of the response for requests repeated with the same `Idempotency-Key`; `None` if repetitions
     /// are not recognized, or the handler recognizes them itself.
@@ -62,7 +62,7 @@ pub(super) enum ResponseContent {
 
 use ResponseContent::{Empty, Events, Json, Text, VersionedJson};
 
-/// Returns the parameters of an operation from the optional item of its row.
+/// Returns the optional item `with` of a row, which the macro writes as a list of none or one.
 const fn optional_parameters(parameters: &[RowParameters]) -> Option<RowParameters> {
     match parameters {
         [parameters] => Some(*parameters),
@@ -70,7 +70,7 @@ const fn optional_parameters(parameters: &[RowParameters]) -> Option<RowParamete
     }
 }
 
-/// Returns the storage of an operation from the optional last item of its row.
+/// Returns the optional last item of a row, which the macro writes as a list of none or one.
 const fn optional_storage(storage: &[ResponseStorage]) -> Option<ResponseStorage> {
     match storage {
         [storage] => Some(*storage),
@@ -115,12 +115,12 @@ impl ApiOperation {
         ["/api/", "/v1/", "/ag-ui"].iter().any(|start| self.path.starts_with(start))
     }
 
-    /// Returns `true` if its handler processes idempotency keys itself.
+    /// Returns `true` if the handler processes idempotency keys itself.
     pub(super) fn handles_idempotency(&self) -> bool {
         self.own_codes.concat().contains(&"idempotency_key_reused")
     }
 
-    /// Returns `true` if it is a write that accepts `If-Match`.
+    /// Returns `true` if the operation is a write that accepts `If-Match`.
     pub(super) fn takes_if_match(&self) -> bool {
         self.own_codes.concat().contains(&"changed_meanwhile")
     }

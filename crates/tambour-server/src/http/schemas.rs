@@ -46,7 +46,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("findings", list_schema(&schema_ref("Finding"))),
         ("finish_reason", text.clone()),
     ]);
-    let message = [
+    let record = [
         ("message_id", text.clone()),
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
@@ -158,7 +158,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("Object", any_object.clone()),
         ("Accepted", accepted_message),
-        ("Record", object_schema(&message)),
+        ("Record", object_schema(&record)),
         ("Cancelled", object_schema(&[("message_id", text.clone()), ("status", text.clone())])),
         ("CancelledTurn", object_schema(&[("dialogue_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object_schema(&decode_fields)),
@@ -319,9 +319,9 @@ fn match_schema(text: &Value) -> Value {
 /// Configured upstreams and aliases.
 fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     let optional_text = json!({"type": ["string", "null"]});
-    let number = json!({"type": "number"});
+    let amount = json!({"type": "number"});
     let price =
-        object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
+        object_schema(&[("input", amount.clone()), ("output", amount.clone()), ("cached_input?", amount)]);
     let prices = json!({
         "type": "object", "additionalProperties": price, "description": "prices of a million tokens, by model; `*` applies to all others",
     });
@@ -358,7 +358,7 @@ fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Result of the test of an upstream or alias, which `name_fields` name.
+/// Result of a test of an upstream or alias, whose names are in `name_fields`.
 fn service_test_schema(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
     let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
@@ -405,7 +405,7 @@ fn imports_schema(text: &Value, number: &Value) -> Value {
     object_schema(&[("data", list_schema(&import))])
 }
 
-/// Card or lorebook; its content only when requested alone.
+/// Imported card or lorebook; listings leave out its content.
 fn import_schema(id: &str, text: &Value, number: &Value) -> Value {
     let any_object = json!({"type": "object"});
     object_schema(&[
