@@ -1,5 +1,5 @@
-//! Tambour as a server: takes messages over HTTP, calls models, streams the events of their replies, and keeps
-//! logs that survive crashes.
+//! Tambour as a server: takes messages over HTTP, calls models, streams the events of their replies, and
+//! keeps logs that survive crashes.
 
 mod base;
 pub mod config;

@@ -55,8 +55,8 @@ pub struct AliasConfig {
     pub weight: Option<u32>,
 }
 
-/// Fields of an alias that select the upstream and say how its replies are read. Only these are replaced by those
-/// of a fallback.
+/// Fields of an alias that select the upstream and say how its replies are read. Only these are replaced by
+/// those of a fallback.
 pub(crate) const FALLBACK_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {

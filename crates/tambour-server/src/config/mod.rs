@@ -99,8 +99,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Folder whose subfolder `prompts` has templates that override the built-in ones.
     pub config_dir: PathBuf,
-    /// Starts even if a part of the journal is lost, and messages with it. Applies to one start, so it is never
-    /// read from a file.
+    /// Starts even if a part of the journal is lost, and messages with it. Applies to one start, so it is
+    /// never read from a file.
     #[serde(skip)]
     pub accept_loss: bool,
     /// Environment variables that begin with `TAMBOUR_` but set nothing; the start warns of each.
@@ -219,7 +219,8 @@ impl Config {
         Ok(())
     }
 
-    /// Records that a field was set by `source`, a flag or variable. Errors about its value then name `source`.
+    /// Records that a field was set by `source`, a flag or variable. Errors about its value then name
+    /// `source`.
     pub fn note_source(&mut self, field: &str, source: &str) {
         self.origins.note_source(field, source);
     }

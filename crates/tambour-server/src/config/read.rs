@@ -1,7 +1,7 @@
 //! Loads the configuration from its file and the environment. Errors name the file and line, or the variable.
 //!
-//! An unknown field of the file is an error; an unknown variable is only a warning. Other programs set variables
-//! that begin with `TAMBOUR_` too: Kubernetes does for a service named `tambour`.
+//! An unknown field of the file is an error; an unknown variable is only a warning. Other programs set
+//! variables that begin with `TAMBOUR_` too: Kubernetes does for a service named `tambour`.
 
 use std::path::Path;
 
@@ -109,9 +109,9 @@ fn is_kubernetes_variable(field: &str, value: &str) -> bool {
 }
 
 /// Sets the field of `table` that `variable` names. `field` is the variable's name in lower case, without
-/// `TAMBOUR_`. `limits_hold` sets `limits.hold`, since `limits` is a table of the configuration. The value gets
-/// the type of the default, so that an API key made of digits stays text. Returns the dotted name of the field,
-/// or `None` if there is no such field.
+/// `TAMBOUR_`. `limits_hold` sets `limits.hold`, since `limits` is a table of the configuration. The value
+/// gets the type of the default, so that an API key made of digits stays text. Returns the dotted name of the
+/// field, or `None` if there is no such field.
 fn set_field(
     table: &mut toml::Table,
     variable: &str,

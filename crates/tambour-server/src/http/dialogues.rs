@@ -1,4 +1,5 @@
-//! Dialogues, which run scripts: creation, listing, inputs, cancelling, deletion, and the list of model calls.
+//! Dialogues, which run scripts: creation, listing, inputs, cancelling, deletion, and the list of model
+//! calls.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -92,7 +92,8 @@ pub(super) async fn follow(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    // The live run is looked up before the row: if the message ends in between, its whole log is in the store.
+    // The live run is looked up before the row: if the message ends in between, its whole log is in the
+    // store.
     let live_run = app.running.get(&id);
     let row = find_owned(&app, &caller, &id).await?;
     let request: NewMessage = serde_json::from_str(&row.request).map_err(|_| {

@@ -1,5 +1,5 @@
-//! `POST /imports`: imports cards and lorebooks of other programs. Either all files of a request are imported or
-//! none.
+//! `POST /imports`: imports cards and lorebooks of other programs. Either all files of a request are imported
+//! or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -230,8 +230,8 @@ pub(super) struct ForeignSettings {
     pub(super) overrides: Vec<String>,
 }
 
-/// Returns the options of a request: the defaults, overridden by the contract. A JSON Schema among the options
-/// is untrusted, so it is compiled within limits, on the CPU pool.
+/// Returns the options of a request: the defaults, overridden by the contract. A JSON Schema among the
+/// options is untrusted, so it is compiled within limits, on the CPU pool.
 pub(super) async fn request_options(
     app: &App,
     owner: &str,
@@ -409,7 +409,8 @@ impl NewMessage {
         let mut options = request_options(app, owner, self.contract.as_ref()).await?;
         self.apply_structure(&mut options)?;
         if self.dialect == JSON_DIALECT && self.max_reasks.is_some_and(|reasks| reasks > 0) {
-            // Nothing is released before the value is valid: a reply that a client has seen cannot be re-asked.
+            // Nothing is released before the value is valid: a reply that a client has seen cannot be
+            // re-asked.
             options.hold = HoldMode::All;
         }
         options.caller.clone_from(&self.caller);

@@ -1,5 +1,5 @@
-//! Pages of listings (`limit` and `after` in the query, `data` and `has_more` in the response), and the extractor
-//! of query parameters.
+//! Pages of listings (`limit` and `after` in the query, `data` and `has_more` in the response), and the
+//! extractor of query parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;

@@ -1,5 +1,5 @@
-//! Parameters of operations for the OpenAPI description. A row of the table in `routes` names the function that
-//! builds its query parameters; the other parameters follow from the rest of the row.
+//! Parameters of operations for the OpenAPI description. A row of the table in `routes` names the function
+//! that builds its query parameters; the other parameters follow from the rest of the row.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ type TypedParameter = (&'static str, &'static str, &'static str);
 const LIMIT: TypedParameter = ("limit", "integer", "rows of the page, 1 to 200; 50 if absent");
 const AFTER: TypedParameter = ("after", "string", "id of the last row of the previous page");
 
-/// Returns all parameters of an operation: those of its path, those that its row names, and the headers that it
-/// accepts.
+/// Returns all parameters of an operation: those of its path, those that its row names, and the headers that
+/// it accepts.
 pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
     let mut parameters = Vec::new();
     for name in ["id", "name", "turn"] {

@@ -156,8 +156,8 @@ fn input_of_answer(answer: Value, pending_turn: &DialogueTurn) -> TurnInput {
     }
 }
 
-/// Asks a model for an answer in the role of the user; `persona` describes the person that it plays. The inner
-/// error is a failure of the model.
+/// Asks a model for an answer in the role of the user; `persona` describes the person that it plays. The
+/// inner error is a failure of the model.
 async fn invent_answer(
     app: &Arc<App>,
     caller: &Caller,

@@ -44,7 +44,8 @@ pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
     app.run_to_completion(async move { cancel_and_delete(&task_app, id).await }).await
 }
 
-/// Spawns a task that deletes a message, which is not to be stored, as soon as it has ended and has no reader.
+/// Spawns a task that deletes a message, which is not to be stored, as soon as it has ended and has no
+/// reader.
 pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
     let task_app = app.clone();
     app.run_tasks.spawn(async move {

@@ -16,7 +16,8 @@ use crate::base::problem::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Maximum length in bytes of an error text of the framework (axum); a longer one is replaced by an empty text.
+/// Maximum length in bytes of an error text of the framework (axum); a longer one is replaced by an empty
+/// text.
 const MAX_ERROR_BYTES: usize = 2000;
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");

@@ -683,14 +683,14 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
     let mut fields: Vec<_> =
         counts.map(|(name, description)| (name, described_schema("integer".into(), description))).to_vec();
     fields.push(("cost", json!({"type": "number", "description": "in units of `currency`"})));
-    let nullable = json!(["integer", "null"]);
+    let nullable_integer = json!(["integer", "null"]);
     fields.push((
         "first_text_ms",
-        described_schema(nullable.clone(), "median milliseconds to the first text, within a tenth"),
+        described_schema(nullable_integer.clone(), "median milliseconds to the first text, within a tenth"),
     ));
     fields.push((
         "first_text_p95_ms",
-        described_schema(nullable, "95th percentile of the milliseconds to the first text"),
+        described_schema(nullable_integer, "95th percentile of the milliseconds to the first text"),
     ));
     let with_figures = |names: &[(&'static str, Value)]| object_schema(&[names, fields.as_slice()].concat());
     let time =

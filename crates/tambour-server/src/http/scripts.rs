@@ -53,8 +53,8 @@ pub(crate) struct ScriptText {
     text_language: Option<Language>,
 }
 
-/// Maximum number of bytes of a script that is checked without the CPU pool. Less than for other requests: a
-/// check takes much longer than parsing.
+/// Maximum length in bytes of a script that is checked without the CPU pool. Lower than for other requests,
+/// since a check takes much longer than parsing.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 
 /// Faults of a script: those that prevent it from running, and all others.
@@ -79,13 +79,13 @@ async fn check_script(
         let script = load_in(&yaml_text, &limits, language);
         check_all_in_languages(script, &templates, settings_language, language)
     };
-    let problems =
+    let faults =
         if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
     let prevents_run =
         |fault: &ScriptFault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<ScriptFault>, Vec<ScriptFault>) =
-        problems.into_iter().partition(prevents_run);
+        faults.into_iter().partition(prevents_run);
     let to_json = |faults: Vec<ScriptFault>| faults.iter().map(fault_json).collect();
     Ok(ScriptFaults { errors: to_json(errors), warnings: to_json(warnings) })
 }

@@ -13,19 +13,19 @@ use crate::http::app::App;
 use crate::store::{ConversationRow, MessageRow, RowPage};
 use crate::upstream::Message;
 
-/// Maximum number of characters of the text to search for.
+/// Maximum length in characters of the text to search for.
 const MAX_QUERY_CHARS: usize = 200;
 /// Maximum number of conversations scanned by one request.
 const MAX_CONVERSATIONS: usize = 1000;
-/// Approximate bytes of messages read by one request.
+/// Approximate maximum size in bytes of the messages read by one request.
 const MAX_SCAN_BYTES: usize = 32 << 20;
 /// Time after which the scan stops.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of rows read at a time.
 const ROWS_PER_READ: u32 = 50;
-/// Approximate bytes of messages read at a time.
+/// Approximate maximum size in bytes of the messages read at a time.
 const BYTES_PER_READ: usize = 2 << 20;
-/// Fewest bytes of a text that is searched for in ids.
+/// Minimum length in bytes of a text that is searched for in ids.
 const MIN_ID_BYTES: usize = 8;
 /// Characters shown on either side of a match.
 const EXCERPT_CHARS: usize = 60;
@@ -39,8 +39,8 @@ struct SearchedTexts {
     answer: Option<String>,
 }
 
-/// Scans the conversations of an owner, newest first, beginning behind the one with the id `after`. `next` in
-/// the result is the `after` of the following request, if some remain.
+/// Scans the conversations of an owner, newest first, beginning after the one with the id `after`. If some
+/// remain, `next` in the result is the `after` of the following request.
 pub(super) async fn search(
     app: &App,
     owner: &str,
@@ -53,40 +53,40 @@ pub(super) async fn search(
         let detail = format!("`q` must be a text of 1 to {MAX_QUERY_CHARS} characters");
         return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
     }
-    let (mut data, mut conversations_searched, mut bytes_read) = (Vec::new(), 0, 0);
+    let (mut hits, mut conversations_searched, mut bytes_read) = (Vec::new(), 0, 0);
     let (start_time, mut after) = (Instant::now(), after.map(str::to_owned));
     loop {
         let page = app.store.conversations(owner, after.as_deref(), ROWS_PER_READ).await?;
         for row in page.rows {
-            let is_over = conversations_searched >= MAX_CONVERSATIONS
+            let has_scanned_enough = conversations_searched >= MAX_CONVERSATIONS
                 || bytes_read >= MAX_SCAN_BYTES
                 || start_time.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
-            if data.len() >= limit as usize || (is_over && conversations_searched > 0) {
-                return Ok(search_page(RowPage { rows: data, has_more: true }, after.as_deref()));
+            if hits.len() >= limit as usize || (has_scanned_enough && conversations_searched > 0) {
+                return Ok(search_page(RowPage { rows: hits, has_more: true }, after.as_deref()));
             }
             conversations_searched += 1;
             if let Some(found) = find_in_conversation(app, &row, &query, &mut bytes_read).await? {
                 let mut hit = conversation_json(&row);
                 hit["found"] = found;
-                data.push(hit);
+                hits.push(hit);
             }
             after = Some(row.id);
         }
         if !page.has_more {
-            return Ok(search_page(RowPage { rows: data, has_more: false }, None));
+            return Ok(search_page(RowPage { rows: hits, has_more: false }, None));
         }
     }
 }
 
 fn search_page(page: RowPage<Value>, next: Option<&str>) -> Value {
-    let mut answer = page::page_json(page, |hit| hit);
-    answer["next"] = json!(next);
-    answer
+    let mut response = page::page_json(page, |hit| hit);
+    response["next"] = json!(next);
+    response
 }
 
-/// Finds a text in a conversation: in its id, in its title, or in its first current message that contains it.
-/// Adds the bytes that were read to `bytes_read`.
+/// Finds a text in a conversation: in its id, in its title, or in the first message that contains it. Adds
+/// the number of bytes read to `bytes_read`, and gives up when that reaches `MAX_SCAN_BYTES`.
 async fn find_in_conversation(
     app: &App,
     row: &ConversationRow,
@@ -114,17 +114,18 @@ async fn find_in_conversation(
     }
 }
 
-/// Returns the bytes of a message that are searched.
+/// Returns the size in bytes of the searched parts of a message.
 fn row_bytes(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
-/// Returns `true` if a text is a long part of an id, hardly meant as words.
+/// Returns `true` if a text is part of an id, and too long to be meant as a word.
 fn is_part_of_id(id: &str, query: &str) -> bool {
     query.len() >= MIN_ID_BYTES && id.contains(query)
 }
 
-/// Finds a text in a message: in its id, its request or its answer.
+/// Finds a text in a message: in its id, or in its request or answer unless another message has superseded
+/// it.
 fn find_in_message(row: &MessageRow, query: &str) -> Option<Value> {
     if is_part_of_id(&row.id, query) {
         return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
@@ -151,9 +152,9 @@ fn excerpt(text: &str, query: &str) -> Option<String> {
     let match_start = lowercase.find(query)?;
     // A letter may have another number of bytes in lower case, so characters are counted.
     let chars_before = lowercase[..match_start].chars().count();
-    let from = chars_before.saturating_sub(EXCERPT_CHARS);
+    let first_char = chars_before.saturating_sub(EXCERPT_CHARS);
     let length = query.chars().count() + 2 * EXCERPT_CHARS;
-    let excerpt_text: String = text.chars().skip(from).take(length).collect();
+    let excerpt_text: String = text.chars().skip(first_char).take(length).collect();
     Some(excerpt_text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 

@@ -1,5 +1,5 @@
-//! Services that the server calls: upstreams and aliases with tests of them, and MCP servers. Requires the
-//! `admin` right.
+//! Services that the server calls: lists and tests upstreams and aliases, and lists MCP servers. All
+//! operations require the `admin` right.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::config::{AliasConfig, UpstreamConfig};
 use crate::http::app::App;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
-/// Longest time of the test of an upstream or alias.
+/// Longest duration of a test of an upstream or alias.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of tokens of the reply in a test.
 const TEST_TOKENS: u32 = 16;
@@ -52,6 +52,7 @@ pub(super) async fn list_upstreams(
             "key_file": key_file,
             "prices": prices,
             "default": default == Some(name.as_str()),
+            // After failures an upstream is not asked for a while.
             "resting": upstream.is_some_and(|upstream| !upstream.breaker().is_closed()),
             "aliases": aliases,
         })
@@ -62,7 +63,7 @@ pub(super) async fn list_upstreams(
     ))
 }
 
-/// Describes an alias. Of its prompt it says only whether there is one.
+/// Describes an alias. Its prompt is not shown; `has_prompt` tells whether there is one.
 fn alias_json(name: &str, alias: &AliasConfig, default: Option<&str>) -> Value {
     let mut alias_fields = Map::new();
     alias_fields.insert("name".to_owned(), name.into());
@@ -76,8 +77,8 @@ fn alias_json(name: &str, alias: &AliasConfig, default: Option<&str>) -> Value {
     alias_fields.into()
 }
 
-/// `POST /api/v1/upstreams/{name}/test`: requests a few tokens from an upstream and waits for the first item.
-/// Nothing of the reply is stored or shown.
+/// `POST /api/v1/upstreams/{name}/test`: requests a few tokens from an upstream and waits for the first item
+/// of the reply. Nothing of the reply is stored or shown.
 pub(super) async fn test_upstream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -138,7 +139,7 @@ async fn run_test(
     let request = ModelRequest {
         messages: vec![Message::new("user", "Say: ok")],
         max_tokens: Some(TEST_TOKENS),
-        // Keeps retries short.
+        // With a fallback the pauses before retries are shorter, which keeps the test short.
         has_fallback: true,
         ..request
     };

@@ -1,4 +1,4 @@
-//! `GET` and `PUT /settings`. Reading requires any key, writing one with the `admin` right.
+//! `GET` and `PUT /settings`. Reading requires a key, writing a key with the `admin` right.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value
     with_tag(settings_json(&app))
 }
 
-/// Adds the `ETag` of the settings' version.
+/// Adds the `ETag` header with the version of the settings.
 fn with_tag(json: Value) -> (ETagHeader, Json<Value>) {
     (etag(&json[VERSION_NAME]), Json(json))
 }
@@ -51,7 +51,7 @@ fn settings_json(app: &App) -> Value {
     })
 }
 
-/// `PUT /api/v1/settings`: changes the values in the body, nested or with dotted names; all or none.
+/// `PUT /api/v1/settings`: changes all settings in the body, nested or with dotted names, or none of them.
 /// `If-Match` or `version` may name the version on which the change is based.
 pub(super) async fn change(
     State(app): State<Arc<App>>,
@@ -121,7 +121,7 @@ pub(super) async fn change(
     Ok(with_tag(settings_json(&app)))
 }
 
-/// Appends a value to `out`; an object as its members, with dotted names.
+/// Appends a setting to `out`. An object is replaced by its members, whose names are joined with dots.
 fn flatten(name: String, value: Value, out: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(inner) => {

@@ -29,7 +29,7 @@ use crate::store::{RowPage, StatePoint, StateRollback, StateUpdateRow, StateUpda
 
 /// Maximum number of mismatches between state and schema that are reported.
 const MAX_MISMATCHES: usize = 16;
-/// Maximum number of bytes of the analysis that explains operations.
+/// Maximum length in bytes of the analysis, a note that explains the operations.
 const MAX_ANALYSIS_BYTES: usize = 16 << 10;
 /// Code of the notice about refused operations. Its text comes from the library's texts.
 const REFUSED_NOTICE: &str = "state_update_partial_failure";
@@ -75,7 +75,7 @@ pub(crate) enum ShownResults {
 /// Number of results shown at either end of a long list.
 const SHOWN_ENDS: usize = 50;
 
-/// Operations of a request: those that may be applied and one more, which is refused; the rest is only
+/// Operations of a request. Holds those within the limit and one more, which is refused; all others are only
 /// counted.
 #[derive(Debug)]
 struct BoundedOperations {
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for BoundedOperations {
 
 /// Suffix of the path of `POST .../state/operations`, whose operations are parsed one by one.
 pub(super) const OPERATIONS_SUFFIX: &str = "/state/operations";
-/// Maximum number of bytes of memory for the operations of a request, as `weigh` estimates them.
+/// Maximum memory in bytes for the operations of a request, as `weigh` estimates it.
 const MAX_OPERATION_MEMORY: usize = 16 << 20;
 
 /// Parses one operation. A number that exceeds the range of a double makes only its operation invalid, not
@@ -244,7 +244,8 @@ fn state_diff(updates: &StateUpdates, from: &NamedPoint, to: Option<&NamedPoint>
     Ok(json!(state::diff(&before, &after)))
 }
 
-/// Describes an update. One made by a client has an `update_id`, one made by a message a `message_id`.
+/// Describes an update. If a client made it through `POST .../state/operations`, it has an `update_id`; if a
+/// message made it, a `message_id`.
 fn update_json(row: &StateUpdateRow) -> Value {
     let AppliedBlock { analysis, operations, results, .. } = &row.applied;
     let is_route_change = is_route_update(&row.id);
@@ -265,7 +266,7 @@ fn update_json(row: &StateUpdateRow) -> Value {
     json
 }
 
-/// `PUT /api/v1/conversations/{id}/state/schema`: sets or removes the schema. The present state need not
+/// `PUT /api/v1/conversations/{id}/state/schema`: sets or removes the schema. The current state need not
 /// satisfy it; mismatches are reported.
 pub(super) async fn put_schema(
     State(app): State<Arc<App>>,
@@ -318,6 +319,7 @@ pub(super) async fn apply_operations(
     let based_on = if_match::base_version(&headers)?;
     let NewOperations { operations, analysis, atomic, results: shown_results } = parse_body(&bytes)?;
     let BoundedOperations { operations: bounded, count } = operations;
+    // The body may be long, and is not needed any more.
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
     if analysis.len() > MAX_ANALYSIS_BYTES {
@@ -326,7 +328,7 @@ pub(super) async fn apply_operations(
     }
     let change = states::change_state(&app, (&caller.owner, &id), bounded, analysis, atomic, based_on);
     let ChangedState { update, applied, state, version } = change.await?;
-    // Notices about refused operations (F-113); the ones beyond the limit were only counted.
+    // A notice for each refused operation (F-113), and one for all that were only counted.
     let refused_operations = state::describe_refusals(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice_text(REFUSED_NOTICE).to_owned();
     let result_count = applied.results.len();
@@ -392,7 +394,7 @@ enum NamedPoint {
     /// After the update with this id, which a client made.
     Update(String),
     /// After the message with this id and number.
-    After(String, i64),
+    Message(String, i64),
 }
 
 impl NamedPoint {
@@ -400,12 +402,13 @@ impl NamedPoint {
         match self {
             NamedPoint::Start => StatePoint::Start,
             NamedPoint::Update(id) => StatePoint::Update(id),
-            NamedPoint::After(id, number) => StatePoint::After(id, *number),
+            NamedPoint::Message(id, number) => StatePoint::After(id, *number),
         }
     }
 }
 
-/// Returns the point after a message of the conversation, or after an update by the route.
+/// Returns the point after the message or update with this id. The id was in the field `field` of the
+/// request.
 async fn find_point(
     app: &App,
     conversation: &str,
@@ -416,7 +419,7 @@ async fn find_point(
         return Ok(NamedPoint::Update(id.to_owned()));
     }
     match app.store.message_number(conversation, id).await? {
-        Some(number) => Ok(NamedPoint::After(id.to_owned(), number)),
+        Some(number) => Ok(NamedPoint::Message(id.to_owned(), number)),
         None => Err(unknown_point(field)),
     }
 }
@@ -427,8 +430,8 @@ fn unknown_point(field: &'static str) -> Problem {
     Problem::not_found(detail).with("field", field)
 }
 
-/// Converts the result of a rollback, real or computed, to the state and the number of updates undone. The
-/// point was named by `field`.
+/// Converts the result of a rollback, or of computing an earlier state, to that state and the number of
+/// updates undone. The field `field` of the request named the point.
 fn rollback_result(rollback: StateRollback, field: &'static str) -> Result<(Value, usize), Problem> {
     match rollback {
         StateRollback::Done(state, count) => Ok((state, count)),

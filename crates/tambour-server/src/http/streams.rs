@@ -1,4 +1,4 @@
-//! Open event streams: counted per owner, and closed when their client has stopped reading for good.
+//! Open event streams: counts them per owner, and closes those whose clients have stopped reading.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,20 +54,23 @@ pub(crate) enum StreamLimit {
 }
 
 impl StreamRegistry {
-    /// Registers a stream of the caller: at most `max` of one owner and `total` in all.
+    /// Registers a stream of the caller.
+    ///
+    /// # Errors
+    /// `max_of_owner` streams of the caller's owner are open, or `max_total` streams of all owners.
     pub(crate) fn open(
         self: &Arc<StreamRegistry>,
         caller: &Caller,
-        max: usize,
-        total: usize,
+        max_of_owner: usize,
+        max_total: usize,
     ) -> Result<OpenStream, StreamLimit> {
         let owner = caller.owner.as_str();
         let mut streams = self.lock();
         let own_count = streams.by_owner.get(owner).copied().unwrap_or_default();
-        if own_count >= max {
+        if own_count >= max_of_owner {
             return Err(StreamLimit::Owner);
         }
-        if streams.by_owner.values().sum::<usize>() >= total {
+        if streams.by_owner.values().sum::<usize>() >= max_total {
             return Err(StreamLimit::Server);
         }
         streams.by_owner.insert(owner.to_owned(), own_count + 1);
@@ -111,7 +114,8 @@ impl StreamRegistry {
 }
 
 impl OpenStream {
-    /// Watches the connection from the end of the message on. `live_run` is `None` if that has ended already.
+    /// Watches the connection from the end of the message on. `live_run` is `None` if the message has already
+    /// ended.
     pub(crate) fn watch(&self, live_run: Option<Arc<LiveRun>>) {
         if let Some(connection) = self.connection.clone() {
             self.registry

@@ -50,6 +50,7 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
         return missing_page();
     }
     let name = path.trim_start_matches('/');
+    // Compressed files (`.gz`) are sent only in place of the file that they compress.
     let is_hidden = name.split('/').any(|part| part.starts_with('.'));
     if name != INDEX_PAGE
         && !is_hidden
@@ -101,6 +102,7 @@ fn content_policy(nonce: &str) -> String {
 
 /// Responds with a file, compressed if the client accepts that, or with 304 if the client has it.
 fn file_response(find: FindFile, name: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
+    // 12 bytes of the hash are enough. The tag is weak (`W/`), since compressed and plain bytes share it.
     let tag: String = file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("W/\"{tag}\"");
     let compressed =

@@ -70,9 +70,9 @@ pub(super) async fn list(
 
 /// Returns the source of a template that is not stored: `builtin`, or `file` if a file differs from it.
 fn template_source(templates: &OwnerTemplates, id: &str) -> &'static str {
-    let file = templates.files.get(id).map(|template| template.hash()).ok();
+    let file_hash = templates.files.get(id).map(|template| template.hash()).ok();
     match find_shipped(id) {
-        Some(builtin) if file == Some(builtin.parse().hash()) => "builtin",
+        Some(builtin) if file_hash == Some(builtin.parse().hash()) => "builtin",
         _ => "file",
     }
 }
@@ -86,6 +86,7 @@ pub(super) async fn show(
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let stored_document = app.store.document((&caller.owner, Template), &id).await?;
     let tag = etag(stored_document.as_ref().map_or(0, |document| document.latest));
+    // A stored template without a published version is used only if the request names a version.
     if let Some(document) =
         stored_document.filter(|document| document.published.is_some() || version_query.version.is_some())
     {
@@ -120,7 +121,7 @@ pub(super) async fn put(
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let new: NewTemplate = parse_body(&bytes)?;
     let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    // Dots alone are folders in a path.
+    // `.` and `..` stand for folders in a path.
     let is_only_dots = id.chars().all(|c| c == '.');
     if !(1..=200).contains(&id.chars().count()) || !id.chars().all(is_allowed) || is_only_dots {
         let detail = "the id of a template must be 1 to 200 letters, digits, `_`, `-` and `.`, and not only \

@@ -16,7 +16,7 @@ use crate::base::problem::{Problem, parse_body};
 use crate::http::app::App;
 use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
-/// Maximum number of characters of the reason for a denial; a longer one is cut.
+/// Maximum length in characters of the reason for a denial; a longer one is cut.
 const MAX_REASON_CHARS: usize = 1000;
 
 /// Body of `POST /api/v1/messages/{id}/tool_results`.
@@ -133,7 +133,7 @@ fn invalid_result(call_id: &str, detail: &str) -> Problem {
 /// Method of [`AnswerDesk`] that accepts answers, each with the id of its call.
 type AcceptAnswers<T> = fn(&AnswerDesk, Vec<(String, T)>) -> Result<(), AnswerRefusal>;
 
-/// Passes posted answers to the running message; all or none. `field` is the field of the body that had them.
+/// Passes all posted answers to the running message, or none. `field` is the field of the body that had them.
 async fn pass_answers<T>(
     app: &App,
     caller: &Caller,
@@ -143,8 +143,8 @@ async fn pass_answers<T>(
     accept: AcceptAnswers<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(app, caller, id).await?;
-    // The status changes a moment after the end of the log, and a client that has seen the end is refused at
-    // once.
+    // The status changes a moment after the log has ended, so the live run is asked too: a client that has
+    // seen the end is refused at once.
     let is_running =
         row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
     if !is_running {

@@ -50,6 +50,7 @@ pub(super) async fn call(
     let NewToolCall { args, caller: caller_name, confirmed } = parse_body(&bytes)?;
     caller.limits.check_alias(None)?;
     let args = if args.is_null() { json!({}) } else { args };
+    // The tool is named by the path, so a missing one is a 404.
     let selected_tool = match select_registered(&app, &caller, &name).await {
         Err(problem) if problem.code() == "unknown_tool" => return Err(Problem::not_found(problem.detail())),
         found => found?,
@@ -63,8 +64,8 @@ pub(super) async fn call(
         let detail = format!("`{name}` runs only after a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
-    // A webhook may take minutes, so a call counts against the caller's running messages. It is registered as
-    // a turn of a dialogue with the name of the tool.
+    // A webhook may take minutes, so the call counts among the running messages of the owner. It is
+    // registered as if it were a turn, of a dialogue with the name of the tool.
     let running_turn = super::dialogues::register_turn(&app, &caller, &name)?;
     app.quotas.admit(&caller, Instant::now(), Timestamp::now())?;
     let call_id = ids::new_id("call");

@@ -30,7 +30,8 @@ use crate::tools::{
 const MAX_TOOLS: u32 = 1000;
 /// Maximum number of tools of one message.
 const MAX_OFFERED: usize = 128;
-/// Patterns in the schemas of all tools of a message together, as a multiple of the limit of one schema.
+/// Maximum number of patterns in the schemas of all tools of a message, as a multiple of the limit of one
+/// schema.
 const PATTERN_FACTOR: usize = 4;
 
 /// `GET /api/v1/tools`: registered tools and tools of MCP servers, by name.
@@ -205,8 +206,8 @@ async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Re
     app.schemas.get((&app.cpu_pool, owner), &definition.schema, &app.loaded_config().config.tools).await
 }
 
-/// Refuses secrets of the environment to callers without the `admin` right: a tool that names one can have
-/// anything signed with it.
+/// Refuses secrets of the environment to callers without the `admin` right, since the owner of a tool can
+/// have anything signed with the tool's secret.
 fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
     match executor {
         Executor::Http { secret_env: Some(_), .. } if !caller.is_admin => {
@@ -296,7 +297,7 @@ pub(super) async fn select_tools(
     }
     let mut selected_tools: Vec<OfferedTool> = Vec::with_capacity(choices.len());
     let max_patterns = app.loaded_config().config.tools.max_patterns.saturating_mul(PATTERN_FACTOR);
-    let mut patterns = 0;
+    let mut pattern_count = 0;
     for choice in choices {
         let offered_tool = match choice {
             ToolChoice::Named(name) => select_registered(app, caller, name).await?,
@@ -317,10 +318,10 @@ pub(super) async fn select_tools(
         if selected_tools.iter().any(|other| other.tool.name == offered_tool.tool.name) {
             return Err(invalid_field("tools", format!("`{}` is named twice", offered_tool.tool.name)));
         }
-        patterns += offered_tool.tool.count_patterns();
-        if patterns > max_patterns {
+        pattern_count += offered_tool.tool.count_patterns();
+        if pattern_count > max_patterns {
             let detail = format!(
-                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message may \
+                "the schemas of the tools up to `{}` have {pattern_count} patterns together, and a message may \
                  have {max_patterns}: offer fewer tools at a time",
                 offered_tool.tool.name
             );
@@ -363,7 +364,8 @@ async fn select_mcp_tool(
     }
 }
 
-/// Returns the tool of this name: of an MCP server or registered, with the precedence of [`list`].
+/// Returns the tool of this name, of an MCP server or registered, with the precedence of [`list`]. The caller
+/// names the tool in the field `tools`.
 pub(super) async fn select_registered(
     app: &App,
     caller: &Caller,

@@ -48,7 +48,7 @@ pub(super) async fn show(
     };
     let limit = page::check_limit(query.limit)?;
     let owner = (!caller.is_admin).then_some(caller.owner.as_str());
-    // Days are compared as texts.
+    // Days are compared as texts: the defaults are before and after every day.
     let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
     let page = RowPage::from_rows(app.store.usage(owner, days, after, limit + 1).await?, limit);
     let usage_json = |row: UsageRow| {

@@ -1,4 +1,4 @@
-//! Versions of documents, which are scripts and templates: storing, publishing, listing, comparing.
+//! Versions of documents (scripts and templates): storing, publishing, listing and comparing them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::store::{Document, DocumentChange, DocumentKind, DocumentVersion, PutO
 
 /// Maximum number of documents of one kind per owner.
 const MAX_DOCUMENTS: u32 = 1000;
-/// Maximum number of bytes of a text.
+/// Maximum length in bytes of a document's text.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Query of a `POST` or `PUT` of a text.
@@ -138,7 +138,7 @@ pub(super) async fn find_owned(
 
 /// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any.
 fn base_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    // No document has `u32::MAX` versions, so the value never matches.
+    // A larger number becomes `u32::MAX`, which matches no document: none has so many versions.
     Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
@@ -180,8 +180,8 @@ pub(super) struct NewVersion {
     pub(super) text: String,
 }
 
-/// Stores the next version of a document, which is created if it is new. Returns the number of the version.
-/// With `If-Match` in `headers`, stores it only if that names the latest version.
+/// Stores the next version of a document, and creates the document if needed. Returns the number of the
+/// version. With `If-Match` in `headers`, the version is stored only if that names the latest one.
 pub(super) async fn store_version(
     app: &Arc<App>,
     owner: &str,
@@ -262,6 +262,7 @@ async fn publish(
             return Err(outdated_problem(app, owner, kind, id, json!({ "version": version })).await?);
         }
     }
+    // With `If-Match`, `based_on` has just been compared with the latest version.
     let answer = json!({ id_field(kind): id, "version": version });
     Ok((etag(based_on.unwrap_or(document.latest)), Json(answer)))
 }
@@ -278,6 +279,7 @@ pub(super) async fn delete(
     match app.store.delete_document((owner, kind), id, base_version(headers)?).await? {
         DocumentChange::Done => Ok(true),
         DocumentChange::Missing => Ok(false),
+        // `If-Match` cannot name a version of a document that does not exist.
         DocumentChange::Outdated if app.store.document((owner, kind), id).await?.is_none() => Ok(false),
         DocumentChange::Outdated => Err(outdated_problem(app, owner, kind, id, Value::Null).await?),
     }
@@ -325,19 +327,19 @@ async fn diff_versions(
     };
     let before = load_version(app, owner, kind, &document, Some(from)).await?;
     let after = load_version(app, owner, kind, &document, Some(to)).await?;
-    let names = (format!("version {from}"), format!("version {to}"));
+    let labels = (format!("version {from}"), format!("version {to}"));
     let diff = tokio::task::spawn_blocking(move || {
         // Limits the time of comparing unrelated texts.
         let mut config = TextDiff::configure();
         config.timeout(std::time::Duration::from_millis(500));
         let diff = config.diff_lines(&before.text, &after.text);
-        diff.unified_diff().header(&names.0, &names.1).to_string()
+        diff.unified_diff().header(&labels.0, &labels.1).to_string()
     });
     let diff = diff.await.map_err(|_| Problem::internal())?;
     Ok(Json(json!({ id_field(kind): id, "from": from, "to": to, "diff": diff })))
 }
 
-/// Defines the handlers of one kind of document.
+/// Defines the handlers that publish, list and compare versions of one kind of document.
 macro_rules! handlers {
     ($kind:ident: $publish:ident $versions:ident $diff:ident) => {
         pub(super) async fn $publish(

@@ -240,8 +240,8 @@ impl Server {
         connection_stop.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
-        // The sweep ends after its current step. A step that takes too long is abandoned: it has no effect, or
-        // the next start completes it.
+        // The sweep ends after its current step. A step that takes too long is abandoned: it has no effect,
+        // or the next start completes it.
         let sweep_deadline = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
         if tokio::time::timeout_at(sweep_deadline, &mut sweep).await.is_err() {
             tracing::warn!("deleted data is still in the files; the next start removes it");

@@ -18,8 +18,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Sweeps at intervals, and after deletions, until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
-    // True while deleted data may still be in the files. True at first, since the last process may have stopped
-    // before it erased all.
+    // True while deleted data may still be in the files. True at first, since the last process may have
+    // stopped before it erased all.
     let mut needs_erasure = true;
     loop {
         match expire(&app).await {
@@ -91,8 +91,8 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     Ok(has_deleted)
 }
 
-/// Checks that a dialogue is still too old, since it may have changed after it was listed. A dialogue that was
-/// listed because of the total size (`retention.before` is absent) still counts as expired.
+/// Checks that a dialogue is still too old, since it may have changed after it was listed. A dialogue that
+/// was listed because of the total size (`retention.before` is absent) still counts as expired.
 async fn is_still_expired(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
     let Some(before) = retention.before else { return Ok(true) };
     Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::base::problem::Problem;
 
-/// Checks and cleans the field `messages` of a request. Unknown fields are dropped, such as `refusal: null` in
-/// a reply that the client sends back.
+/// Checks and cleans the field `messages` of a request. Unknown fields are dropped, such as `refusal: null`
+/// in a reply that the client sends back.
 pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {
     let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let Some(Value::Array(messages)) = messages else {

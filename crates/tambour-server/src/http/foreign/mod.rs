@@ -1,5 +1,5 @@
-//! Routes of other protocols. A request becomes an ordinary message; an encoder writes the message's log as the
-//! response.
+//! Routes of other protocols. A request becomes an ordinary message; an encoder writes the message's log as
+//! the response.
 
 pub(super) mod ag_ui;
 pub(super) mod ai_sdk;
@@ -64,8 +64,8 @@ const CALLS_DIALECT: &str = "toolcall";
 /// Dialect of replies that are one JSON value.
 pub(in crate::http) const JSON_DIALECT: &str = "json_value";
 
-/// Fields of a message that the object `tambour` cannot have: the protocol has its own fields for them, or the
-/// conversion sets them.
+/// Fields of a message that the object `tambour` cannot have: the protocol has its own fields for them, or
+/// the conversion sets them.
 const PROTOCOL_FIELDS: [&str; 10] = [
     "messages",
     "text",
@@ -194,8 +194,8 @@ impl ForeignRequest {
         Ok(())
     }
 
-    /// Selects the JSON dialect if the client sets a `response_format` and neither alias nor `tambour` names a
-    /// dialect. The model is sent the schema and may be re-asked once; the result satisfies the schema.
+    /// Selects the JSON dialect if the client sets a `response_format` and neither alias nor `tambour` names
+    /// a dialect. The model is sent the schema and may be re-asked once; the result satisfies the schema.
     pub(super) fn enable_json(&mut self, tambour_fields: Option<&Value>) -> Result<(), Problem> {
         let refuse =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
@@ -351,8 +351,8 @@ pub(super) async fn run_message(
     Ok((describe_message(&row), folded))
 }
 
-/// Schedules the deletion of a message, for the time when it has been read, if the client does not want it to be
-/// stored.
+/// Schedules the deletion of a message, for the time when it has been read, if the client does not want it to
+/// be stored.
 fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&ReaderGuard>) {
     let is_stored = new.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
     if let Some(reader_guard) = reader_guard.filter(|_| !is_stored) {

@@ -22,7 +22,8 @@ pub(in crate::http) async fn list(
     Json(json!({"object": "list", "data": models}))
 }
 
-/// `GET /v1/models/{name}`: an alias, or any model of a configured upstream, even one that is not in the list.
+/// `GET /v1/models/{name}`: an alias, or any model of a configured upstream, even one that is not in the
+/// list.
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

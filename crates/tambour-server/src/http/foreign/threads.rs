@@ -35,8 +35,8 @@ impl RunningThreads {
     }
 }
 
-/// Derives the id of the conversation that a client calls `name`. The same owner, kind and name always give the
-/// same id.
+/// Derives the id of the conversation that a client calls `name`. The same owner, kind and name always give
+/// the same id.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         let detail = format!("the id of a {kind} must have 1 to {MAX_NAME_BYTES} bytes");

@@ -68,6 +68,7 @@ pub(super) fn events_schema(text: &Value, number: &Value, flag: &Value) -> Value
             ],
         ),
     ];
+    // The other extension events are described by `Extension::schema`.
     let extension = [
         ("draft_delta", vec![text_field()]),
         ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), text_field()]),

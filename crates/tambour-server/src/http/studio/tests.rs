@@ -1,4 +1,4 @@
-//! Tests of the studio's addresses, headers and caching, with files of their own.
+//! Tests of the studio's addresses, headers and caching, with made-up files instead of the embedded ones.
 
 use std::borrow::Cow;
 

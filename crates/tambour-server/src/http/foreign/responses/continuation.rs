@@ -24,9 +24,9 @@ pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<M
 }
 
 /// Continues the response of `row` with new messages. If the response is the last one of its conversation and
-/// all messages are texts of the user, they continue the conversation. Otherwise, such as with results of calls
-/// or after an earlier response, the request gets a complete prompt: that of the response, its output, and the
-/// new messages.
+/// all messages are texts of the user, they continue the conversation. Otherwise, such as with results of
+/// calls or after an earlier response, the request gets a complete prompt: that of the response, its output,
+/// and the new messages.
 pub(super) async fn continue_response(
     app: &App,
     row: &MessageRow,
