@@ -1667,7 +1667,7 @@ export interface components {
             extensions?: boolean;
             /** @description `stop`, `length`, `content_filter`, `tool_calls` or `cancelled`. */
             finish_reason?: string | null;
-            /** @description Includes the reply in its correct form. */
+            /** @description Includes the reply as it should have been written. */
             repaired?: boolean;
             /** @description Raw reply. */
             reply: string;
@@ -2329,12 +2329,12 @@ export interface components {
             name?: string | null;
             /**
              * Format: int32
-             * @description Most messages and turns of dialogues a minute.
+             * @description Maximum number of messages and turns of dialogues a minute.
              */
             requests_per_minute?: number | null;
             /**
              * Format: int64
-             * @description Most tokens of prompts and replies a day (UTC), as counted by upstreams.
+             * @description Maximum number of tokens of prompts and replies a day (UTC), as counted by upstreams.
              */
             tokens_per_day?: number | null;
         };
@@ -2507,14 +2507,14 @@ export interface components {
             owner?: string | null;
             /**
              * Format: int32
-             * @description Most messages and turns of dialogues a minute.
+             * @description Maximum number of messages and turns of dialogues a minute.
              */
             requests_per_minute?: number | null;
             /** @description `admin` or `plain` (default). */
             rights?: string | null;
             /**
              * Format: int64
-             * @description Most tokens of prompts and replies a day (UTC), as counted by upstreams.
+             * @description Maximum number of tokens of prompts and replies a day (UTC), as counted by upstreams.
              */
             tokens_per_day?: number | null;
         };
@@ -2524,7 +2524,7 @@ export interface components {
             caller?: string | null;
             /** @description Id of an imported card: a prompt by itself, or character and lore for `skein`. */
             card_id?: string | null;
-            /** @description Variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
+            /** @description Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
             context?: {
                 [key: string]: unknown;
             };
@@ -2543,16 +2543,16 @@ export interface components {
             instructions?: boolean;
             /** @description Ids of imported lorebooks whose entries the prompt includes. */
             lorebook_ids?: string[];
-            /** @description Most tokens of the rendered prompt. */
+            /** @description Maximum number of tokens of the rendered prompt. */
             max_context?: number | null;
             /**
              * Format: int32
-             * @description Most re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
+             * @description Maximum number of re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
              */
             max_reasks?: number | null;
             /**
              * Format: int32
-             * @description Most tokens of the reply; 1000 for `ai_say` when absent.
+             * @description Maximum number of tokens of the reply; 1000 for `ai_say` when absent.
              */
             max_tokens?: number | null;
             /** @description Complete prompt by role; replaces earlier messages. */
@@ -2584,13 +2584,13 @@ export interface components {
             /** @description Text of the user; earlier messages of the conversation precede it. */
             text?: string | null;
             /**
-             * @description State of timed lore from earlier turns, for chats that are not a conversation of the server, which
-             *     keeps it itself.
+             * @description State of timed lore from earlier turns, for chats that are not a conversation of the server. For its
+             *     own conversations the server keeps this state.
              */
             timed?: Record<string, never> | null;
             /**
              * @description Tools that replies may call: names of registered ones, or inline tools that the client runs. Their
-             *     calls run and the model is sent the results. Without the field nothing runs.
+             *     results are sent to the model. Without this field no call is run.
              */
             tools?: components["schemas"]["ToolChoice"][] | null;
             /**
@@ -2626,7 +2626,7 @@ export interface components {
             answers?: unknown[];
             /**
              * Format: int32
-             * @description Most turns, 1 to 100; 30 when absent.
+             * @description Maximum number of turns, 1 to 100; 30 when absent.
              */
             max_turns?: number | null;
             /** @description Description of the person whom a model plays when no given answer is left. */
@@ -2838,7 +2838,7 @@ export interface components {
             instructions?: boolean;
             /** @description Ids of imported lorebooks. */
             lorebook_ids?: string[];
-            /** @description Most tokens of the prompt; the Skein's own limit when absent. */
+            /** @description Maximum number of tokens of the prompt; the Skein's own limit when absent. */
             max_context?: number | null;
             /** @description Skein, as an object or YAML; made from the card or lorebook when absent. */
             skein?: unknown;

@@ -18,8 +18,8 @@ impl Config {
     /// Checks the values that are not already checked where they are used.
     ///
     /// # Errors
-    /// The API key is too short or has blanks around it, the currency is no short word, the default upstream
-    /// is unknown, or a section is invalid.
+    /// The API key is too short or has blanks around it, the currency is not a short word, the default
+    /// upstream is unknown, or a section is invalid.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();

@@ -35,7 +35,7 @@ impl Config {
                 None => {}
                 Some("UPSTREAM") => upstream = Some(value),
                 Some("MODEL") => model = Some(value),
-                // Path of the configuration file, which the caller has read already.
+                // Path of the configuration file, which the caller passes as `file`.
                 Some("CONFIG") => {}
                 // API key of the upstream; read where it is used.
                 Some(_) if name == UPSTREAM_KEY => {}

@@ -39,7 +39,7 @@ pub(crate) struct Decode {
     /// Includes extension events in the response.
     #[serde(default)]
     extensions: bool,
-    /// Includes the reply in its correct form.
+    /// Includes the reply as it should have been written.
     #[serde(default)]
     repaired: bool,
 }

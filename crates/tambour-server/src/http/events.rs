@@ -34,7 +34,7 @@ use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::upstream::new_failure;
 
-/// Approximate size in bytes of the frames built at once. More are built when the client has read these.
+/// Approximate size in bytes of the frames built at once. More are built only when the client has read these.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of the log of one message or turn, for one client.

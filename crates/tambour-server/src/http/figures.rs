@@ -24,7 +24,7 @@ const DEFAULT_DAYS: i64 = 7;
 const MAX_DAYS_BY_HOUR: i32 = 31;
 /// Maximum number of days with steps of one day.
 const MAX_DAYS_BY_DAY: i32 = 366;
-/// Maximum number of rules whose repairs are counted, those with most repairs.
+/// Maximum number of rules whose repairs are shown: those with the most repairs.
 const MAX_RULES: u32 = 100;
 
 /// Query of the figures: range of days, and length of a step.

@@ -48,7 +48,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(super) skein: Option<Value>,
-    /// Variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
+    /// Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) context: Map<String, Value>,
@@ -58,8 +58,8 @@ pub(crate) struct NewMessage {
     /// Ids of imported lorebooks whose entries the prompt includes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lorebook_ids: Vec<String>,
-    /// State of timed lore from earlier turns, for chats that are not a conversation of the server, which
-    /// keeps it itself.
+    /// State of timed lore from earlier turns, for chats that are not a conversation of the server. For its
+    /// own conversations the server keeps this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) timed: Option<TimedEffects>,
@@ -121,7 +121,7 @@ pub(crate) struct NewMessage {
     #[serde(default)]
     pub(super) if_busy: IfBusy,
     /// Tools that replies may call: names of registered ones, or inline tools that the client runs. Their
-    /// calls run and the model is sent the results. Without the field nothing runs.
+    /// results are sent to the model. Without this field no call is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<Vec<ToolChoice>>,
     /// Caller on whose behalf tools run; a tool may be limited to callers.

@@ -364,8 +364,7 @@ async fn select_mcp_tool(
     }
 }
 
-/// Returns the tool of this name, of an MCP server or registered, with the precedence of [`list`]. The caller
-/// names the tool in the field `tools`.
+/// Returns the tool of this name, of an MCP server or registered, with the precedence of [`list`].
 pub(super) async fn select_registered(
     app: &App,
     caller: &Caller,

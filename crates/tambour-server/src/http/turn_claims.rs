@@ -70,7 +70,6 @@ impl ClaimedTurn {
     /// Waits for the run; `None` if the turn ends without one.
     pub(crate) async fn wait_run(&self) -> Option<TurnRun> {
         let mut run_receiver = self.run.subscribe();
-        // A local variable, so that the borrow of `run_receiver` ends before it is dropped.
         let result = tokio::select! {
             biased;
             result = run_receiver.wait_for(Option::is_some) => result.ok()?.clone(),

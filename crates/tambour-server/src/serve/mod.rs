@@ -117,8 +117,8 @@ impl Server {
             return Err(StartError::Unprotected(listen));
         }
         if configured_key.is_some() && store.keys().await?.is_empty() {
-            // No key is stored, so the server ran without keys until now: the configured key takes over the
-            // data of the local user.
+            // While no key is stored, the configured key is the first one: it takes over the data of the
+            // local user, if there is any.
             store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
         let settings = Settings::from_stored(store.settings().await?);
