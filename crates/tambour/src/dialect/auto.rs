@@ -1,13 +1,12 @@
-//! The dialect `auto`: detects how a reply is written (J-054, X-013).
+//! The dialect `auto`: detects the dialect of a reply (J-054, X-013).
 //!
 //! `limits.detect` bytes of non-blank text, called the window, are read before the decision; until then
-//! nothing is emitted. The window grows, up to `limits.hold`, only while an object may still get the keys of
-//! a dialect or the text after a tag decides about it; in doubt the reply is text (R-91). A reply once read
-//! as plain stays plain.
+//! nothing is emitted. The window grows, up to `limits.hold`, only in two cases: an object may still get the
+//! keys of a dialect, or the text after a tag decides whether the tag belongs to a dialect. In doubt the
+//! reply is text (R-91). A reply once read as plain stays plain.
 //!
-//! Reasoning in a separate field of the upstream that arrives before the decision waits too, because it is
-//! the thinking of a plain reply, but a draft beside a reply of any other dialect (X-012). Beyond
-//! `limits.hold` it becomes a draft.
+//! Reasoning that the upstream sends in a separate field waits for the decision too: for a plain reply it is
+//! the thinking, for any other dialect it is a draft (X-012). Beyond `limits.hold` it becomes a draft.
 
 use std::sync::Arc;
 
@@ -37,10 +36,11 @@ struct AutoReader {
     buffer: String,
     /// Bytes of `buffer` that are not white space.
     nonblank_len: usize,
-    /// Value of `nonblank_len` at the last examination, and whether a line ended there: further white space
-    /// adds no evidence.
+    /// Value of `nonblank_len` at the last examination. White space after it adds no evidence, except the
+    /// first end of a line.
     examined_len: usize,
-    examined_newline: bool,
+    /// Set if the last examination was at the end of a line.
+    is_line_end_examined: bool,
     /// Set if the next non-blank character adds evidence.
     next_char_decides: bool,
     /// Value of `nonblank_len` at which the decision is due, and whether it was raised because an examination
@@ -62,7 +62,7 @@ impl AutoReader {
             buffer: String::new(),
             nonblank_len: 0,
             examined_len: 0,
-            examined_newline: false,
+            is_line_end_examined: false,
             next_char_decides: false,
             window: options.limits.detect,
             is_window_extended: false,
@@ -116,16 +116,15 @@ impl Dialect for AutoReader {
             // Characters that end a tag, a mark, a string, a key, a value or a line.
             let is_decisive = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
                 || (!c.is_whitespace() && self.next_char_decides);
+            let has_new_evidence =
+                self.nonblank_len > self.examined_len || c == '\n' && !self.is_line_end_examined;
             let must_examine = match extent {
-                PrefixExtent::Part => {
-                    is_decisive
-                        && !self.is_window_extended
-                        && (self.nonblank_len > self.examined_len || c == '\n' && !self.examined_newline)
-                }
+                // An extended window is examined only at its end.
+                PrefixExtent::Part => is_decisive && !self.is_window_extended && has_new_evidence,
                 PrefixExtent::Window | PrefixExtent::All => true,
             };
             let verdict = if must_examine {
-                (self.examined_len, self.examined_newline) = (self.nonblank_len, c == '\n');
+                (self.examined_len, self.is_line_end_examined) = (self.nonblank_len, c == '\n');
                 let examination = examine(&self.buffer, extent);
                 self.next_char_decides = examination.next_char_decides;
                 examination.verdict

@@ -1,4 +1,5 @@
-//! Checks of a tool call against the registered tools, and against doubts about its values.
+//! Checks that decide whether a tool call may run: its tool is registered, its arguments satisfy the schema,
+//! and none of its values is in doubt.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ pub(super) const REFUSED_CODE: &str = "tool_call_refused";
 /// Code of the notice about a truncated call.
 pub(super) const TRUNCATED_CODE: &str = "tool_call_cut";
 
-/// Maximum number of mismatches of arguments that one message lists.
+/// Maximum number of schema mismatches that one message lists.
 const MAX_MISMATCHES: usize = 8;
 
 /// Reason why a call must not run.
@@ -31,21 +32,21 @@ pub(super) enum CallRefusalReason {
     DoubtfulValue(Doubt),
 }
 
-/// Rules of a dialect that a call may break, by [`CallRefusalReason`].
+/// Rules of a dialect that a refused call breaks, one for each reason.
 pub(super) struct CallRules {
-    /// The tool exists.
+    /// Broken by [`CallRefusalReason::UnknownTool`].
     pub(super) unknown: &'static Rule,
-    /// The caller may use the tool.
+    /// Broken by [`CallRefusalReason::ForbiddenTool`].
     pub(super) forbidden: &'static Rule,
-    /// The arguments satisfy the schema.
+    /// Broken by [`CallRefusalReason::InvalidArguments`].
     pub(super) arguments: &'static Rule,
-    /// Arguments are present where the schema requires some.
+    /// Broken by [`CallRefusalReason::MissingArguments`].
     pub(super) no_arguments: &'static Rule,
-    /// No value is the guess of a repair.
+    /// Broken by a value that is the guess of a repair.
     pub(super) guessed: &'static Rule,
-    /// Numbers are in the exact range of a double.
+    /// Broken by a number outside of the range that a double holds exactly.
     pub(super) range: &'static Rule,
-    /// The call is valid as a whole; broken by a duplicate key.
+    /// Broken by a duplicate key, which makes the call invalid as a whole.
     pub(super) invalid: &'static Rule,
 }
 
@@ -77,9 +78,10 @@ const NAME_KEYS: [&str; 3] = ["name", "tool", "tool_name"];
 const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
 
 /// Describes how a call contradicts itself: two values for the tool name or for the arguments. The
-/// text is a predicate whose subject is the call; `None` if there is no contradiction.
+/// text continues a sentence that begins with the call. `None` if there is no contradiction.
 pub(super) fn find_contradiction(call: &Map<String, Value>) -> Option<&'static str> {
     let function = call.get("function").and_then(Value::as_object);
+    // The call itself and its `function` object.
     let levels = || std::iter::once(call).chain(function);
     let members_of = |keys: &'static [&str]| {
         levels()
@@ -107,8 +109,8 @@ pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), 
     Err((CallRefusalReason::DoubtfulValue(doubt.doubt), message))
 }
 
-/// Returns the arguments of a call that has none: `{}` if the schema of the tool accepts that. The
-/// check takes its steps from `steps_left`.
+/// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that. The check
+/// takes its steps from `steps_left`.
 pub(super) fn default_arguments(
     name: &str,
     options: &Options,
@@ -136,8 +138,8 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
 }
 
 /// Checks a call against the registered tools, within `steps_left` steps; all calls of a reply share
-/// [`MAX_REPLY_CHECK_STEPS`](crate::tool::MAX_REPLY_CHECK_STEPS). Without tools every call passes, because
-/// nothing runs it; but in a tool loop every call is refused.
+/// [`MAX_CHECK_STEPS`](crate::tool::MAX_CHECK_STEPS). If no tools are registered, every call passes, because
+/// nothing runs it; but in a tool loop every call is then refused.
 pub(super) fn check_call(
     name: &str,
     args: &Value,

@@ -1,4 +1,4 @@
-//! Reasoning at the beginning of a reply that is not markup: it becomes a draft.
+//! Leading reasoning of replies in dialects without markup: it becomes a draft.
 
 use super::open_reasoning::ReasoningBuffer;
 use super::{Intent, IntentSink};
@@ -10,13 +10,13 @@ use crate::span::Place;
 /// Rules that reasoning may break, and the fields of the structure it may hide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReasoningRules {
-    /// Reasoning is never closed.
+    /// Broken by reasoning that is never closed.
     pub(super) unclosed: &'static Rule,
-    /// Reasoning is closed by a mark of another name.
+    /// Broken by reasoning that a mark of another name closes.
     pub(super) mismatched: &'static Rule,
-    /// A closing mark has no opening one.
+    /// Broken by a closing mark without an opening one.
     pub(super) unopened: &'static Rule,
-    /// A reasoning mark has attributes.
+    /// Broken by a reasoning mark with attributes.
     pub(super) attributes: &'static Rule,
     /// Fields of the requested structure; a structure inside reasoning has at least one of them.
     pub(super) structure_fields: &'static [&'static str],
@@ -31,8 +31,8 @@ pub(super) struct LeadingDraft {
     /// Place after the text read so far, without `held_text`; within a draft, the start of its text.
     place: Place,
     /// Start of the first draft, if any, and of the last.
-    first_draft: Option<Place>,
-    last_draft: Place,
+    first_draft_start: Option<Place>,
+    last_draft_start: Place,
     rules: ReasoningRules,
     limits: Limits,
     /// Set if the reply itself was found in an unclosed draft: it must not act.
@@ -55,8 +55,8 @@ impl LeadingDraft {
             state: LeadingState::Start(None),
             held_text: String::new(),
             place: Place::START,
-            first_draft: None,
-            last_draft: Place::START,
+            first_draft_start: None,
+            last_draft_start: Place::START,
             rules,
             limits: limits.clone(),
             is_reply_in_draft: false,
@@ -84,7 +84,7 @@ impl LeadingDraft {
 
     /// Returns the start of the first draft, if any.
     pub(super) fn draft_start(&self) -> Option<Place> {
-        self.first_draft
+        self.first_draft_start
     }
 
     pub(super) fn held_bytes(&self) -> usize {
@@ -127,8 +127,8 @@ impl LeadingDraft {
                 (LeadingState::Start(closed_mark), "")
             }
             MarkMatch::Mark(mark, len) if mark.kind == MarkKind::Open => {
-                self.last_draft = self.place;
-                self.first_draft.get_or_insert(self.place);
+                self.last_draft_start = self.place;
+                self.first_draft_start.get_or_insert(self.place);
                 report_attributes(self.rules.attributes, &body[..len], self.place, out);
                 self.place.advance(&body[..len]);
                 let reasoning =
@@ -210,7 +210,7 @@ impl LeadingDraft {
                 }
                 out.report(unclosed_report(
                     self.rules,
-                    self.last_draft,
+                    self.last_draft_start,
                     self.place.offset,
                     self.is_reply_in_draft,
                 ));

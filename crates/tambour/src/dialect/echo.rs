@@ -1,8 +1,8 @@
 //! Detection of replies that repeat an example of the instructions, as small models do.
 //!
-//! Answer text and actions are held back as long as the answer matches the beginning of an example, letter by
-//! letter, which a few words decide. A reply that matches to its end counts as empty, with the reason
-//! `example_echo`.
+//! Answer text and actions are held back as long as the letters of the reply match the beginning of an
+//! example; a few words usually settle that. A reply that matches to its end counts as empty, with the
+//! fallback reason `example_echo`.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ const ECHO_REASON: &str = "example_echo";
 /// Builds the reader of a dialect.
 type ReaderFactory = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
-/// Wraps the reader built by `factory` so that a reply that repeats an example counts as empty. Examples are
-/// those of `options.examples`, read by the same reader, and those of the dialect's own instructions in each
-/// language if these were in the prompt. `rule` is the rule against repeated examples, `prompt` builds the
-/// instructions.
+/// Wraps the reader built by `factory` so that a reply that repeats an example counts as empty. The examples
+/// are `options.examples` and, if the prompt contained the instructions of the dialect
+/// (`options.has_own_examples`), the example of those instructions in each language. `rule` is the rule
+/// against repeated examples; `prompt` builds the instructions.
 pub(super) fn refuse_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
@@ -123,8 +123,9 @@ struct HeldOutput {
     examples: Vec<EchoExample>,
     /// Held items in order; adjacent texts of one kind are joined.
     queue: Vec<HeldItem>,
-    /// Bytes of held text, and their limit.
+    /// Length of the held text in bytes.
     held_bytes: usize,
+    /// Maximum of `held_bytes` (`limits.hold`).
     max_bytes: usize,
     /// Set once queries have been emitted; a refusal replaces them with an empty list.
     has_queries: bool,
@@ -377,9 +378,9 @@ impl Dialect for EchoReader {
     }
 }
 
-/// Least bytes of letters and digits whose match with the beginning of an example's answer is no coincidence:
-/// about five English words or eight Chinese characters. After so many, a reply that ends in the middle of
-/// that answer has repeated the example.
+/// Minimum number of bytes of letters and digits that must match the beginning of an example's answer: about
+/// five English words or eight Chinese characters, too many for a coincidence. A reply that ends in the
+/// middle of that answer has then repeated the example.
 const MIN_MATCH_BYTES: usize = 24;
 
 /// An example, compared with a reply as it arrives.
@@ -499,15 +500,16 @@ impl PrefixMatch {
     }
 }
 
-/// Returns the letters that two texts are compared by.
+/// Returns the letters and digits of a text by which it is compared with another.
 fn normalize(text: &str) -> String {
     normalized_letters(text).collect()
 }
 
-/// Returns the letters and digits of a text, in lower case and with full-width forms as ASCII. A copy with
-/// other punctuation or spaces has the same.
+/// Returns the letters and digits of a text, in lower case and with full-width forms as ASCII. Two texts that
+/// differ only in punctuation or spaces have the same letters and digits.
 fn normalized_letters(text: &str) -> impl Iterator<Item = char> {
     let to_half_width = |c: char| match c {
+        // 0xFEE0 is the distance of the full-width forms from their ASCII characters.
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         c => c,
     };
@@ -520,6 +522,7 @@ fn for_each_text(intent: &Intent<'_>, visit: &mut dyn FnMut(&str)) {
         Intent::PhaseText(text) | Intent::FinalText(text) => visit(text),
         Intent::Summary(text) | Intent::Phase(text, _) => visit(text),
         Intent::Queries(queries) => queries.iter().for_each(|query| visit(query)),
+        // Drafts and asides are not part of an example; marks of thinking have no text.
         _ => {}
     }
 }
@@ -534,8 +537,8 @@ fn for_each_query(raw_queries: RawQueries<'_>, visit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns the part of an action that is compared: with other calls or operations, an equal answer is no
-/// repeated example.
+/// Returns the part of an action that is compared. A reply with other calls or operations than the example
+/// does not repeat the whole example; only its answer may still count as repeated.
 fn action_text(action: &ReplyAction) -> String {
     match action {
         ReplyAction::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The failure marker as the whole of a reply (T-025, J-055), and inexact forms of it.
+//! Recognition of replies that are only the failure marker (T-025, J-055), or an inexact form of it.
 
 use super::{FAILURE_MARKER, IntentSink};
 use crate::finding::{FindingReport, Rule, RuleLevel};
@@ -38,9 +38,9 @@ pub(super) const FORM: Rule = Rule {
 /// Rules that a reply with the failure marker breaks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkerRules {
-    /// The model declared that it failed.
+    /// Broken by a reply that declares a failure.
     pub(super) declaration: &'static Rule,
-    /// The marker is not written exactly.
+    /// Broken by a marker that is not written exactly.
     pub(super) form: &'static Rule,
 }
 
@@ -108,10 +108,10 @@ enum MarkerState {
     Other,
 }
 
-/// Longest fence around a marker, in characters.
+/// Maximum length of a fence around a marker, in characters.
 const MAX_FENCE_LEN: u8 = 8;
 
-/// Longest language name of a fence around a marker, in characters.
+/// Maximum length of the language name of such a fence, in characters.
 const MAX_INFO_LEN: u8 = 16;
 
 impl Default for MarkerWatch {
@@ -135,6 +135,7 @@ impl MarkerWatch {
     /// Returns the form of the marker, if the text so far is the whole reply.
     pub(super) fn form(&self) -> Option<MarkerForm> {
         match self.state {
+            // With a single `>` the marker is inexact.
             MarkerState::Closing(len) => {
                 Some(if self.is_near || len < 2 { MarkerForm::Near } else { MarkerForm::Exact })
             }
@@ -158,6 +159,7 @@ impl MarkerWatch {
 
     /// Returns the state after the next character.
     fn next_state(&mut self, c: char) -> MarkerState {
+        // Without `<<` and `>>`.
         let name = &FAILURE_MARKER[2..FAILURE_MARKER.len() - 2];
         let is_space = c.is_whitespace() || c == '\u{FEFF}';
         match self.state {

@@ -146,8 +146,8 @@ pub trait IntentSink {
     /// Receives the next intent.
     fn emit_intent(&mut self, intent: Intent<'_>);
 
-    /// Receives search queries, which the policy stage cleans. `end` is the offset after them. Returns the
-    /// number of queries used, or `None` if the value is not a list.
+    /// Receives search queries, which the policy stage cleans. They begin at `place`, and `end` is the offset
+    /// after them. Returns the number of queries used, or `None` if the value is not a list.
     fn emit_queries(&mut self, raw_queries: RawQueries<'_>, place: Place, end: usize) -> Option<usize>;
 
     /// Receives an action. The policy stage decides on it.
@@ -160,7 +160,7 @@ pub trait IntentSink {
     /// the reply takes precedence over it.
     fn fall_back(&mut self, reason: &'static str);
 
-    /// Ends the stream with `error`, because the reply is unusable and no text can replace it.
+    /// Ends the stream with an `error` event, because the reply is unusable and no text can replace it.
     fn fail(&mut self, code: &'static str, message: &str);
 }
 
@@ -263,7 +263,7 @@ impl FormatInstructions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExampleStyle {
-    /// Languages of the fenced blocks.
+    /// Languages that the opening fences of such blocks name.
     pub languages: &'static [&'static str],
     /// Set if the fence is part of the reply.
     pub includes_fence: bool,

@@ -18,7 +18,7 @@ pub(super) struct ReasoningBuffer {
     /// Text not emitted yet, and its start.
     held_text: String,
     start: Place,
-    /// Maximum number of bytes of a run (`limits.hold`).
+    /// Maximum length of a run in bytes (`limits.hold`).
     limit: usize,
 }
 
@@ -64,15 +64,15 @@ impl ReasoningBuffer {
         self.release(usize::MAX, out);
     }
 
-    /// Ends the reply. Returns the structure, if the text ends with one, and its place; `out` receives the
-    /// text before it.
+    /// Ends the reply. Returns the structure, if the text ends with one, and its place, else the place after
+    /// the text. `out` receives the text before the structure.
     pub(super) fn finish(mut self, out: &mut dyn FnMut(&str)) -> (Place, Option<String>) {
         let end = self.start.offset + self.held_text.len();
         self.reader.finish(&mut self.finder);
         self.finder.end_line();
-        match self.finder.run_start.filter(|run| self.finder.has_field && end - run <= self.limit) {
-            Some(run) => {
-                self.release(run, out);
+        match self.finder.run_start.filter(|start| self.finder.has_field && end - start <= self.limit) {
+            Some(run_start) => {
+                self.release(run_start, out);
                 (self.start, Some(self.held_text))
             }
             None => {
@@ -93,10 +93,10 @@ impl ReasoningBuffer {
     }
 }
 
-/// Leading bytes of a line that decide whether it is a fence.
+/// Number of leading bytes of a line that decide whether it is a fence.
 const FENCE_LINE_BYTES: usize = 64;
 
-/// Maximum number of bytes between the start of a fence and that of the value in it.
+/// Maximum number of bytes from the start of a fence to the start of the value in it.
 const MAX_FENCE_GAP: usize = 256;
 
 /// Finds the run at the end of a text.
@@ -106,8 +106,9 @@ struct TrailingValueFinder {
     fields: &'static [&'static str],
     /// Offset after the text read so far, without the current value.
     offset: usize,
-    /// Current line outside of values, from its first non-blank character, and the offset of that.
+    /// Text of the current line outside of values, from its first non-blank character; empty in prose.
     line: String,
+    /// Offset of the first non-blank character of the line.
     line_offset: usize,
     /// Set if the line is neither blank nor a fence.
     is_prose: bool,
@@ -115,18 +116,19 @@ struct TrailingValueFinder {
     has_value: bool,
     /// Offset of the last fence, if nothing followed it.
     fence_offset: Option<usize>,
-    /// Start of the run, and whether one of its values has a field of the structure.
+    /// Offset of the start of the run, if there is one.
     run_start: Option<usize>,
+    /// Set if a value of the run has a field of the structure.
     has_field: bool,
-    /// Maximum number of bytes of a run (`limits.hold`).
+    /// Maximum length of a run in bytes (`limits.hold`).
     limit: usize,
 }
 
 impl TrailingValueFinder {
     /// Returns the offset before which all text is reasoning, whatever follows.
     fn certain_offset(&self) -> usize {
-        let line = if self.line.is_empty() { usize::MAX } else { self.line_offset };
-        self.run_start.or(self.fence_offset).unwrap_or(line)
+        let line_start = if self.line.is_empty() { usize::MAX } else { self.line_offset };
+        self.run_start.or(self.fence_offset).unwrap_or(line_start)
     }
 
     /// Gives up the run, because other text follows it.
@@ -135,10 +137,10 @@ impl TrailingValueFinder {
         self.has_field = false;
     }
 
-    /// Gives up a run that has become too long to hold, and a fence too far from a value, when the text was
-    /// read up to the offset `read_end`.
+    /// Gives up a run that is too long to hold, and a fence too far from its value. `read_end` is the offset
+    /// up to which the text was read.
     fn drop_overlong(&mut self, read_end: usize) {
-        if self.run_start.is_some_and(|run| read_end - run > self.limit) {
+        if self.run_start.is_some_and(|start| read_end - start > self.limit) {
             self.end_run();
         }
         self.fence_offset = self.fence_offset.filter(|fence| read_end - fence <= MAX_FENCE_GAP);
@@ -168,7 +170,8 @@ impl TrailingValueFinder {
         }
     }
 
-    /// Ends the line: white space, a fence or a comma may be in a run.
+    /// Ends the line. A blank line, a fence, or a comma after a value does not end the run; any other line
+    /// does.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = line.trim();
@@ -214,7 +217,7 @@ impl JsonSink for TrailingValueFinder {
             JsonEvent::ValueEnd(end) => {
                 (self.offset, self.has_value) = (end.offset, true);
                 // A value that the reader had to close is no structure.
-                if end.is_auto_closed || self.run_start.is_some_and(|run| end.offset - run > self.limit) {
+                if end.is_auto_closed || self.run_start.is_some_and(|start| end.offset - start > self.limit) {
                     self.end_run();
                 }
             }

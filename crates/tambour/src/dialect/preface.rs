@@ -7,11 +7,12 @@ use std::ops::Range;
 pub(super) struct Preface {
     /// The held text; `None` once the structure has begun or the text was taken.
     held_text: Option<String>,
-    /// Byte offset in the reply that corresponds to index 0 of `held_text`. Text removed from `held_text`
-    /// always precedes the unread text, so that this is right for all later offsets.
+    /// Number by which an offset in the reply exceeds the offset of the same text in `held_text`. Right for
+    /// all text still to come, since only earlier text is removed from `held_text`.
     base_offset: usize,
-    /// Ranges of thoughts in `held_text`, which are not text of the reply, and their total bytes.
+    /// Ranges of thoughts in `held_text`, which are not text of the reply.
     thought_ranges: Vec<Range<usize>>,
+    /// Total length of `thought_ranges`.
     thought_bytes: usize,
     /// Set if no structure arrived in time, so that the reply is emitted unchanged.
     is_plain: bool,
@@ -19,7 +20,7 @@ pub(super) struct Preface {
     limit: usize,
 }
 
-/// Texts when the limit is exceeded before any structure.
+/// Text of a reply that exceeds the limit before any structure.
 pub(super) struct PrefaceOverflow<'a> {
     /// All held text, `fitting_text` included, without thoughts.
     pub(super) held_text: String,
@@ -58,13 +59,15 @@ impl Preface {
         self.held_text.as_ref().map_or(0, String::len) - self.thought_bytes
     }
 
-    /// Takes the held text, without thoughts, at the end of the reply.
+    /// Takes the held text, without thoughts, at the end of the reply; `None` if the structure has begun or
+    /// the text was taken before.
     pub(super) fn take_text(&mut self) -> Option<String> {
         self.compact();
         self.held_text.take()
     }
 
-    /// Marks the offsets `from..to` of the reply as a thought, which is not text of it. Calls come in order.
+    /// Marks the offsets `from..to` of the reply as a thought, which is not part of its text. Calls come in
+    /// order.
     pub(super) fn mark_thought(&mut self, from: usize, to: usize) {
         if self.held_text.is_none() {
             return;

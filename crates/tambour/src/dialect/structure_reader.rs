@@ -1,5 +1,5 @@
-//! Text before a JSON structure: a leading draft, then text held until the structure begins. At
-//! the end of the reply, decides whether it has a structure at all.
+//! Reader for replies that are a JSON structure. It handles the text before the structure: a leading draft,
+//! then text held until the structure begins. At the end it tells whether there was one.
 
 use super::draft::{LeadingDraft, ReasoningRules};
 use super::preface::{Preface, PrefaceOverflow};
@@ -20,11 +20,11 @@ pub(super) trait JsonStructure {
     /// Builds a JSON reader.
     fn new_reader(limits: &Limits) -> JsonReader;
 
-    /// Sets the start of the text, after the leading draft.
+    /// Sets the place of the reply itself, after the leading draft.
     fn start_at(&mut self, place: Place, draft: &LeadingDraft);
 
-    /// Announces that the following events are of the structure that an unclosed thought ends with, at
-    /// `place`.
+    /// Announces that the following events belong to a structure at the end of an unclosed thought. The
+    /// structure begins at `place`.
     fn enter_thought(&mut self, place: Place);
 
     /// Handles the next event of the reader.
@@ -67,7 +67,7 @@ pub(super) struct StructureReader<S> {
     end: Place,
 }
 
-/// Kind of a reply, known at its end.
+/// Kind of a complete reply.
 pub(super) enum ReplyShape {
     /// No structure arrived in time: the reply was emitted unchanged.
     Plain,
@@ -178,7 +178,7 @@ impl<S: JsonStructure> StructureReader<S> {
     }
 }
 
-/// Connects the structure to the JSON reader.
+/// Sink of the JSON reader that passes its events on to the structure.
 struct StructureSink<'a, S> {
     structure: &'a mut S,
     preface: &'a mut Preface,

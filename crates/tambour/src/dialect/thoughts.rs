@@ -15,7 +15,7 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct Thoughts {
     rules: ReasoningRules,
-    /// Reasoning begins after the structure.
+    /// Broken by reasoning that begins after the start of the structure.
     late_rule: &'static Rule,
     limits: Limits,
     /// The thought that has begun and not ended.
@@ -50,14 +50,14 @@ impl Thoughts {
         self.is_structure_in_thought
     }
 
-    /// Records whether the structure was found in the leading draft.
+    /// Records whether the structure was found in the leading draft, which counts as an unclosed thought.
     pub(super) fn set_structure_in_thought(&mut self, is_in_draft: bool) {
         self.is_structure_in_thought = is_in_draft;
     }
 
     /// Handles an event of the reader if it is about a thought, and returns whether it was. `is_late` is set
     /// once the structure has begun; until then the text is in `preface`. An unopened closing mark also turns
-    /// the earlier text into a thought; further consequences are the caller's.
+    /// the earlier text into a thought; the caller handles its other effects.
     #[inline]
     pub(super) fn handle_event(
         &mut self,
@@ -66,7 +66,7 @@ impl Thoughts {
         preface: &mut Preface,
         out: &mut dyn IntentSink,
     ) -> bool {
-        // Text before a structure that has begun is no longer a preface.
+        // Once the structure has begun, there is no preface.
         let mut preface = (!is_late).then_some(preface);
         match event {
             JsonEvent::ThoughtStart(mark) => {
@@ -131,11 +131,13 @@ impl Thoughts {
         out.report(report.with_repair("sent beside the answer"));
     }
 
-    /// Ends the reply. Returns the structure and its start, if an unclosed thought ends with one.
+    /// Ends the reply, whose end is the offset `end`. Returns the structure and its start, if an unclosed
+    /// thought ends with one.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) -> Option<(Place, String)> {
         let open = self.open.take()?;
         let Some(draft) = open.draft else {
-            out.report(unclosed_report(self.rules, open.start, end, false));
+            let is_reply_found = false;
+            out.report(unclosed_report(self.rules, open.start, end, is_reply_found));
             self.report_late(open.start, end, out);
             return None;
         };

@@ -1,5 +1,5 @@
-//! Texts in JSON values: read where a string is expected, and written from several pieces without
-//! joining these first.
+//! Texts in JSON values: reads them where a string is expected, and writes them from several pieces
+//! without joining the pieces first.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Members that describe an object rather than hold its text.
 const DESCRIPTIVE_KEYS: [&str; 4] = ["type", "role", "index", "annotations"];
 
-/// Members that may hold the text of an object, and whose names say nothing else about it.
+/// Members that may hold the text of an object, and whose names add nothing to that text.
 const TEXT_KEYS: [&str; 5] = ["text", "content", "delta", "message", "value"];
 
 /// Returns the text of a value: a string, a number, a list of texts or of content parts joined by blank
@@ -36,13 +36,13 @@ pub(super) fn text_in(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the text of an object's member; a number is no text there.
+/// Returns the text of an object's member; a number does not count as text there.
 fn member_text(value: &Value) -> Option<String> {
     if value.is_number() { None } else { text_in(value) }
 }
 
-/// Returns whether [`text_in`] loses nothing of a value: no item that has content but no text, and no key
-/// that says something about the text.
+/// Returns whether [`text_in`] loses nothing of a value: no item has content without being text, and no key
+/// adds information to the text.
 pub(super) fn is_lossless(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_lossless),

@@ -23,8 +23,8 @@ impl BlockContext {
         BlockContext { options: Arc::clone(options), dialect_options: options::filament_options(options) }
     }
 
-    /// Returns the text of `details`, at `at`, with only the allowed inline HTML. Other markup in it is no
-    /// error (F-235).
+    /// Returns the text of a `details` element, which clients show folded, with only the allowed inline HTML.
+    /// The text begins at `at`. Other markup in it is no error (F-235).
     pub(super) fn sanitize_folded(&self, text: &str, at: Place, out: &mut dyn IntentSink) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = HtmlSanitizer::new(self.dialect_options.html_mode, &self.options.limits);
@@ -60,10 +60,9 @@ pub(super) struct FilamentBlock {
     pub(super) gaps: Vec<Range<usize>>,
     /// Set if the block is inside the content, which continues after it.
     pub(super) is_nested: bool,
-    /// Names of the nested elements that are open, as far as their closing tags could be taken for that of
-    /// the block.
-    pub(super) open_inner: Vec<String>,
-    /// Tracks the JSON string, or string of a command, that is open on the current line.
+    /// Names of the open nested elements whose closing tags could be taken for that of the block.
+    pub(super) open_nested_names: Vec<String>,
+    /// Tracks the string, in JSON or in a command, that is open on the current line.
     pub(super) string_tracker: StringTracker,
     /// Set once the block exceeded its limit: later text is text of the content.
     pub(super) is_overlong: bool,
@@ -90,7 +89,8 @@ impl FilamentBlock {
     }
 
     /// Appends white space in place of a removed tag, so that later text keeps its offset. Each character
-    /// becomes one of the same length; one of four bytes becomes four, since no white space is that long.
+    /// becomes one of the same length, but one of four bytes becomes four spaces, since no white space is
+    /// that long.
     pub(super) fn append_gap(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
@@ -103,8 +103,8 @@ impl FilamentBlock {
         self.gaps.push(start..self.body.len());
     }
 
-    /// Returns the block with letters instead of white space in place of removed tags; `None` if there are
-    /// none. A value that reads differently with it may have had a tag as text.
+    /// Returns the block with letters instead of white space in place of removed tags; `None` if no tag was
+    /// removed. A value that reads differently with the letters may have had a tag as text.
     pub(super) fn with_gap_text(&self) -> Option<FilamentBlock> {
         let gap_letters = |gap: &Range<usize>| {
             self.body[gap.clone()].chars().map(|c| match c.len_utf8() {
@@ -139,7 +139,8 @@ impl FilamentBlock {
         FindingReport::new(rule, self.tag_start, self.end(), message)
     }
 
-    /// Reports that the block is not written in the current form, but is read as `form`.
+    /// Reports that the block is not written in the current form; `form` says how it is read, and completes
+    /// the repair `read as …`.
     pub(super) fn report_form(&self, rule: &'static Rule, form: &str, out: &mut dyn IntentSink) {
         let message = format!("`<{}>` is not written in the current form", self.name);
         out.report(
@@ -176,7 +177,7 @@ pub(super) enum BlockOutcome {
     Raw(String),
     /// The block was not read, and the text between its tags is shown as content.
     Text,
-    /// The block was not read, and its body is shown as content from this offset on.
+    /// The block was not read, and its body is shown as content from this offset in the body on.
     RestFrom(usize),
 }
 

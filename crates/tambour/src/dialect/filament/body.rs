@@ -77,15 +77,14 @@ pub(super) fn read_json(
         return None;
     };
     out.report(report.with_repair("JSON repaired"));
-    for repair in found.reports {
-        let mut repair = move_report(repair, at);
-        // A repair that leaves text out would be untrue if the text is shown because the block is refused
-        // later.
-        let is_left_out = repair.repair.as_ref().is_some_and(|action| action.contains("left"));
-        if is_left_out || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
-            repair.repair = Some("not used".to_owned());
+    for json_report in found.reports {
+        let mut report = move_report(json_report, at);
+        // The repair must not say that text was left out: if the block is refused later, its text is shown.
+        let is_left_out = report.repair.as_ref().is_some_and(|repair| repair.contains("left"));
+        if is_left_out || report.rule.code == crate::repair::rules::TEXT_AROUND.code {
+            report.repair = Some("not used".to_owned());
         }
-        out.report(repair);
+        out.report(report);
     }
     let span = comments_len + found.span.start..comments_len + found.span.end;
     Some(BlockJson { value, is_complete: !found.is_auto_closed, span, doubts: found.doubts, base: at })
@@ -145,13 +144,13 @@ pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingRepo
 pub(super) struct BlockElement<'a> {
     /// Name in lower case.
     pub(super) name: String,
-    /// Attributes, as of a [`FilamentBlock`](super::block::FilamentBlock).
+    /// Attributes of the tag, with names in lower case and decoded values; of equal names the first.
     pub(super) attributes: Vec<(String, String)>,
     /// Text between the tags.
     pub(super) text: &'a str,
     /// Place of the text.
     pub(super) start: Place,
-    /// Set if its own tag closed it.
+    /// Set if its own closing tag ended it, or if its tag closes itself.
     pub(super) is_closed: bool,
 }
 
@@ -195,7 +194,7 @@ impl<'a> BlockElements<'a> {
     }
 }
 
-/// Spellings in other letter case that are not reported.
+/// Spellings in another letter case than the lower case that are accepted without a report.
 const ACCEPTED_SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
 /// Reads a body at `body_start`: elements called `names`, which do not nest, and elements called
@@ -245,7 +244,8 @@ pub(super) fn read_elements<'a>(
                     reader.text_index = end;
                     if kind == TagKind::SelfClosing {
                         reader.text_index = end;
-                        reader.finish_element(end, true);
+                        let is_closed = true;
+                        reader.finish_element(end, is_closed);
                     }
                 } else if !reader.elements.enclosing_names.contains(&name) {
                     reader.elements.enclosing_names.push(name);
@@ -285,8 +285,8 @@ struct OpenBlockElement {
 }
 
 impl ElementReader<'_> {
-    /// Ends the current element or text before `place`; `name` is that of the closing tag there, if it is
-    /// one.
+    /// Ends the current element or text before `place`. `name` is the name of the closing tag there, or
+    /// `None` if something else ends it.
     fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn IntentSink) {
         if let Some(OpenBlockElement { name: open_name, start, .. }) = &self.open_element
             && name != Some(open_name)

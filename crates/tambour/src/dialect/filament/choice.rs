@@ -1,5 +1,5 @@
-//! `choice`: a question and its options (F-132), also in other forms (F-140, F-141) and from plain text
-//! (F-142).
+//! Reader of `choice`, a question and its options (F-132), also in older and newer forms (F-140, F-141) and
+//! in plain text (F-142).
 
 use serde_json::Value;
 
@@ -82,18 +82,18 @@ fn choice_from_lines(
         let mut place = *at;
         for line in text.split_inclusive('\n') {
             let line_text = trim(line);
-            let item = list_item(line_text);
-            match item {
+            let has_begun = !options.is_empty() || !prompt.is_empty();
+            match list_item(line_text) {
                 Some(text) => {
                     let end = place.offset + line.len();
                     options.push(RawOption { id: None, text: text.to_owned(), start: place, end });
                 }
-                // In the legacy form every line is an option.
-                None if is_legacy && !line_text.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
+                // In the legacy form every line after the first is an option.
+                None if is_legacy && has_begun && !line_text.is_empty() => {
                     let end = place.offset + line.len();
                     options.push(RawOption { id: None, text: line_text.to_owned(), start: place, end });
                 }
-                None if options.is_empty() && prompt.is_empty() => prompt.push_str(line_text),
+                None if !has_begun => prompt.push_str(line_text),
                 None if !line_text.is_empty() => {
                     prompt.push('\n');
                     prompt.push_str(line_text);
@@ -124,7 +124,7 @@ fn choice_from_lines(
 /// Reads a choice from JSON: a list of options, or an object with one.
 fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> BlockOutcome {
     let json = read_json(&block.body, block.body_start, &cx.options.limits, out);
-    // Text of the first of these keys.
+    // Text under the first of the keys that is present; values of other types are written as JSON.
     let text_of = |value: &Value, keys: &[&str]| -> Option<String> {
         let member = keys.iter().find_map(|key| value.get(*key))?;
         let text = member.as_str().map(str::to_owned).unwrap_or_else(|| member.to_string());
@@ -242,11 +242,11 @@ fn list_item(line: &str) -> Option<&str> {
 /// (F-142).
 pub(super) fn choice_from_text(text: &str) -> Option<Choice> {
     let lines: Vec<&str> = trim(text).lines().map(trim).collect();
-    let count = lines.iter().rev().take_while(|line| list_item(line).is_some()).count();
-    if count < 2 {
+    let item_count = lines.iter().rev().take_while(|line| list_item(line).is_some()).count();
+    if item_count < 2 {
         return None;
     }
-    let (lines_before, items) = lines.split_at(lines.len() - count);
+    let (lines_before, items) = lines.split_at(lines.len() - item_count);
     let prompt = lines_before.iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
     let make_option = |(index, line): (usize, &&str)| {
         Some(ChoiceOption { id: format!("option_{}", index + 1), text: list_item(line)?.to_owned() })

@@ -1,5 +1,5 @@
-//! Decides whether tags in Markdown are in code (F-105). A tag is held until that is known, at most to the
-//! end of its line.
+//! Filter for tags in the code of a Markdown text (F-105). A tag in code is text; any other tag counts, that
+//! is, it is read as a tag. A tag is held until that is known, at most to the end of its line.
 
 use crate::lex::code::{CodeContext, CodeStop, CodeTracker};
 use crate::lex::marks::ReasoningMark;
@@ -7,6 +7,9 @@ use crate::lex::markup::{MarkupTag, MarkupToken, TagFaults, TagKind};
 use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
+
+/// Character references such as `&lt;` have no meaning here, so the code tracker never stops at `&`.
+const STOPS_AT_AMPERSAND: bool = false;
 
 /// Position of a tag, which decides whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub(super) struct HeldToken {
     kind: HeldTokenKind,
 }
 
-/// Kind of a held token, with what its source text does not tell.
+/// Kind of a held token, with the details that its source text does not show.
 #[derive(Clone, Debug)]
 enum HeldTokenKind {
     Text,
@@ -41,8 +44,8 @@ enum HeldTokenKind {
     },
     CommentOpen,
     CommentClose,
-    /// Another end of an HTML comment ([`MarkupToken::HtmlCommentClose`]).
-    CommentEnd,
+    /// An end of a comment that only HTML knows.
+    HtmlCommentClose,
     Reasoning(ReasoningMark),
 }
 
@@ -60,7 +63,7 @@ impl HeldToken {
             }
             MarkupToken::CommentOpen => HeldTokenKind::CommentOpen,
             MarkupToken::CommentClose => HeldTokenKind::CommentClose,
-            MarkupToken::HtmlCommentClose(_) => HeldTokenKind::CommentEnd,
+            MarkupToken::HtmlCommentClose(_) => HeldTokenKind::HtmlCommentClose,
             MarkupToken::Reasoning(_, mark) => HeldTokenKind::Reasoning(*mark),
             _ => HeldTokenKind::Text,
         };
@@ -80,7 +83,7 @@ impl HeldToken {
             }
             HeldTokenKind::CommentOpen => MarkupToken::CommentOpen,
             HeldTokenKind::CommentClose => MarkupToken::CommentClose,
-            HeldTokenKind::CommentEnd => MarkupToken::HtmlCommentClose(&self.raw),
+            HeldTokenKind::HtmlCommentClose => MarkupToken::HtmlCommentClose(&self.raw),
             HeldTokenKind::Reasoning(mark) => MarkupToken::Reasoning(&self.raw, mark),
         }
     }
@@ -92,12 +95,12 @@ pub(super) struct MarkdownTracker {
     code: CodeTracker,
     /// Set if only white space was read on the current line.
     is_line_blank: bool,
-    /// The first open backtick runs, this many, are known not to close on this line.
+    /// Number of open backtick runs, counted from the first, that are known not to close on this line.
     unclosed_runs: usize,
-    /// Index of the open run that is known to close on this line: text up to there is code.
+    /// Index of the open backtick run that is known to close on this line: the text inside is code.
     closing_run: Option<usize>,
     held: Option<HeldTokens>,
-    /// Maximum number of bytes that are held.
+    /// Maximum length of the held tokens in bytes.
     limit: usize,
 }
 
@@ -105,7 +108,7 @@ pub(super) struct MarkdownTracker {
 #[derive(Clone, Debug)]
 struct HeldTokens {
     tokens: Vec<HeldToken>,
-    /// Bytes of all tokens.
+    /// Length of all tokens in bytes.
     len: usize,
     condition: HoldCondition,
 }
@@ -113,11 +116,12 @@ struct HeldTokens {
 /// Condition that decides on a held tag.
 #[derive(Clone, Debug)]
 enum HoldCondition {
-    /// If one of this many open runs closes on the line, the tag is code. Has the code structure so far.
+    /// The tag is in code if one of the open backtick runs closes on the line. Holds the code structure up to
+    /// here, and the number of open runs.
     ClosingRun(Box<CodeTracker>, usize),
-    /// If the tag is alone on its line, it counts.
+    /// The tag counts if it is alone on its line.
     AloneOnLine,
-    /// If this quote of an open string follows on the line, the tag is text.
+    /// The tag is text if this quote, which ends an open string, follows on the line.
     ClosingQuote(u8),
 }
 
@@ -169,7 +173,7 @@ impl MarkdownTracker {
         self.is_line_blank
     }
 
-    /// Returns whether the place last examined by [`MarkdownTracker::tag_context`] is on a quoted line.
+    /// Returns whether the place last examined by [`MarkdownTracker::tag_context`] is on a quoted line (`>`).
     pub(super) fn is_quoted(&self) -> bool {
         self.code.is_quoted()
     }
@@ -191,12 +195,12 @@ impl MarkdownTracker {
             None => self.is_line_blank,
         };
         if self.unclosed_runs == 0 && self.closing_run.is_none() {
-            self.code.skim(text, false);
+            self.code.skim(text, STOPS_AT_AMPERSAND);
             return;
         }
         let mut rest = text;
         while !rest.is_empty() {
-            let (read, stop) = self.code.read_to_stop(rest, false);
+            let (read, stop) = self.code.read_to_stop(rest, STOPS_AT_AMPERSAND);
             self.track_stop(stop);
             rest = &rest[read..];
         }
@@ -234,7 +238,7 @@ impl MarkdownTracker {
         let CodeContext::Undecided(open_runs) = self.code.context() else { return };
         let mut lookahead = self.code.clone();
         // The content of a tag decides nothing, except that it may end the line.
-        lookahead.read_to_stop(&token.raw().replace('`', " "), false);
+        lookahead.read_to_stop(&token.raw().replace('`', " "), STOPS_AT_AMPERSAND);
         self.hold_token(token, place, HoldCondition::ClosingRun(Box::new(lookahead), open_runs));
     }
 
@@ -312,6 +316,7 @@ impl MarkdownTracker {
             if is_counted {
                 self.unclosed_runs = open_runs;
             } else {
+                // The last of these runs is the one that closes.
                 self.closing_run = Some(open_runs.saturating_sub(1));
             }
         }
@@ -320,7 +325,8 @@ impl MarkdownTracker {
 }
 
 impl HoldCondition {
-    /// Reads more text. Returns the bytes read, and whether the tag counts once that is decided.
+    /// Reads more text. Returns the number of bytes read, and whether the tag counts; `None` while that is
+    /// undecided.
     fn push(&mut self, raw: &str, is_text: bool) -> (usize, Option<bool>) {
         match self {
             HoldCondition::AloneOnLine if !is_text => (0, Some(false)),
@@ -337,7 +343,7 @@ impl HoldCondition {
             HoldCondition::ClosingRun(code, open_runs) => {
                 let mut read_len = 0;
                 while read_len < raw.len() {
-                    let (len, stop) = code.read_to_stop(&raw[read_len..], false);
+                    let (len, stop) = code.read_to_stop(&raw[read_len..], STOPS_AT_AMPERSAND);
                     read_len += len;
                     match stop {
                         Some(CodeStop::LineEnd) => return (read_len, Some(true)),

@@ -28,7 +28,7 @@ pub(super) struct MvuCommands {
     pub(super) is_truncated: bool,
 }
 
-/// Maximum number of brackets that may be open in a command.
+/// Maximum depth of nested brackets in a command.
 const MAX_BRACKET_DEPTH: usize = 64;
 
 /// Number of operations from which on the fields of an object are no longer split into operations.
@@ -61,7 +61,8 @@ pub(super) fn read_commands(
                 let operation_count = commands.operations.len();
                 let reason = parse_reason(&text[read_end..]);
                 read_end += reason.map_or(0, |(reason_len, _)| reason_len);
-                match tracker.push_command() {
+                let may_not_run = tracker.push_command();
+                match may_not_run {
                     true => commands.refuse(
                         name,
                         &args,
@@ -217,8 +218,8 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
     Err(CommandFault::Truncated)
 }
 
-/// Returns the reason in the comment after a command, which may begin on the next line, and the length of all
-/// of it.
+/// Returns the reason for a command, which is in a comment after it, perhaps on the next line. The number
+/// before the reason is the length in bytes of the comment and the white space before it.
 fn parse_reason(text: &str) -> Option<(usize, &str)> {
     let blank_len = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank_len..].strip_prefix("//")?;
@@ -251,7 +252,7 @@ impl MvuCommands {
         place: Place,
         end: usize,
     ) -> Option<FindingReport> {
-        // Operations with a command are decided by the state, but not if their value is at fault.
+        // The state decides on operations with a command, unless their value is at fault.
         let is_refused = |operation: &Operation| {
             let is_value_fault =
                 |reason| matches!(reason, RefusalReason::NumberOutOfRange | RefusalReason::ValueGuessed);
@@ -279,6 +280,7 @@ impl MvuCommands {
         let path = path_of(args).unwrap_or_default();
         self.operations.push(match parse_lodash_path(&path).and_then(StatePath::new) {
             Some(path) => {
+                // The value 0 stands in for the one that would be guessed.
                 Operation::new(op, path, Some(0.into())).refuse(RefusalReason::ValueGuessed, message)
             }
             // An invalid path is kept as written, and so is the value.
@@ -295,7 +297,7 @@ impl MvuCommands {
             return self.refuse(name, args, &message);
         }
         let path = path_of(args);
-        // An operation as written, which is refused because it has no such name or no such path.
+        // An operation as written, which is refused because its name or its path is invalid.
         let refused_operation = |op: &str| {
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
             Operation::from_stored(op.to_owned(), path.clone().unwrap_or_default(), value)
@@ -375,8 +377,8 @@ impl MvuCommands {
                 }
             }
             ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused_operation(""),
-            // The name of an operation is no command. It keeps its `_.`, so that it is not read as the
-            // operation.
+            // The name of a state operation is not a command. It keeps its `_.`, so that it is not read as
+            // that operation.
             _ if Op::from_name(name).is_some() => refused_operation(&format!("_.{name}")),
             _ => refused_operation(name),
         };
@@ -407,8 +409,8 @@ fn path_of(args: &[&str]) -> Option<String> {
         .map(|path| command_value::unescape(command_value::strip_quotes(path), UnknownEscape::DropBackslash))
 }
 
-/// Returns the reason why the arguments of any command are in doubt: an argument is missing, or may stand for
-/// several, or the path is computed.
+/// Returns the reason why the arguments of a command are in doubt, whatever its name: an argument is missing,
+/// an argument may stand for several, or the path is computed.
 fn argument_doubt(args: &[&str], tracker: &JavaScriptTracker<'_>) -> Option<String> {
     if args.iter().any(|arg| arg.is_empty()) {
         return Some("an argument is missing between two commas".to_owned());

@@ -1,4 +1,4 @@
-//! Writer of the content, the text that users see: only the allowed inline HTML stays markup (F-104).
+//! Writer of the content, the text that users see. Only the allowed inline HTML stays markup (F-104).
 
 use super::options::FilamentOptions;
 use super::rules;
@@ -24,13 +24,13 @@ pub(super) struct ContentWriter {
     is_element_start: bool,
     /// Line breaks at the end of the text so far, at most two; two at the start, where none are needed.
     trailing_breaks: usize,
-    /// End of the text, if choices are looked for in it (F-142).
+    /// End of the text, if it is to be searched for choices (F-142).
     tail: Option<String>,
     /// Set while text of an unreadable block is emitted, which was reported as a whole.
     is_reported: bool,
 }
 
-/// Maximum number of bytes of the end of the text in which choices are looked for.
+/// Maximum length in bytes of the end of the text that is searched for choices.
 const MAX_TAIL_BYTES: usize = 4 << 10;
 
 impl ContentWriter {
@@ -182,7 +182,7 @@ impl ContentWriter {
     }
 }
 
-/// Emits a sanitized piece, and keeps its text in `tail` if that is wanted.
+/// Emits a sanitized piece, and appends its text to `tail` if there is one.
 #[inline]
 fn emit_piece(
     piece: SanitizedPiece<'_>,

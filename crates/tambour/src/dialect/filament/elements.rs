@@ -12,13 +12,13 @@ use crate::finding::{FindingReport, clip};
 use crate::lex::space::trim;
 use crate::structure::{ElementBody, ExpectedElement};
 
-/// Maximum number of bytes of a view name.
+/// Maximum length of a view name in bytes.
 const MAX_VIEW_BYTES: usize = 128;
 
-/// Maximum number of bytes of the source of a medium.
+/// Maximum length of a media source in bytes.
 const MAX_SOURCE_BYTES: usize = 2048;
 
-/// Returns the trimmed text of an object under a key.
+/// Returns the trimmed text that an object has under a key.
 fn text_member(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(|text| trim(text).to_owned())
 }
@@ -42,8 +42,8 @@ pub(super) fn read_details(
     }
     // The summary comes first; a later one belongs to a nested element.
     let blank_len = block.body.len() - block.body.trim_start().len();
-    let has_summary =
-        block.body[blank_len..].get(..8).is_some_and(|tag| tag.eq_ignore_ascii_case("<summary"));
+    let body_start = block.body[blank_len..].get(.."<summary".len());
+    let has_summary = body_start.is_some_and(|tag| tag.eq_ignore_ascii_case("<summary"));
     let closing_tag = block.body.to_ascii_lowercase().find("</summary").filter(|_| has_summary);
     let (summary, rest, at) = match closing_tag {
         None => (String::new(), &*block.body, block.body_start),
@@ -221,7 +221,7 @@ fn media_type_of_extension(src: &str) -> Option<&'static str> {
 /// address.
 ///
 /// # Errors
-/// Returns the fault of the source, to follow its name in a message.
+/// Returns the end of a message that begins with the source, such as `is empty`.
 fn check_source(src: &str) -> Result<(), &'static str> {
     if src.is_empty() {
         return Err("is empty");
@@ -289,7 +289,7 @@ fn decode_percent(text: &str) -> String {
     text
 }
 
-/// Reads a custom tag of the caller.
+/// Reads a custom tag: an element of the caller's own structure, which the event calls [`OwnElement`].
 pub(super) fn read_custom(
     block: &FilamentBlock,
     element: &ExpectedElement,

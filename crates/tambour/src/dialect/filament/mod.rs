@@ -1,7 +1,7 @@
 //! Filament: a reply in tags (F-100 to F-237).
 //!
-//! `frame` tracks the open element and routes text, by the expected structure in `tags`. `code_filter`
-//! separates tags from code, `content` emits text. A `block` is buffered until it closes. `update` with
+//! `frame` tracks the open element and routes text, according to the expected structure in `tags`.
+//! `code_filter` finds tags that are in code, `content` emits text. A `block` is buffered until it closes. `update` with
 //! `commands`, `tool_call`, `status`, `choice` and `elements` each read one kind of block, `body` reads JSON
 //! and elements in it. Text streams; actions wait for the end of their block, calls for the end of the reply.
 
@@ -79,8 +79,8 @@ struct ReplyPrefix {
     text: String,
 }
 
-/// Maximum number of bytes held of a beginning that may be the marker, with white space and a fence around
-/// it.
+/// Maximum length in bytes of the held beginning of a reply that may be the marker, with white space and a
+/// fence around it.
 const MAX_PREFIX_BYTES: usize = 1 << 10;
 
 impl FilamentReader {

@@ -1,5 +1,4 @@
-//! Findings about single operations: each names the number, name and path of its operation, and is placed at
-//! it.
+//! Findings about single operations: each names the number, name and path of its operation, and has its place.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,10 +12,10 @@ use crate::repair::json::{self, PathStep};
 use crate::span::Place;
 use crate::state::Operation;
 
-/// Maximum number of characters of the name and path of an operation in a message.
+/// Maximum length in characters of the name and path of an operation in a message.
 const MAX_NAME_CHARS: usize = 60;
 
-/// Maximum number of bytes of a key on a path to operations, with its quotes.
+/// Maximum length in bytes of a key on a path to operations, with its quotes.
 const MAX_KEY_BYTES: usize = 64;
 
 /// A finding about the operation at a path in the JSON of a block.

@@ -70,9 +70,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "filament.missing_head",
         description: "text before all tags is thinking if the structure has a thought, or only if that is mandatory (F-201)",
         default: "structure",
-        accepts: SettingValues::Choice(&["structure", "mandatory"], |options, at| {
-            options
-                .update_section(|filament: &mut FilamentOptions| filament.is_head_mandatory_only = at == 1);
+        accepts: SettingValues::Choice(&["structure", "mandatory"], |options, choice_index| {
+            options.update_section(|filament: &mut FilamentOptions| {
+                filament.is_head_mandatory_only = choice_index == 1
+            });
         }),
     },
     Setting {
@@ -87,9 +88,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "filament.html",
         description: "inline HTML that is not allowed is shown as text or removed (F-104)",
         default: "escape",
-        accepts: SettingValues::Choice(&["escape", "strip"], |options, at| {
+        accepts: SettingValues::Choice(&["escape", "strip"], |options, choice_index| {
             options.update_section(|filament: &mut FilamentOptions| {
-                filament.html_mode = [HtmlMode::Escape, HtmlMode::Strip][at]
+                filament.html_mode = [HtmlMode::Escape, HtmlMode::Strip][choice_index]
             });
         }),
     },

@@ -26,17 +26,17 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         Language::En => &EN,
     };
     let registry = ProtocolRegistry::builtin();
-    let content = tags.first_of_kind(ElementKind::Content).map(|index| &*expected.elements[index].name);
+    let content_name = tags.first_of_kind(ElementKind::Content).map(|index| &*expected.elements[index].name);
     let part = |index: usize| InstructionPart {
         element: &expected.elements[index],
         kind: tags.kind(index),
-        content,
+        content_name,
         options,
         registry: &registry,
     };
     let views = filament_options.views.as_deref();
-    // An optional element has its example beside its rule: in the example reply, a small model would copy it
-    // into every reply.
+    // The example of an optional element stands next to its rule, not in the example reply: a small model
+    // would copy it into every reply.
     let is_all_optional = expected.elements.iter().all(|element| !element.is_mandatory);
     let (mandatory, optional): (Vec<usize>, Vec<usize>) = order_elements(&expected)
         .into_iter()
@@ -86,8 +86,8 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     if expected.elements.iter().any(|element| element.body == ElementBody::Json) {
         rules += texts.json;
     }
-    if let Some(content) = content {
-        rules += &texts.closing.replace("{tag}", content);
+    if let Some(content_name) = content_name {
+        rules += &texts.closing.replace("{tag}", content_name);
     }
     FormatInstructions { opening: texts.opening.into(), example: example.into(), rules: rules.into() }
 }
@@ -117,19 +117,19 @@ fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
         });
         match next_index {
             Some(index) => order.push(index),
-            // A hand-written structure may hold a cycle: the rest keeps its order.
+            // A hand-written structure may hold a cycle: the elements left over keep their order.
             None => order.extend((0..count).filter(|index| !order.contains(index)).collect::<Vec<_>>()),
         }
     }
     order
 }
 
-/// One element of the structure, with what its part of the instructions is made from.
+/// One element of the structure, with the sources of its part of the instructions.
 struct InstructionPart<'a> {
     element: &'a ExpectedElement,
     kind: ElementKind,
-    /// Tag of the content, if there is one.
-    content: Option<&'a str>,
+    /// Tag name of the content, if the structure has one.
+    content_name: Option<&'a str>,
     options: &'a Options,
     registry: &'a ProtocolRegistry,
 }
@@ -171,6 +171,7 @@ impl InstructionPart<'_> {
         };
         let example = match views.and_then(<[String]>::first) {
             Some(view) if self.kind == ElementKind::Component => {
+                // The view in the built-in example.
                 example.replace("widget.inventory_grid", view)
             }
             _ => example,
@@ -230,8 +231,8 @@ impl InstructionPart<'_> {
         let mut items = items.filter(|item| item.starts_with(&format!("<{standard_name}")));
         let mut item =
             items.next().unwrap_or_default().replace(&format!("<{standard_name}"), &format!("<{name}"));
-        if let Some(content) = self.content {
-            item = item.replace("<content>", &format!("<{content}>"));
+        if let Some(content_name) = self.content_name {
+            item = item.replace("<content>", &format!("<{content_name}>"));
         }
         format!("- {item}\n")
     }

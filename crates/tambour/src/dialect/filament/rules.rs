@@ -1,7 +1,9 @@
-//! The rules of Filament (F-100 to F-237).
+//! Table of the rules of Filament (F-100 to F-237).
 
 use crate::dialect::marker;
 use crate::finding::rules;
+
+// Pieces of replies and valid replies, from which the examples of the rules are made.
 
 macro_rules! content {
     () => {
@@ -26,6 +28,7 @@ const CHOICE: &str =
 const MEDIA: &str = reply!("<media type=\"image\" src=\"a/b.png\" alt=\"the gate\" />\n");
 const COMPONENT: &str = reply!("<ui_component view=\"map.small\">\n{\"zoom\": 2}\n</ui_component>\n");
 const CALL: &str = reply!("<tool_call name=\"roll\">\n{\"sides\": 6}\n</tool_call>\n");
+// Options with which examples are read.
 const TOOLS: &str = r#"tools={"roll":{"type":"object","properties":{"sides":{"type":"integer"}}},"hide":{"type":"object","x-callers":["nobody"]}}"#;
 const STRUCTURE: &str = r#"filament.structure={"mandatory":["thought","content"],"optional":["status_bar"],"dependency":{"content":"thought"}}"#;
 

@@ -11,10 +11,10 @@ use crate::event::{StatusBar, StatusItem, UiComponent};
 use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
-/// Maximum number of bytes of an item's name.
+/// Maximum length of an item's name in bytes.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Maximum number of bytes of a tag with its attributes.
+/// Maximum length in bytes of a tag with its attributes.
 const MAX_TAG_BYTES: usize = 4 * MAX_NAME_BYTES;
 
 /// Maximum number of levels of items in free tags.
@@ -91,6 +91,7 @@ pub(super) fn text_lines(markup: &str) -> String {
         text.push_str(&rest[..start]);
         let is_tag_start =
             rest[start + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        // A tag ends at the next `>`, unless another `<` comes first.
         let end = rest[start + 1..]
             .find(['<', '>'])
             .map(|index| start + 1 + index)
@@ -139,6 +140,7 @@ pub(super) fn text_pieces(markup: &str) -> Vec<(usize, &str)> {
     while let Some(tag_start) = markup[search_start..].find('<').map(|offset| search_start + offset) {
         let is_tag_start =
             markup[tag_start + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        // A tag ends at the next `>`, unless another `<` comes first.
         let end = markup[tag_start + 1..].find(['<', '>']).map(|offset| tag_start + 1 + offset);
         match end.filter(|end| is_tag_start && markup.as_bytes()[*end] == b'>') {
             Some(end) => {
@@ -171,6 +173,7 @@ fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
         Value::Object(fields) => fields.iter().map(|(name, value)| make_item(name, value)).collect(),
         Value::Array(list) => list
             .iter()
+            // A list may hold items as objects with `name` and `text` or `value`.
             .map(|value| match value.get("name").and_then(Value::as_str) {
                 Some(name) => {
                     make_item(name, value.get("text").or(value.get("value")).unwrap_or(&Value::Null))
@@ -188,8 +191,8 @@ struct OpenItem {
 }
 
 /// Reads items from free tags, at most `max_depth` levels deep. A closing tag closes the innermost item of
-/// its name and all items that are open in it. A closing tag without an open item, and all that is not a tag,
-/// is text. Also returns whether attributes or comments were ignored.
+/// its name and all items that are open in it. A closing tag without an open item is text, and so is everything
+/// that is not a tag. Also returns whether attributes or comments were ignored.
 fn items_from_tags(body: &str, max_depth: usize) -> (Vec<StatusItem>, bool) {
     let mut has_unused = false;
     // The first item is the root, which has no tag.
@@ -261,6 +264,7 @@ fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
     let content = content.strip_prefix('/').unwrap_or(content);
     let is_self_closing = !is_closing && content.ends_with('/');
     let content = trim(content.trim_end_matches('/'));
+    // Without `=` there are no attributes, and blanks belong to the name.
     let name = match content.find('=') {
         Some(_) => content.split(is_space).next().unwrap_or(content),
         None => content,

@@ -1,4 +1,5 @@
-//! Meanings of tags: of those in the structure, and of names and forms of earlier and later versions.
+//! Meanings of tags: those of the structure, and those of earlier and later versions, which have other names
+//! or forms.
 
 use std::borrow::Cow;
 
@@ -41,7 +42,7 @@ const REPLY_TAGS: [(&str, ElementKind); 9] = [
     ("media", Media),
 ];
 
-/// Name of the thought in a structure that means the same.
+/// Name that a structure may give the thought instead of `thought`.
 const THINK_ALIAS: &str = "think";
 
 /// Form in which an element is written.
@@ -88,14 +89,14 @@ const ENVELOPE_NAMES: &[&str] = &["filament_output"];
 /// HTML elements that a status bar may consist of.
 const HTML_BLOCKS: &[&str] = &["div", "table", "section", "aside"];
 
-/// The elements that a reply may have. An element is named by its index in the structure.
+/// The elements that a reply may have. An element is identified by its index in the structure.
 #[derive(Clone, Debug)]
 pub(super) struct TagTable {
     expected: ExpectedStructure,
     /// Kind of each element, by index.
     kinds: Vec<ElementKind>,
     /// Set if the structure was given, so that text before all tags may be thinking (F-201).
-    is_given: bool,
+    is_structure_given: bool,
     /// Index of the thought that was added because the structure has none: thinking is never shown as content
     /// (F-101).
     added_thought: Option<usize>,
@@ -128,7 +129,7 @@ pub(super) enum TagMeaning {
 
 impl TagTable {
     pub(super) fn new(options: &FilamentOptions) -> TagTable {
-        let mut expected = options.structure.clone().unwrap_or_else(core_structure);
+        let mut expected = options.structure.clone().unwrap_or_else(unordered_structure);
         let kind_of = |element: &ExpectedElement| {
             let role = if element.role() == THINK_ALIAS { "thought" } else { element.role() };
             REPLY_TAGS.iter().find(|(name, _)| *name == role).map_or(Custom, |(_, kind)| *kind)
@@ -150,7 +151,7 @@ impl TagTable {
             expected.elements.push(default_thought());
             kinds.push(Thought);
         }
-        TagTable { expected, kinds, is_given: options.structure.is_some(), added_thought }
+        TagTable { expected, kinds, is_structure_given: options.structure.is_some(), added_thought }
     }
 
     /// Returns the names for a tolerant lexer.
@@ -216,7 +217,8 @@ impl TagTable {
         if let Some(ElementMatch { element, spelling }) = self.expected.find_similar(name) {
             return TagMeaning::Known(self.known_element(element, ElementForm::Current, spelling));
         }
-        if marks::parse_tag_mark(name, false).is_some()
+        let is_closing = false;
+        if marks::parse_tag_mark(name, is_closing).is_some()
             && let Some(index) = self.any_of_kind(Thought)
         {
             return TagMeaning::Reasoning(self.known_element(
@@ -268,7 +270,7 @@ impl TagTable {
     /// Returns whether text before all tags is thinking (F-201); with `is_mandatory_only` only if the thought
     /// is mandatory.
     pub(super) fn has_thinking_head(&self, is_mandatory_only: bool) -> bool {
-        self.is_given
+        self.is_structure_given
             && self.first_of_kind(Thought).is_some_and(|index| {
                 let thought = self.element(index);
                 thought.predecessors.is_empty() && (thought.is_mandatory || !is_mandatory_only)
@@ -291,7 +293,7 @@ impl TagTable {
 }
 
 /// Returns the default structure: the content, and every other reply tag, without an order.
-fn core_structure() -> ExpectedStructure {
+fn unordered_structure() -> ExpectedStructure {
     let registry = ProtocolRegistry::builtin();
     let mut expected = registry.expected_structure(registry.iter().map(|protocol| &*protocol.id)).0;
     expected.elements.iter_mut().for_each(|element| element.predecessors.clear());
@@ -300,7 +302,7 @@ fn core_structure() -> ExpectedStructure {
 
 /// Returns a thought for structures that have none.
 fn default_thought() -> ExpectedElement {
-    let ExpectedStructure { mut elements, .. } = core_structure();
+    let ExpectedStructure { mut elements, .. } = unordered_structure();
     let index = elements.iter().position(|element| element.role() == "thought").unwrap_or_default();
     ExpectedElement { is_mandatory: false, ..elements.swap_remove(index) }
 }
@@ -313,6 +315,7 @@ pub(super) fn describe_faults(tag: &MarkupTag<'_>, spelling: NameSpelling) -> Ve
         TagFault::FullWidth => "a full-width character",
         TagFault::MissingBracket => "no closing bracket",
     };
+    // A wrong letter case is described once, by `spelling`.
     let mut faults: Vec<&str> =
         tag.faults.iter().filter(|fault| *fault != TagFault::Case).map(describe).collect();
     match spelling {

@@ -33,7 +33,7 @@ const CALL_RULES: call_check::CallRules = call_check::CallRules {
     invalid: rules::CALL_INVALID,
 };
 
-/// Attributes of a call that are not arguments.
+/// Attributes of a call, besides its name, that are not arguments.
 const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
 
 /// Reads a closed block and appends a valid call to `calls`; `steps_left` are the steps left for argument
@@ -46,9 +46,9 @@ pub(super) fn read_call(
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
     let tool_name = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
-    let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
+    let invalid_report = |message: &str| block.report(rules::CALL_INVALID, message);
     if block.has_two_names {
-        return refuse_call(block, invalid("the call names two tools").with_row("R-95"), tool_name, out);
+        return refuse_call(block, invalid_report("the call names two tools").with_row("R-95"), tool_name, out);
     }
     let is_empty = trim(&block.body).is_empty();
     if is_empty
@@ -72,7 +72,7 @@ pub(super) fn read_call(
         false => read_json(&block.body, block.body_start, &cx.options.limits, out),
     };
     if json.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
-        return refuse_call(block, invalid("there is other text around the arguments"), tool_name, out);
+        return refuse_call(block, invalid_report("there is other text around the arguments"), tool_name, out);
     }
     // Without a closing tag an empty body may have been truncated before the arguments.
     if json.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
@@ -82,7 +82,7 @@ pub(super) fn read_call(
     let mut args = match json.as_ref().map(|json| json.value.clone()) {
         None if is_empty => Map::new(),
         Some(Value::Object(args)) => args,
-        _ => return refuse_call(block, invalid("the arguments are not a JSON object"), tool_name, out),
+        _ => return refuse_call(block, invalid_report("the arguments are not a JSON object"), tool_name, out),
     };
     let name = match tool_name {
         Some(name) => name,
@@ -93,7 +93,7 @@ pub(super) fn read_call(
                 out.report(report.with_repair("read as name and arguments, other fields not used"));
                 name
             }
-            None => return refuse_call(block, invalid("the call does not name a tool"), None, out),
+            None => return refuse_call(block, invalid_report("the call does not name a tool"), None, out),
         },
     };
     // Arguments that read differently with letters in place of removed tags may have had a tag as text.
@@ -106,6 +106,7 @@ pub(super) fn read_call(
         .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
     let tag_doubt =
         tag_doubt.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
+    // The empty path stands for the whole JSON.
     let doubt = json.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
     let result = match &cx.options.tools {
         None => {

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 
 use crate::lex::space::trim;
 
-/// Operators of JavaScript that are words before an operand.
+/// Operators of JavaScript that are words and come before their operand.
 const PREFIXES: &[&str] = &["new", "typeof", "await", "void", "delete", "yield"];
 
 /// Numbers of JavaScript that JSON cannot write.
 const NON_JSON_NUMBERS: &[&str] = &["NaN", "Infinity"];
 
-/// Returns whether a value without quotes is an expression, or a number as only JavaScript writes it.
+/// Returns whether a value without quotes is an expression, or a number in a notation of JavaScript alone.
 pub(super) fn is_value_computed(text: &str) -> bool {
     let text = trim(text);
     let unsigned = text.trim_start_matches(['+', '-']);
@@ -100,6 +100,7 @@ fn has_operator(text: &str) -> bool {
             continue;
         }
         let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+        // `A-B`, `and/or`, `Who? Me` and `Oh! Yes` are text.
         let is_text = match operator {
             "-" | "/" | "&" => is_letter(left) && is_letter(right),
             "?" => {
@@ -115,7 +116,7 @@ fn has_operator(text: &str) -> bool {
 }
 
 /// Returns whether a text is a number that JavaScript knows, but JSON does not: `0x1F`, `007`, `1_000`, `5.`,
-/// `5n`. Also true for other whole numbers, which are parsed before.
+/// `5n`. Also true for ordinary whole numbers; callers have parsed those before.
 fn is_javascript_number(text: &str) -> bool {
     let is_digits =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
@@ -194,11 +195,11 @@ pub(super) struct JavaScriptTracker<'t> {
     variables: HashSet<&'t str>,
     /// For each open round bracket, whether it holds a condition.
     brackets: Vec<bool>,
-    /// For each open brace, whether it is not known that its content runs.
+    /// For each open brace, whether its content may not run.
     braces: Vec<bool>,
     /// Number of `true` in `braces`.
     doubtful_count: usize,
-    /// True if the next command is conditional.
+    /// Set if the next command is conditional.
     is_next_conditional: bool,
 }
 
@@ -251,16 +252,17 @@ impl<'t> JavaScriptTracker<'t> {
         }
     }
 
-    /// Reads text that begins as a command but is none. `precedes_command` is set if a command follows
+    /// Reads text that begins like a command but is none. `precedes_command` is set if a command follows
     /// directly.
     pub(super) fn push_invalid_command(&mut self, text: &'t str, precedes_command: bool) {
         self.push_text(text);
         if precedes_command {
+            // Without an end of the statement, the next command may be part of this text.
             self.is_next_conditional = !text.trim_end_matches([' ', '\t']).ends_with([';', '}']);
         }
     }
 
-    /// Reads a command, which ends its statement. Returns whether it is not known that the command runs.
+    /// Reads a command, which ends its statement. Returns whether the command may not run.
     pub(super) fn push_command(&mut self) -> bool {
         std::mem::take(&mut self.is_next_conditional) || self.doubtful_count > 0
     }

@@ -42,6 +42,7 @@ pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> 
         "null" | "undefined" => return Ok(Value::Null),
         _ => {}
     }
+    // Numbers too large for JSON are bounded, so that operations can refuse them.
     if let Ok(value) = serde_json::from_str(text).or_else(|_| serde_json::from_str(&bound_numbers(text))) {
         return duplicate_key_report(text, limits).map_or(Ok(value), |report| Err(report.message));
     }
@@ -89,7 +90,7 @@ fn parse_literal(text: &str, limits: &Limits) -> Result<Value, String> {
     }
 }
 
-/// Parses `+5`, `.5` and `-.5`, which are numbers as written.
+/// Parses numbers that JSON would write differently: `+5`, `.5` and `-.5`.
 fn parse_signed(text: &str) -> Option<Value> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),

@@ -1,4 +1,4 @@
-//! Beginning of an element: its kind, and faults of its position.
+//! Beginning of an element: opens it according to its kind, and reports faults of its tag and its position.
 
 use super::super::block::{FilamentBlock, StringTracker};
 use super::super::code_filter::MarkdownTracker;
@@ -62,6 +62,7 @@ impl FilamentFrame {
                     text_start: tag_end,
                     is_head: false,
                     open_reasoning,
+                    // A thought that continues the last one stays in its phase.
                     has_phase: is_adjacent,
                 };
                 self.open_part(element.kind, part, is_adjacent, out);
@@ -69,6 +70,7 @@ impl FilamentFrame {
                     self.close_empty_part(out);
                 }
             }
+            // All other elements are buffered as blocks.
             _ => {
                 let is_nested = matches!(self.open_element, OpenElementState::Content(_));
                 if let OpenElementState::Content(part) =
@@ -90,7 +92,7 @@ impl FilamentFrame {
                     body: String::new(),
                     gaps: Vec::new(),
                     is_nested,
-                    open_inner: Vec::new(),
+                    open_nested_names: Vec::new(),
                     string_tracker: StringTracker::default(),
                     is_overlong: false,
                     is_unclosed: false,
@@ -124,11 +126,11 @@ impl FilamentFrame {
         out: &mut dyn IntentSink,
     ) {
         self.markdown.restart();
-        self.in_comment = false;
+        self.is_in_comment = false;
         if kind == ElementKind::Content {
             if part.tag.is_some() {
                 // The thought is over, whatever was opened in it (F-202).
-                (self.inner_thoughts, self.is_doubtful) = (0, false);
+                (self.inner_thought_count, self.is_doubtful) = (0, false);
             }
             self.quoting = QuotingElements::default();
             if is_joined {
@@ -146,7 +148,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Reports a name that is an alias of the element's name.
+    /// Reports a name that is an alias of the element's name. Aliases of older forms are reported when their
+    /// blocks are read.
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,

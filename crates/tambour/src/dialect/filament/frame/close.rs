@@ -1,4 +1,4 @@
-//! End of an element: blocks are read, and what cannot be read is shown.
+//! End of an element. A block is read when it closes; parts of it that cannot be read are shown as text.
 
 use super::super::block::{BlockOutcome, FilamentBlock, emit_notice};
 use super::super::rules;
@@ -14,7 +14,10 @@ impl FilamentFrame {
     pub(super) fn close_unclosed(&mut self, end: usize, out: &mut dyn IntentSink) {
         match &mut self.open_element {
             OpenElementState::Outside => {}
-            OpenElementState::Thought(_) | OpenElementState::Content(_) => self.close_part(false, end, out),
+            OpenElementState::Thought(_) | OpenElementState::Content(_) => {
+                let is_closed = false;
+                self.close_part(is_closed, end, out);
+            }
             OpenElementState::Block(block) => {
                 block.is_unclosed = true;
                 let (name, tag) = (block.name.clone(), block.tag_start);
@@ -33,9 +36,11 @@ impl FilamentFrame {
         out.report(report.with_repair("closed here"));
     }
 
-    /// Closes an empty thought or content.
+    /// Closes a thought or the content whose tag closes itself.
     pub(super) fn close_empty_part(&mut self, out: &mut dyn IntentSink) {
-        self.close_part(true, 0, out);
+        // The end is used only for reports on parts without a closing tag.
+        let (is_closed, unused_end) = (true, 0);
+        self.close_part(is_closed, unused_end, out);
     }
 
     /// Closes a thought or the content before the offset `end`; `is_closed` is set if a tag closed it.
@@ -48,7 +53,7 @@ impl FilamentFrame {
         self.finish_part(&part, is_closed, end, out);
     }
 
-    /// Reports how a thought or the content was closed.
+    /// Reports a thought or the content that was closed without its tag, or began without one.
     fn finish_part(&mut self, part: &OpenPart, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         self.last_closed = None;
         self.has_line_break = false;

@@ -26,14 +26,14 @@ pub(super) struct HeldComment {
     /// Set if the comment is outside of tags.
     is_outside: bool,
     /// The first tag in the comment that may end it.
-    close: Option<CommentClose>,
+    end_tag: Option<CommentEndTag>,
 }
 
 /// Escaped `<!--` for text of the content, where it would begin an HTML comment.
 const ESCAPED_OPEN: &str = "&lt;!--";
 
 /// The first tag in a comment that may end it.
-struct CommentClose {
+struct CommentEndTag {
     /// Bytes of the comment before the tag.
     len: usize,
     /// Place of the tag.
@@ -45,7 +45,7 @@ struct CommentClose {
 impl HeldComment {
     /// Creates a comment whose `<!--` is at `start`; `is_outside` is set outside of tags.
     pub(super) fn new(start: Place, is_outside: bool) -> HeldComment {
-        HeldComment { text: String::new(), start, is_line_blank: false, is_outside, close: None }
+        HeldComment { text: String::new(), start, is_line_blank: false, is_outside, end_tag: None }
     }
 
     /// Returns the bytes held.
@@ -68,13 +68,15 @@ impl FilamentFrame {
     pub(super) fn push_comment_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         match token {
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
-                self.end_comment(true, at.offset + token.raw().len(), out);
+                let is_closed = true;
+                self.end_comment(is_closed, at.offset + token.raw().len(), out);
             }
             // A comment inside a comment: the earlier one has ended.
-            MarkupToken::CommentOpen if self.has_comment_close() => {
-                self.end_at_close(out);
+            MarkupToken::CommentOpen if self.has_comment_end_tag() => {
+                self.end_at_end_tag(out);
                 self.push_token(token, LazyPlace::from(at), out);
             }
+            // The guard has handled the token.
             _ if self.is_outside() && self.handle_overlong_comment(&token, at, out) => {}
             MarkupToken::Tag(tag) => self.handle_comment_tag(&token, &tag, at, out),
             _ => self.push_text(token.raw(), LazyPlace::from(at), out),
@@ -89,6 +91,7 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
+        // At least 4 bytes, so that any one character fits.
         let limit = self.context.options.limits.hold.max(4);
         let Some(comment) = &mut self.comment else { return false };
         let room = limit.saturating_sub(comment.text.len());
@@ -103,10 +106,10 @@ impl FilamentFrame {
         comment.push(&token.raw()[..taken_len]);
         let (start, end) = (comment.start, at.offset + taken_len);
         let message = format!("a comment is longer than {}", format_count(limit, "byte"));
-        let repair = if comment.close.is_some() { "ends before a tag" } else { "read as text" };
+        let repair = if comment.end_tag.is_some() { "ends before a tag" } else { "read as text" };
         out.report(FindingReport::new(rules::LIMIT_EXCEEDED, start, end, message).with_repair(repair));
-        match self.has_comment_close() {
-            true => self.end_at_close(out),
+        match self.has_comment_end_tag() {
+            true => self.end_at_end_tag(out),
             false => self.turn_comment_into_text(out),
         }
         match token {
@@ -125,8 +128,9 @@ impl FilamentFrame {
     /// Turns the held comment into text, since it is unclosed and no tag in it can end it.
     pub(super) fn turn_comment_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, .. }) = self.comment.take() else { return };
+        let mark_end = start.offset + "<!--".len();
         let report =
-            FindingReport::new(rules::COMMENT_UNCLOSED, start, start.offset + 4, "a comment is not closed");
+            FindingReport::new(rules::COMMENT_UNCLOSED, start, mark_end, "a comment is not closed");
         out.report(report.with_repair("read as text"));
         // If this comment is unclosed, the comments in it are too.
         self.ignores_comments = true;
@@ -137,7 +141,8 @@ impl FilamentFrame {
     /// Reads `<!--` as text.
     pub(super) fn read_comment_open(&mut self, at: Place, out: &mut dyn IntentSink) {
         if matches!(self.open_element, OpenElementState::Outside) {
-            self.begin_untagged_part(at, true, out);
+            let is_text = true;
+            self.begin_untagged_part(at, is_text, out);
         }
         let is_in_content = matches!(self.open_element, OpenElementState::Content(_));
         let text = if is_in_content { ESCAPED_OPEN } else { "<!--" };
@@ -161,51 +166,53 @@ impl FilamentFrame {
         if let Some(comment) = &mut self.comment {
             if ends_comment {
                 let len = comment.text.len();
-                comment.close.get_or_insert(CommentClose { len, start, is_reopened: false });
+                comment.end_tag.get_or_insert(CommentEndTag { len, start, is_reopened: false });
                 if is_closing && comment.is_line_blank {
                     return self.markdown.hold_line(token, start);
                 }
-            } else if let Some(close) = &mut comment.close {
-                close.is_reopened |= is_opening;
+            } else if let Some(end_tag) = &mut comment.end_tag {
+                end_tag.is_reopened |= is_opening;
             }
         }
         self.push_text(tag.raw, LazyPlace::from(start), out);
     }
 
     /// Returns whether the comment holds a tag that may end it.
-    pub(super) fn has_comment_close(&self) -> bool {
-        self.comment.as_ref().is_some_and(|comment| comment.close.is_some())
+    pub(super) fn has_comment_end_tag(&self) -> bool {
+        self.comment.as_ref().is_some_and(|comment| comment.end_tag.is_some())
     }
 
     /// Ends an unclosed comment at a closing tag that is alone on its line, or at an earlier tag after which
     /// the structure continued. Returns whether it ended at the earlier tag.
-    pub(super) fn end_at_lone_close(&mut self, at: Place, out: &mut dyn IntentSink) -> bool {
-        let close = self.comment.as_ref().and_then(|comment| comment.close.as_ref());
-        let ended_earlier = close.is_some_and(|close| close.is_reopened && close.start != at);
+    pub(super) fn end_at_lone_closing_tag(&mut self, at: Place, out: &mut dyn IntentSink) -> bool {
+        let end_tag = self.comment.as_ref().and_then(|comment| comment.end_tag.as_ref());
+        let ended_earlier = end_tag.is_some_and(|end_tag| end_tag.is_reopened && end_tag.start != at);
+        let is_closed = false;
         match ended_earlier {
-            true => self.end_at_close(out),
-            false => self.end_comment(false, at.offset, out),
+            true => self.end_at_end_tag(out),
+            false => self.end_comment(is_closed, at.offset, out),
         }
         ended_earlier
     }
 
     /// Ends the comment before the tag in it that may end it, and reads the text from that tag on again.
-    pub(super) fn end_at_close(&mut self, out: &mut dyn IntentSink) {
+    pub(super) fn end_at_end_tag(&mut self, out: &mut dyn IntentSink) {
         let Some(comment) = &mut self.comment else { return };
-        let Some(CommentClose { len, start, .. }) = comment.close.take() else { return };
-        let rest = comment.text.split_off(len);
+        let Some(CommentEndTag { len, start, .. }) = comment.end_tag.take() else { return };
+        let text_after = comment.text.split_off(len);
         // The text may still belong to the comment: nothing acts until a content begins.
         self.is_doubtful |= comment.is_outside;
-        self.end_comment(false, start.offset, out);
-        self.replay(&rest, start, out);
+        let is_closed = false;
+        self.end_comment(is_closed, start.offset, out);
+        self.replay(&text_after, start, out);
     }
 
-    /// Ends a comment before the offset `end`, and emits it; `is_closed` is set if its own end closed it.
+    /// Ends a comment before the offset `end`, and emits it; `is_closed` is set if `-->` closed it.
     pub(super) fn end_comment(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, is_outside, .. }) = self.comment.take() else { return };
         if is_outside {
             let message = "a comment is outside of all tags";
-            report_at(rules::TEXT_OUTSIDE_TAGS, start, 4, message, "read as a comment", out);
+            report_at(rules::TEXT_OUTSIDE_TAGS, start, "<!--".len(), message, "read as a comment", out);
         }
         if !is_closed {
             let report = FindingReport::new(rules::COMMENT_UNCLOSED, start, end, "a comment is not closed");
@@ -219,13 +226,15 @@ impl FilamentFrame {
 
     /// Emits a comment in pieces once it exceeds the hold limit.
     pub(super) fn emit_overlong_comment(&mut self, out: &mut dyn IntentSink) {
+        // At least 4 bytes, so that any one character fits.
         let limit = self.context.options.limits.hold.max(4);
         while let Some(comment) = &mut self.comment
             && comment.text.len() > limit
         {
             let rest = comment.text.split_off(comment.text.floor_char_boundary(limit));
             let piece = std::mem::replace(&mut comment.text, rest);
-            comment.close = None;
+            // The end tag found so far no longer counts: the text before it is emitted as a comment.
+            comment.end_tag = None;
             let (at, end) = (comment.start, comment.start.offset + "<!--".len() + piece.len());
             out.emit_intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
             if !std::mem::replace(&mut self.has_overlong_comment, true) {

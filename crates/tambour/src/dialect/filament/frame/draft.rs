@@ -1,5 +1,6 @@
-//! Held text of an open thought, from an acting block on, or from a mark that may close only a nested
-//! thought. It is resolved when the thought ends or the content begins.
+//! Possible drafts in an open thought: text held from the tag of an acting block on, or from a mark
+//! that may close only a nested thought. If the thought ends after the text, the text is a draft: thinking, in
+//! which nothing acts. If the content begins first, the thought ended before the text, which is read again.
 
 use super::super::block::emit_notice;
 use super::super::code_filter::MarkdownTracker;
@@ -23,7 +24,7 @@ pub(super) struct HeldDraft {
     doubtful_end: Option<DoubtfulEnd>,
     text: String,
     /// Number of nested thoughts that are open in the text.
-    inner_thoughts: usize,
+    inner_thought_count: usize,
     /// Number of times the text has been read before, because it turned out not to be a draft.
     read_count: usize,
 }
@@ -70,7 +71,7 @@ impl HeldDraft {
 impl FilamentFrame {
     /// Handles a tag in a thought, not in code. Returns whether the tag is text of the thinking or of a
     /// draft. An acting block begins a draft.
-    pub(super) fn is_draft_text(
+    pub(super) fn handle_thought_tag(
         &mut self,
         tag: &MarkupTag<'_>,
         element: Option<KnownElement>,
@@ -91,7 +92,7 @@ impl FilamentFrame {
             _ if self.draft.is_some() => true,
             (Some(ElementKind::Content) | None, _) => false,
             // An example in a quotation or comment: text whatever follows.
-            (Some(_), _) if self.markdown.is_quoted() || self.in_comment => true,
+            (Some(_), _) if self.markdown.is_quoted() || self.is_in_comment => true,
             (Some(_), false) => false,
             (Some(_), true) => {
                 self.hold_draft(format!("<{}>", tag.name), None, at);
@@ -107,7 +108,7 @@ impl FilamentFrame {
             mark,
             doubtful_end,
             text: String::new(),
-            inner_thoughts: 0,
+            inner_thought_count: 0,
             read_count: self.read_count,
         });
     }
@@ -130,8 +131,8 @@ impl FilamentFrame {
     /// Returns the number of open nested thoughts, in the draft if there is one.
     fn inner_thought_count_mut(&mut self) -> &mut usize {
         match &mut self.draft {
-            Some(draft) => &mut draft.inner_thoughts,
-            None => &mut self.inner_thoughts,
+            Some(draft) => &mut draft.inner_thought_count,
+            None => &mut self.inner_thought_count,
         }
     }
 
@@ -145,18 +146,18 @@ impl FilamentFrame {
         out: &mut dyn IntentSink,
     ) -> bool {
         let closes_inner_of_draft = self.draft.is_some() && self.close_inner_thought();
-        if closes_inner_of_draft || self.inner_thoughts > 0 && self.read_count < MAX_READS {
+        if closes_inner_of_draft || self.inner_thought_count > 0 && self.read_count < MAX_READS {
             if !closes_inner_of_draft {
                 self.keep_draft(DraftEnd::Mark, out);
-                self.inner_thoughts -= 1;
+                self.inner_thought_count -= 1;
                 let doubtful_end = self.new_doubtful_end(inner_end);
                 self.hold_draft(raw.to_owned(), doubtful_end, at);
             }
             self.push_text(raw, LazyPlace::from(at), out);
             return false;
         }
-        self.is_doubtful |= self.inner_thoughts > 0;
-        self.inner_thoughts = 0;
+        self.is_doubtful |= self.inner_thought_count > 0;
+        self.inner_thought_count = 0;
         self.keep_draft(DraftEnd::Mark, out);
         true
     }
@@ -168,7 +169,7 @@ impl FilamentFrame {
             meaning,
             markdown: self.markdown.clone(),
             open_reasoning: part.open_reasoning,
-            is_in_comment: self.in_comment,
+            is_in_comment: self.is_in_comment,
         })
     }
 
@@ -234,18 +235,18 @@ impl FilamentFrame {
     /// Reads held text again because it is no draft: the thought ended before it (F-202).
     pub(super) fn replay_draft(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldDraft { start, text, read_count, doubtful_end, .. }) = self.draft.take() else { return };
-        self.inner_thoughts = 0;
+        self.inner_thought_count = 0;
         match (doubtful_end, &mut self.open_element) {
             (Some(doubtful_end), OpenElementState::Thought(part)) => {
                 part.open_reasoning = doubtful_end.open_reasoning;
                 self.markdown = doubtful_end.markdown;
-                self.in_comment = doubtful_end.is_in_comment;
+                self.is_in_comment = doubtful_end.is_in_comment;
             }
             _ => self.close_unclosed(start.offset, out),
         }
-        let previous = std::mem::replace(&mut self.read_count, read_count + 1);
+        let previous_count = std::mem::replace(&mut self.read_count, read_count + 1);
         self.replay(&text, start, out);
-        self.read_count = previous;
+        self.read_count = previous_count;
     }
 
     /// Emits text of the thinking.
@@ -262,8 +263,8 @@ impl FilamentFrame {
             out.emit_intent(Intent::Phase("".into(), part.text_start));
         }
         if part.tag.is_none() && self.head_text.len() < limit {
-            let room = text.floor_char_boundary(limit - self.head_text.len());
-            self.head_text.push_str(&text[..room]);
+            let fitting_len = text.floor_char_boundary(limit - self.head_text.len());
+            self.head_text.push_str(&text[..fitting_len]);
         }
         if std::mem::take(&mut self.is_line_break_due) && !self.ends_with_newline && !text.starts_with('\n') {
             out.emit_intent(Intent::PhaseText("\n"));

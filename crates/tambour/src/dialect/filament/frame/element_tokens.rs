@@ -70,7 +70,7 @@ impl FilamentFrame {
                     OpenElementState::Thought(_),
                 ) = (&token, &self.open_element)
                 {
-                    self.in_comment = matches!(token, MarkupToken::CommentOpen);
+                    self.is_in_comment = matches!(token, MarkupToken::CommentOpen);
                 }
                 self.push_text(token.raw(), at, out);
             }
@@ -151,12 +151,12 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let is_alone = self.markdown.is_line_blank();
+        let begins_line = self.markdown.is_line_blank();
         match self.markdown.tag_context() {
             TagContext::Text => self.handle_markup(*token, at, out),
             TagContext::Undecided => self.markdown.hold_span(token, at),
             // A closing tag on a line of its own ends even a fence (F-105).
-            TagContext::Fence if is_alone && self.closes_open_element(tag) => {
+            TagContext::Fence if begins_line && self.closes_open_element(tag) => {
                 self.markdown.hold_line(token, at)
             }
             TagContext::CodeSpan | TagContext::Fence => self.push_text(tag.raw, LazyPlace::from(at), out),
@@ -184,10 +184,11 @@ impl FilamentFrame {
                 return self.read_comment_open(at, out);
             }
             self.content.mark_gap();
-            self.comment = Some(HeldComment::new(at, false));
+            let is_outside = false;
+            self.comment = Some(HeldComment::new(at, is_outside));
             return;
         };
-        if self.comment.is_some() && self.end_at_lone_close(at, out) {
+        if self.comment.is_some() && self.end_at_lone_closing_tag(at, out) {
             return self.push_token(token, LazyPlace::from(at), out);
         }
         if let OpenElementState::Block(block) = &mut self.open_element {
@@ -198,7 +199,7 @@ impl FilamentFrame {
         let meaning = self.tags.meaning(&tag);
         let element = self.known_element(&tag).or_else(|| self.tags.html_status_bar(&tag));
         let is_draft_text =
-            !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, element, at);
+            !matches!(meaning, TagMeaning::Reasoning(_)) && self.handle_thought_tag(&tag, element, at);
         if is_draft_text || self.is_quoted(&tag, element) {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
@@ -290,7 +291,8 @@ impl FilamentFrame {
         if is_head && !self.seen_elements.contains(&index) {
             self.seen_elements.push(index);
         }
-        self.close_part(true, at.offset, out);
+        let is_closed = true;
+        self.close_part(is_closed, at.offset, out);
         self.last_closed = Some(index);
     }
 
@@ -358,8 +360,8 @@ impl FilamentFrame {
         let is_same_element = element.kind == block.element.kind && (element.index == block.element.index);
         let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         if tag.kind == TagKind::Close {
-            if let Some(depth) = block.open_inner.iter().rposition(|inner| *inner == name) {
-                block.open_inner.truncate(depth);
+            if let Some(depth) = block.open_nested_names.iter().rposition(|inner| *inner == name) {
+                block.open_nested_names.truncate(depth);
                 return self.push_text(tag.raw, LazyPlace::from(at), out);
             }
             // The tag may be text of a string: the rest of the line decides. In commands an open quote may be
@@ -390,9 +392,9 @@ impl FilamentFrame {
         let may_nest =
             matches!(element.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
         let is_nested_tag = is_same_element && (may_nest || !has_same_name);
-        if is_nested_tag && block.open_inner.len() < self.context.options.limits.depth {
+        if is_nested_tag && block.open_nested_names.len() < self.context.options.limits.depth {
             if tag.kind == TagKind::Open {
-                block.open_inner.push(name);
+                block.open_nested_names.push(name);
             }
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
@@ -406,13 +408,15 @@ impl FilamentFrame {
         let OpenElementState::Block(block) = &mut self.open_element else { return };
         let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         match tag.kind {
-            TagKind::Close if has_same_name => match block.open_inner.pop() {
+            TagKind::Close if has_same_name => match block.open_nested_names.pop() {
                 Some(_) => self.push_text(tag.raw, LazyPlace::from(at), out),
                 None => self.close_block(out),
             },
-            TagKind::Open if has_same_name && block.open_inner.len() < self.context.options.limits.depth => {
+            TagKind::Open
+                if has_same_name && block.open_nested_names.len() < self.context.options.limits.depth =>
+            {
                 // Only the number of open elements matters here.
-                block.open_inner.push(String::new());
+                block.open_nested_names.push(String::new());
                 self.push_text(tag.raw, LazyPlace::from(at), out);
             }
             _ if self.known_element(tag).is_some_and(|element| element.kind != ElementKind::Status) => {

@@ -22,7 +22,7 @@ impl FilamentFrame {
     /// Ends the reply at `end`; `is_truncated` is set if it was truncated.
     pub(in super::super) fn finish(&mut self, end: Place, is_truncated: bool, out: &mut dyn IntentSink) {
         self.flush_mark_carry(out);
-        // Held text that is read again may hold text anew, so this repeats until nothing is held.
+        // Held text that is read again may be held once more, so this repeats until nothing is held.
         loop {
             while let Some((is_counted, tokens)) = self.markdown.finish() {
                 self.handle_decided(is_counted, &tokens, out);
@@ -30,7 +30,7 @@ impl FilamentFrame {
             self.finish_fence(out);
             match &self.draft {
                 // A truncated reply may have ended within the comment.
-                None if !is_truncated && self.has_comment_close() => self.end_at_close(out),
+                None if !is_truncated && self.has_comment_end_tag() => self.end_at_end_tag(out),
                 None if !is_truncated && self.comment.is_some() && self.is_outside() => {
                     self.turn_comment_into_text(out)
                 }
@@ -40,7 +40,8 @@ impl FilamentFrame {
             }
         }
         if self.comment.is_some() {
-            self.end_comment(false, end.offset, out);
+            let is_closed = false;
+            self.end_comment(is_closed, end.offset, out);
         }
         while !matches!(self.open_element, OpenElementState::Outside) {
             if is_truncated && matches!(self.open_element, OpenElementState::Block(_)) {
@@ -100,7 +101,7 @@ impl FilamentFrame {
                 emit_notice("tool_call_cut", block.attribute("name").map(str::to_owned), out);
                 BlockOutcome::Raw(block.body.clone())
             }
-            // Folded text does not act, so its beginning is shown in its form.
+            // Folded text does not act, so the part that arrived is shown as `details`.
             ElementKind::Details => elements::read_details(&block, &self.context, out),
             ElementKind::Status | ElementKind::Choice => BlockOutcome::Text,
             _ => BlockOutcome::Raw(block.body.clone()),
@@ -108,8 +109,8 @@ impl FilamentFrame {
         self.apply_outcome(outcome, &block, out);
     }
 
-    /// Reports missing mandatory elements. Without a mandatory content the text before all tags is the
-    /// content (F-209).
+    /// Reports missing mandatory elements. If the content is mandatory and missing, the text before all tags
+    /// becomes the content (F-209).
     fn report_missing(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.seen_elements.extend(self.assumed_head);
         for index in self.tags.missing(&self.seen_elements) {

@@ -45,7 +45,7 @@ pub(super) struct FilamentFrame {
     content: ContentWriter,
     /// The content to resume after a block in it, with its code structure.
     suspended_content: Option<(OpenPart, MarkdownTracker)>,
-    /// The current comment.
+    /// The comment that is open in the content or outside of tags.
     comment: Option<HeldComment>,
     /// A held line that may be a fence around elements.
     fence_line: Option<PendingFenceLine>,
@@ -74,7 +74,7 @@ pub(super) struct FilamentFrame {
     /// Held text of the open thought, from an acting block or a doubtful closing mark on.
     draft: Option<HeldDraft>,
     /// Number of nested thoughts that are open in the open thought.
-    inner_thoughts: usize,
+    inner_thought_count: usize,
     /// Set if a thought, or a comment outside of tags, may still be open: nothing acts.
     is_doubtful: bool,
     /// Possible beginning of a reasoning mark that is not a tag.
@@ -87,8 +87,8 @@ pub(super) struct FilamentFrame {
     is_line_break_due: bool,
     /// Set if the thinking so far ends with a line break.
     ends_with_newline: bool,
-    /// Set if a comment is open in the thought: blocks in it are examples.
-    in_comment: bool,
+    /// Set if a comment is open in the open thought: blocks in it are examples.
+    is_in_comment: bool,
     /// Open HTML elements in the content that quote: blocks in them are examples.
     quoting: QuotingElements,
 }
@@ -102,7 +102,7 @@ enum OpenElementState {
     Block(Box<FilamentBlock>),
 }
 
-/// An open thought or content.
+/// An open thought or content, called a part: its text is emitted as it arrives, unlike that of a block.
 struct OpenPart {
     /// Index of the element in the structure.
     index: usize,
@@ -150,14 +150,14 @@ impl FilamentFrame {
             has_overlong_comment: false,
             ignores_comments: false,
             draft: None,
-            inner_thoughts: 0,
+            inner_thought_count: 0,
             is_doubtful: false,
             mark_carry: MarkCarry::default(),
             read_count: 0,
             has_line_break: false,
             is_line_break_due: false,
             ends_with_newline: false,
-            in_comment: false,
+            is_in_comment: false,
             quoting: QuotingElements::default(),
             context,
         }
@@ -195,7 +195,7 @@ impl FilamentFrame {
                 }
             }
             OpenElementState::Thought(OpenPart { has_phase: true, tag: Some(_), .. }) => {
-                if !self.has_no_mark(text) {
+                if self.may_contain_mark(text) {
                     return false;
                 }
                 if self.is_line_break_due {
@@ -307,7 +307,8 @@ fn correct_tag_kind(token: MarkupToken<'_>) -> MarkupToken<'_> {
 
 /// Returns open reasoning for a thought whose tag is called `name`.
 fn thought_reasoning(name: &str) -> OpenReasoning {
-    let mark: ReasoningMark = parse_tag_mark(name, false).unwrap_or(crate::lex::marks::THINK_MARK);
+    let is_closing = false;
+    let mark: ReasoningMark = parse_tag_mark(name, is_closing).unwrap_or(crate::lex::marks::THINK_MARK);
     OpenReasoning::new(mark)
 }
 

@@ -58,10 +58,10 @@ impl FilamentFrame {
         }
     }
 
-    /// Returns whether text contains no mark that may count.
+    /// Returns whether text may contain a mark, or the end of one.
     #[inline]
-    pub(super) fn has_no_mark(&self, text: &str) -> bool {
-        self.mark_carry.text.is_empty() && marks::find(text.as_bytes()).is_none()
+    pub(super) fn may_contain_mark(&self, text: &str) -> bool {
+        !self.mark_carry.text.is_empty() || marks::find(text.as_bytes()).is_some()
     }
 
     /// Reads text that may contain marks, after the held text.
@@ -122,7 +122,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Handles a mark that is not in code, in a thought or outside of tags.
+    /// Handles a mark in a thought or outside of tags, but not in code.
     pub(super) fn handle_mark(
         &mut self,
         raw: &str,
@@ -144,7 +144,10 @@ impl FilamentFrame {
         let effect = part.open_reasoning.apply(mark);
         if effect == MarkEffect::Text {
             match mark.kind {
-                MarkKind::Open => self.open_inner_thought(true),
+                MarkKind::Open => {
+                    let stays_open = true;
+                    self.open_inner_thought(stays_open);
+                }
                 MarkKind::Close => _ = self.close_inner_thought(),
                 _ => {}
             }
@@ -159,7 +162,8 @@ impl FilamentFrame {
             let message = format!("`{raw}` closes `{name}`");
             report_at(rules::TAG_MISMATCHED, at, raw.len(), message, "closed", out);
         }
-        self.close_part(true, at.offset, out);
+        let is_closed = true;
+        self.close_part(is_closed, at.offset, out);
         self.last_closed = Some(index);
     }
 
@@ -167,6 +171,7 @@ impl FilamentFrame {
     fn begin_marked_thought(&mut self, raw: &str, mark: ReasoningMark, at: Place, out: &mut dyn IntentSink) {
         self.close_unclosed(at.offset, out);
         self.has_begun = true;
+        // There is always a thought: the table adds one if the structure has none.
         let index = self.tags.any_of_kind(ElementKind::Thought).unwrap_or_default();
         let name = &*self.tags.element(index).name;
         let message = format!("`{raw}` is another mark for `{name}`");
@@ -186,6 +191,7 @@ impl FilamentFrame {
             has_phase: false,
         };
         self.last_closed = None;
-        self.open_part(ElementKind::Thought, part, false, out);
+        let is_joined = false;
+        self.open_part(ElementKind::Thought, part, is_joined, out);
     }
 }

@@ -1,4 +1,4 @@
-//! Handling of tokens between elements: text outside of tags, fences around elements, comments.
+//! Handling of tokens between elements: text outside of tags, code fences around elements, and comments.
 
 use super::super::rules;
 use super::super::tags::{ElementKind, TagMeaning};
@@ -11,7 +11,7 @@ use crate::lex::markup::{MarkupToken, TagKind};
 use crate::lex::space::{is_blank, is_space};
 use crate::span::{LazyPlace, Place};
 
-/// Longest fence line, with the white space after it, in bytes.
+/// Maximum length in bytes of a fence line with the white space after it.
 const MAX_FENCE_LINE_BYTES: usize = 256;
 
 impl FilamentFrame {
@@ -31,7 +31,10 @@ impl FilamentFrame {
         match token {
             MarkupToken::Text(text) => self.push_free_text(text, at, out),
             MarkupToken::CommentOpen if self.ignores_comments => self.read_comment_open(at, out),
-            MarkupToken::CommentOpen => self.comment = Some(HeldComment::new(at, true)),
+            MarkupToken::CommentOpen => {
+                let is_outside = true;
+                self.comment = Some(HeldComment::new(at, is_outside));
+            }
             MarkupToken::Tag(tag) => match self.tags.meaning(&tag) {
                 TagMeaning::Known(element) | TagMeaning::Reasoning(element) if tag.kind != TagKind::Close => {
                     self.begin_element(&tag, element, at, out);
@@ -47,7 +50,8 @@ impl FilamentFrame {
                     {
                         return self.begin_element(&tag, element, at, out);
                     }
-                    self.begin_untagged_part(at, false, out);
+                    let is_text = false;
+                    self.begin_untagged_part(at, is_text, out);
                     self.push_token(token, LazyPlace::from(at), out);
                 }
             },
@@ -86,7 +90,8 @@ impl FilamentFrame {
         if visible_text.starts_with(['`', '~']) {
             self.fence_line = Some(PendingFenceLine { raw: String::new(), start, is_complete: false });
         } else {
-            self.begin_untagged_part(start, !visible_text.starts_with('<'), out);
+            let is_text = !visible_text.starts_with('<');
+            self.begin_untagged_part(start, is_text, out);
         }
         blank_len
     }
@@ -180,7 +185,8 @@ impl FilamentFrame {
             open_reasoning: thought_reasoning("thought"),
             has_phase: false,
         };
-        self.open_part(kind, part, false, out);
+        let is_joined = false;
+        self.open_part(kind, part, is_joined, out);
     }
 
     /// Reports text outside of tags that ends before the offset `end`; `is_closed` is set if a tag closed it.
@@ -246,12 +252,13 @@ impl FilamentFrame {
     fn turn_fence_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(PendingFenceLine { raw, start, .. }) = self.fence_line.take() else { return };
         if matches!(self.open_element, OpenElementState::Outside) {
-            self.begin_untagged_part(start, true, out);
+            let is_text = true;
+            self.begin_untagged_part(start, is_text, out);
         }
         self.push_text(&raw, LazyPlace::from(start), out);
     }
 
-    /// Decides a possible fence line at the end of the reply.
+    /// Decides at the end of the reply whether a possible fence line is one.
     pub(super) fn finish_fence(&mut self, out: &mut dyn IntentSink) {
         let Some(PendingFenceLine { raw, .. }) = &self.fence_line else { return };
         match self.fence.is_some_and(|fence| fence.is_closed_by_line(raw)) {
@@ -276,6 +283,7 @@ impl PendingFenceLine {
         match mark {
             None => u8::try_from(c).is_ok_and(is_mark),
             Some(mark) if run_len == self.raw.len() && c == mark => true,
+            // A fence has at least three marks, and no backtick after them.
             Some(_) if run_len < 3 || c == '`' => false,
             Some(_) => {
                 let info = &self.raw[run_len..];
