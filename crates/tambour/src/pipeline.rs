@@ -1,4 +1,4 @@
-//! Turns a reply into events: `push` bytes, then `finish`.
+//! Pipeline that turns a reply into events: `push` bytes, then `finish`.
 //!
 //! ```
 //! use tambour::{InputEnd, Options, Pipeline, event::EventCollector};
@@ -52,7 +52,7 @@ pub enum InputEnd {
 }
 
 impl InputEnd {
-    /// The model finished normally.
+    /// Returns the end of a reply that the model finished normally.
     #[must_use]
     pub fn stop() -> InputEnd {
         InputEnd::Finished(FinishReason::Stop)
@@ -77,7 +77,7 @@ pub struct Pipeline {
     native_calls: NativeCalls,
     /// The limit `limits.input`, in bytes.
     input_limit: usize,
-    /// Bytes that may still be received within the limit.
+    /// Number of bytes that may still be received within the limit.
     input_left: usize,
     /// Set once [`Pipeline::finish`] was called: further input is ignored.
     is_finished: bool,
@@ -89,7 +89,7 @@ impl Pipeline {
     /// Creates a reader of the dialect called `dialect`.
     ///
     /// # Errors
-    /// No dialect has that name.
+    /// Returns an error if no dialect has that name.
     pub fn new(dialect: &str, options: &Options) -> Result<Pipeline> {
         let entry = dialect::find_dialect(dialect)?;
         let options = &Arc::new(options.clone());
@@ -163,7 +163,7 @@ impl Pipeline {
         });
     }
 
-    /// Reads reasoning that the upstream sent in a field of its own, apart from the reply (X-012).
+    /// Reads reasoning that the upstream sent in a separate field, apart from the reply (X-012).
     pub fn push_reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
         if !self.is_finished {
             self.dialect.push_reasoning(text, &mut StageOutput { stages: &mut self.stages, sink });
@@ -275,19 +275,20 @@ impl Pipeline {
         stages.send(completed, sink);
     }
 
-    /// Calls whose results a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
+    /// Returns the calls whose results a tool loop waits for, after [`Pipeline::finish`]; none when the stream
+    /// is over.
     #[must_use]
     pub fn pending_calls(&self) -> &[ToolCall] {
         if self.stages.awaits_results { &self.stages.outcome.calls } else { &[] }
     }
 
-    /// Calls, notices and decisions of the reply so far.
+    /// Returns the calls, notices and decisions of the reply so far.
     #[must_use]
     pub fn outcome(&self) -> &ReplyOutcome {
         &self.stages.outcome
     }
 
-    /// State after the operations so far, if one is attached ([`Options::state`]).
+    /// Returns the state after the operations so far, if one is attached ([`Options::state`]).
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.stages.policy.state()
@@ -310,7 +311,7 @@ impl Pipeline {
     /// Creates a reader of the next reply of a tool loop, which continues the same stream (X-004).
     ///
     /// # Errors
-    /// No dialect has that name.
+    /// Returns an error if no dialect has that name.
     pub fn next_reply(&self, dialect: &str, options: &Options) -> Result<Pipeline> {
         let mut next = Pipeline::new(dialect, options)?;
         next.stages = self.stages.next_reply(options);
@@ -329,7 +330,8 @@ impl Pipeline {
         self.finish(&InputEnd::Failed(failure), sink);
     }
 
-    /// Bytes of received text that are held back, without parts that are delivered as a whole (X-007).
+    /// Returns the number of bytes of received text that are held back, without parts that are delivered as a
+    /// whole (X-007).
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.utf8.held_bytes() + self.dialect.held_bytes() + self.stages.sequencer.held_bytes()
@@ -351,7 +353,7 @@ impl Pipeline {
         self.dialect.write(events).or_else(|| Some(find_writer()?(events)))
     }
 
-    /// Dialect the reply is read as; `auto` until it is decided.
+    /// Returns the name of the dialect that the reply is read as; `auto` until it is detected.
     #[must_use]
     pub fn dialect(&self) -> &'static str {
         self.dialect.name()

@@ -1,4 +1,4 @@
-//! Maps offsets in the decoded text to offsets in the reply as received.
+//! Map from offsets in the decoded text to offsets in the reply as received.
 //!
 //! Readers count decoded text, where each invalid UTF-8 sequence is a U+FFFD of three bytes. Findings count
 //! the bytes of the reply.
@@ -12,8 +12,8 @@ use crate::lex::utf8::REPLACEMENT;
 pub(super) struct OffsetMap {
     /// Bytes of decoded text so far.
     decoded_len: usize,
-    /// Runs before the last, packed as two variable-length numbers each: the distance from the end of the run
-    /// before, then `count << 2 | bytes_each`.
+    /// Runs before the last, each packed as two variable-length numbers: the distance from the end of the
+    /// previous run, then `count << 2 | bytes_each`.
     packed_runs: Vec<u8>,
     /// Number of packed runs.
     packed_count: usize,
@@ -50,12 +50,12 @@ struct RunCheckpoint {
 const CHECKPOINT_STRIDE: usize = 64;
 
 impl ReplacementRun {
-    /// Decoded offset after the last character.
+    /// Returns the decoded offset after the last character.
     fn end(&self) -> usize {
         self.start + self.count * REPLACEMENT.len()
     }
 
-    /// Offset in the reply of a decoded offset at or after the start of the run.
+    /// Translates a decoded offset, at or after the start of the run, to the offset in the reply.
     fn reply_offset(&self, decoded_offset: usize) -> usize {
         let replacement_count = (decoded_offset - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
         let distance = decoded_offset.saturating_sub(self.end());
@@ -124,7 +124,7 @@ impl OffsetMap {
         number
     }
 
-    /// Offset in the reply of an offset in the decoded text.
+    /// Translates an offset in the decoded text to the offset in the reply.
     fn reply_offset(&self, decoded_offset: usize) -> usize {
         if let Some(last) = self.last_run.filter(|last| last.start < decoded_offset) {
             return last.reply_offset(decoded_offset);

@@ -12,21 +12,21 @@ pub(super) struct FindingReporter {
     /// Translates the offsets of findings to the reply as received.
     pub(super) offsets: OffsetMap,
     profile: Profile,
-    /// Lists only the first finding of the stream.
+    /// Set if only the first finding of the stream is listed.
     first_only: bool,
     /// Maximum number of findings that are listed.
     limit: usize,
-    /// Findings so far, listed or not.
+    /// Number of findings so far, listed or not.
     count: usize,
-    /// Findings that were not listed.
+    /// Number of findings that were not listed.
     unlisted: usize,
-    /// True if an error was reported.
+    /// Set once an error was reported.
     has_error: bool,
-    /// Findings with a repair.
+    /// Number of findings with a repair.
     pub(super) repairs: u32,
-    /// Findings of severity warning or error.
+    /// Number of findings of severity warning or error.
     pub(super) warnings: u32,
-    /// Place of the last finding, also of an unlisted one.
+    /// Place of the last finding, listed or not.
     last_place: Place,
 }
 
@@ -56,7 +56,8 @@ impl FindingReporter {
         self.warnings = before.warnings;
     }
 
-    /// Judges and counts a finding, and lists it within the limit; with `as_event` it is an event too.
+    /// Judges and counts a finding, and lists it within the limit; with `as_event` it is also sent as an
+    /// event.
     pub(super) fn add(&mut self, report: FindingReport, as_event: bool, sink: &mut dyn Sink) {
         self.last_place = report.place;
         let finding = report.judge(self.profile);
@@ -74,7 +75,8 @@ impl FindingReporter {
         }
     }
 
-    /// Reports the number of findings that were not listed; with `as_event` it is an event too.
+    /// Reports the number of findings that were not listed; with `as_event` this report is also sent as an
+    /// event.
     pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
         if self.unlisted > 0 && !self.first_only {
             let message = format!("{} more findings are not listed", self.unlisted);

@@ -17,8 +17,8 @@ const MAX_PASSES: usize = 4;
 
 /// Writes a reply again and checks the text against the actions of the original.
 pub(super) struct ReplyRewriter<'a> {
-    /// Names of the dialects the reply was requested in and detected as. The result acts in neither beyond
-    /// the original, and is stable in the detected one.
+    /// Names of the requested and of the detected dialect. Read in either, the result acts no more than the
+    /// original; in the detected one it is stable.
     dialects: [&'static str; 2],
     options: Options,
     /// Writes events as text of the dialect.
@@ -27,11 +27,11 @@ pub(super) struct ReplyRewriter<'a> {
 
 /// Result of reading a written reply again.
 enum RereadOutcome {
-    /// Is written the same.
+    /// The text is written the same again.
     Stable,
-    /// Is written differently, or breaks a rule; holds the text as written now.
+    /// The text is written differently, or breaks a rule; holds the text as written now.
     Changed(String),
-    /// Acts where the reply did not.
+    /// The text acts where the reply did not.
     Active,
 }
 
@@ -65,8 +65,8 @@ impl<'a> ReplyRewriter<'a> {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
             })
         };
-        for texts in [silent_events().cloned().collect(), silent_events().map(escape_tags).collect()] {
-            if let Some(Ok(text)) = self.write_stable(texts, &HashMap::new()) {
+        for candidate_events in [silent_events().cloned().collect(), silent_events().map(escape_tags).collect()] {
+            if let Some(Ok(text)) = self.write_stable(candidate_events, &HashMap::new()) {
                 return Some(text);
             }
         }
@@ -77,7 +77,7 @@ impl<'a> ReplyRewriter<'a> {
         }
     }
 
-    /// Writes the events and stabilizes the text, as [`Self::stabilize`]. `None` if the dialect cannot be
+    /// Writes the events and stabilizes the text with [`Self::stabilize`]. `None` if the dialect cannot be
     /// written. The events are dropped before the text is read again, to save memory.
     fn write_stable(
         &self,

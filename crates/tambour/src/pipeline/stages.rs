@@ -1,4 +1,4 @@
-//! Stages behind a dialect: policy, sequencer, findings, and the result of the reply.
+//! Stages that follow a dialect: policy, sequencer, findings, and the result of the reply.
 
 use super::outcome::ReplyOutcome;
 use super::reporter::FindingReporter;
@@ -10,16 +10,18 @@ use crate::policy::Policy;
 use crate::sequence::Sequencer;
 use crate::span::Place;
 
-/// State of all stages behind the dialect.
+/// State of all stages that follow the dialect.
 pub(super) struct Stages {
     pub(super) policy: Policy,
     pub(super) sequencer: Sequencer,
     pub(super) reporter: FindingReporter,
+    /// Set if extension events are sent.
     pub(super) sends_extensions: bool,
+    /// Set if findings are also sent as events.
     pub(super) sends_findings: bool,
-    /// Reason why the reply is not in the requested format, the first of several.
+    /// First reason why the reply is not in the requested format.
     pub(super) unused_reason: Option<&'static str>,
-    /// Reason why the stream ends with `error`, the first of several.
+    /// First reason why the stream ends with an `error` event.
     pub(super) failure: Option<Failure>,
     pub(super) outcome: ReplyOutcome,
     /// Set if a reply with calls leaves the stream open for their results ([`Options::tool_loop`]).
@@ -44,7 +46,7 @@ impl Stages {
         }
     }
 
-    /// Stages of the next reply in the same stream.
+    /// Creates the stages of the next reply in the same stream.
     pub(super) fn next_reply(&self, options: &Options) -> Stages {
         let mut next = Stages::new(options);
         (next.sends_extensions, next.sends_findings) = (self.sends_extensions, self.sends_findings);
@@ -135,7 +137,7 @@ impl IntentSink for StageOutput<'_> {
                 std::mem::forget(intent);
                 let Stages { sequencer, sends_extensions, .. } = &mut *self.stages;
                 let sink = &mut *self.sink;
-                // After the answer it is an aside, an extension event.
+                // After thinking the text is an aside, which is an extension event.
                 sequencer.push_phase_text(text, &mut |event| {
                     if *sends_extensions || event.kind() != EventKind::Extension {
                         sink.event(event);
@@ -178,6 +180,7 @@ impl IntentSink for StageOutput<'_> {
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {
-        self.stages.failure.get_or_insert_with(|| Failure::new(code, message, false));
+        let retryable = false;
+        self.stages.failure.get_or_insert_with(|| Failure::new(code, message, retryable));
     }
 }

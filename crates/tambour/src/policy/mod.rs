@@ -22,12 +22,13 @@ use queries::QuerySource;
 
 /// Limits, numbers and filters the intents of one reply.
 pub struct Policy {
-    /// Phases of the reply so far, also those beyond the limit.
+    /// Number of phases of the reply so far, including those beyond the limit.
     phase_count: usize,
+    /// Maximum number of phases (`limits.phases`).
     max_phases: usize,
-    /// Calls of the message so far; the id of the next call is built from it.
+    /// Number of calls of the message so far; the id of the next call is built from it.
     call_count: usize,
-    /// True if the reply has ended and is not truncated: only then do calls run.
+    /// Set if the reply has ended and is not truncated: only then do calls run.
     is_complete: bool,
     /// Dialogue round that the reply answers.
     round: Option<ExitRound>,
@@ -87,13 +88,13 @@ impl Policy {
         self.is_complete = !is_truncated;
     }
 
-    /// Current state, if one is attached.
+    /// Returns the current state, if one is attached.
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.state.as_ref().map(|attached| &attached.state)
     }
 
-    /// Updates applied since the last call.
+    /// Takes the updates applied since the last call of this method.
     pub fn take_applied_updates(&mut self) -> Vec<AppliedBlock> {
         std::mem::take(&mut self.applied_updates)
     }
@@ -127,7 +128,7 @@ impl Policy {
         ToolCall { call_id: format!("call_{}", self.call_count), name, args }.into()
     }
 
-    /// Builds the notice `code` about `reference`, in the language of the texts.
+    /// Builds the notice `code`, in the language of the texts. `reference` names its subject.
     fn notice(&self, code: &'static str, reference: Option<String>) -> Extension {
         Notice { code: code.into(), message: self.texts.notice_text(code).to_owned(), reference }.into()
     }
@@ -154,8 +155,8 @@ impl Policy {
         }
     }
 
-    /// Cleans queries that the model wrote between `place` and the offset `end`; JSON is repaired first.
-    /// `None` if they are not a list.
+    /// Cleans queries that the model wrote between `place` and the offset `end`; broken JSON is repaired
+    /// first. Returns `None` if they are not a list.
     pub fn clean_queries(
         &mut self,
         raw: RawQueries<'_>,

@@ -3,7 +3,7 @@
 //!
 //! Queries are cleaned in this order:
 //!
-//! 1. *type*: a value that is no string is dropped;
+//! 1. *type*: a value that is not a string is dropped;
 //! 2. *empty*: blank queries are dropped;
 //! 3. *sensitive*: dropped, or generalised and kept if nothing sensitive remains;
 //! 4. *length*: truncated, since a generalised query may be longer; if the rest is sensitive (half of a long
@@ -11,7 +11,7 @@
 //! 5. *duplicate*: compared after truncation, since that can make two queries equal;
 //! 6. *count*: last, so that bad queries do not use up the places of good ones.
 //!
-//! Queries are compared trimmed and otherwise kept as the model wrote them.
+//! Queries are trimmed only for comparison; apart from these steps they stay as the model wrote them.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -28,9 +28,9 @@ use crate::span::{Extent, Place};
 
 /// Maximum number of queries of one reply (T-045).
 pub const MAX_QUERIES: usize = 5;
-/// Usual number of queries at most (T-049).
+/// Maximum number of queries that is usual (T-049).
 pub const USUAL_QUERIES: usize = 3;
-/// Maximum number of Unicode scalar values of one query (T-047, R-10).
+/// Maximum length of a query in Unicode scalar values (T-047, R-10).
 pub const MAX_QUERY_CHARS: usize = 80;
 
 /// Origin of queries. It decides which specification the findings cite.
@@ -75,7 +75,7 @@ impl QueryCleaner<'_> {
         }
     }
 
-    /// Cleaned queries of a JSON value, with reports on them; `None` if the value is no array.
+    /// Returns the cleaned queries of a JSON value, with reports on them; `None` if the value is not an array.
     ///
     /// All reports have the place of the value.
     #[must_use]
@@ -153,7 +153,7 @@ struct CleaningPass<'a> {
 }
 
 impl CleaningPass<'_> {
-    /// Applies the steps of the module's head to the values; returns the queries to send.
+    /// Applies the steps listed at the head of this file to the values; returns the queries to send.
     fn clean_values(&mut self, values: &[Value]) -> Vec<String> {
         let mut clean_queries: Vec<String> = Vec::new();
         // Position in `values`, from 1, of each clean query.
@@ -308,8 +308,8 @@ pub(crate) fn cite_event_row(report: FindingReport) -> FindingReport {
     }
 }
 
-/// Longest prefix of `query` of at most [`MAX_QUERY_CHARS`] scalar values, in whole graphemes and without
-/// trailing white space. Empty if the first grapheme alone is too long.
+/// Returns the longest prefix of `query` of at most [`MAX_QUERY_CHARS`] scalar values, in whole graphemes and
+/// without trailing white space. It is empty if the first grapheme alone is too long.
 fn truncate_query(query: &str) -> &str {
     let mut char_count = 0;
     let mut end = 0;
@@ -323,7 +323,7 @@ fn truncate_query(query: &str) -> &str {
     query[..end].trim_end()
 }
 
-/// Byte range of each item of the first array in `text`. In invalid JSON the items may differ from those that
+/// Returns the byte range of each item of the first array in `text`. In invalid JSON the items may differ from those that
 /// a repairing reader finds.
 fn item_spans(text: &str) -> Vec<Range<usize>> {
     let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! Rules of search queries. Examples are the JSON of the queries.
+//! Table of the rules of search queries. The examples are the JSON of the queries.
 
 use crate::finding::rules;
 

@@ -1,4 +1,4 @@
-//! State machine that owns the event grammar (X-001).
+//! State machine that sends events in the order of the event grammar (X-001).
 //!
 //! ```text
 //! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
@@ -23,22 +23,24 @@ pub use trim::SpaceTrimmer;
 #[derive(Clone, Debug)]
 pub struct Sequencer {
     stage: StreamStage,
+    /// Set once the summary has been sent.
     has_summary: bool,
+    /// Id of the last phase sent; 0 before the first.
     last_phase_id: u32,
-    /// True if the next text of a phase starts a new phase, because a new reply has begun.
+    /// Set if the next text of a phase starts a new phase, because a new reply has begun.
     needs_new_phase: bool,
-    /// True if this reply has a thought that came after its thinking.
+    /// Set if this reply has a thought that came after its thinking.
     has_late_thought: bool,
-    /// True if answer text has been sent.
+    /// Set once answer text has been sent.
     has_answer: bool,
     /// Queries that are sent at the end of the answer.
     queries: Option<Vec<String>>,
     /// Trimmer of the current phase, or of the answer.
     trim: SpaceTrimmer,
     texts: Texts,
-    /// True if the stream may begin with the answer (R-24).
+    /// Set if the stream may begin with the answer (R-24).
     skip_thinking: bool,
-    /// Maximum number of bytes of a delta.
+    /// Maximum length of a delta in bytes.
     max_delta: usize,
 }
 
@@ -55,7 +57,7 @@ impl Sequencer {
     /// Creates the sequencer of a new stream.
     #[must_use]
     pub fn new(options: &Options) -> Sequencer {
-        // A character has up to four bytes.
+        // A delta must hold at least one character, which has up to four bytes.
         let max_delta = options.limits.delta.max(4);
         Sequencer {
             stage: StreamStage::NotStarted,
@@ -116,13 +118,13 @@ impl Sequencer {
         self.has_answer
     }
 
-    /// Number of phases sent.
+    /// Returns the number of phases sent.
     #[must_use]
     pub fn phase_count(&self) -> u32 {
         self.last_phase_id
     }
 
-    /// White space held back, in bytes (R-22).
+    /// Returns the length of the white space held back, in bytes (R-22).
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.trim.held_bytes()
@@ -159,7 +161,7 @@ impl Sequencer {
                     false if self.stage == StreamStage::NotStarted && !self.has_summary => {
                         self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                     }
-                    // Summary of a later reply of a tool loop.
+                    // A second summary, or one of a later reply of a tool loop.
                     false => self.send_aside(AsideKind::Thought, text, out),
                 }
             }

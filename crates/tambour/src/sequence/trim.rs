@@ -2,20 +2,20 @@
 
 use crate::lex::space::is_space;
 
-/// Bytes of the longest UTF-8 character: the least that the limit allows to hold.
+/// Maximum length of a UTF-8 character in bytes. The limit is never less, so that any one character fits.
 const MAX_CHAR_BYTES: usize = 4;
 
 /// Passes on the text of one section without leading and trailing white space. White space that may be
 /// trailing is held back, up to `limit` bytes, and emitted with the text that follows it.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceTrimmer {
-    /// True if the section has text.
+    /// Set once the section has text.
     has_text: bool,
     /// White space that is trailing unless more text follows.
     held_space: String,
-    /// Maximum number of bytes of held white space.
+    /// Maximum length of the held white space in bytes.
     limit: usize,
-    /// Maximum number of bytes of a piece that joins held white space with the text after it.
+    /// Maximum length in bytes of a piece that joins held white space with the text after it.
     max_joined: usize,
 }
 
@@ -76,7 +76,7 @@ impl SpaceTrimmer {
         self.held_space.clear();
     }
 
-    /// Number of bytes held back.
+    /// Returns the number of bytes held back.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_space.len()

@@ -9,7 +9,7 @@ use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
 /// Character references such as `&lt;` have no meaning here, so the code tracker never stops at `&`.
-const STOPS_AT_AMPERSAND: bool = false;
+pub(super) const STOPS_AT_AMPERSAND: bool = false;
 
 /// Position of a tag, which decides whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

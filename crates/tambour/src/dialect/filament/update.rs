@@ -88,6 +88,7 @@ pub(super) fn read_update(
 
 /// Reads the operations of a block in the form it is written in.
 fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
+    let earlier_count = 0;
     match block.element.form {
         ElementForm::Commands => {
             block.report_form(rules::LEGACY_FORM, "`variable_update`", out);
@@ -95,7 +96,7 @@ fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inten
         }
         ElementForm::Patch => {
             block.report_form(rules::NEWER_FORM, "`variable_update`", out);
-            update_from_json(block, cx, (&block.body, block.body_start), 0, out)
+            update_from_json(block, cx, (&block.body, block.body_start), earlier_count, out)
         }
         ElementForm::SingleUpdate => read_single_update(block, cx, out),
         ElementForm::StateUpdate if is_single_update(block) => read_single_update(block, cx, out),
@@ -117,9 +118,9 @@ pub(super) fn fail_block(block: &FilamentBlock, out: &mut dyn IntentSink) -> Blo
 
 /// Reads `<analysis>` elements and a list of operations.
 fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
-    let body = &block.body;
+    let (body, earlier_count) = (&block.body, 0);
     if !trim(body).starts_with(['<', '＜']) {
-        return update_from_json(block, cx, (body, block.body_start), 0, out);
+        return update_from_json(block, cx, (body, block.body_start), earlier_count, out);
     }
     let fields = read_elements(body, block.body_start, &["analysis"], &[], &cx.options.limits, out);
     let mut analysis: Vec<String> = element_texts(&fields, "analysis");
@@ -130,7 +131,7 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
             analysis.push(trim(text).to_owned());
             continue;
         }
-        update = update_from_json(block, cx, (text, *at), 0, out);
+        update = update_from_json(block, cx, (text, *at), earlier_count, out);
         match update.operations {
             Some(_) => analysis.append(&mut update.analysis),
             None => analysis.push(trim(text).to_owned()),
@@ -142,7 +143,7 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     {
         // The analysis is not closed before the list.
         let (reason, list) = text.split_at(list_start);
-        update = update_from_json(block, cx, (list, start.end_of(reason)), 0, out);
+        update = update_from_json(block, cx, (list, start.end_of(reason)), earlier_count, out);
         if update.operations.is_some() {
             analysis.remove(tagged_count - 1);
             analysis.extend(Some(trim(reason).to_owned()).filter(|text| !text.is_empty()));
@@ -153,7 +154,7 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     update
 }
 
-/// Returns the start of a list or object at the end of a text, on a line of its own after sentences.
+/// Returns the start of the first line that begins a list or object, if the text ends with the end of one.
 fn find_final_list(text: &str) -> Option<usize> {
     let is_list_end = trim(text).ends_with([']', '}', '］', '｝', '`']);
     let mut lines = text.split_inclusive('\n').scan(0, |next_start, line| {
@@ -223,7 +224,7 @@ fn update_from_json(
     ParsedUpdate { analysis, operations, is_complete: json.is_complete }
 }
 
-/// Output that drops findings about text around JSON, because that text is kept, and passes on all else.
+/// Sink that drops findings about text around JSON, because that text is kept, and passes on all else.
 pub(super) struct SurroundingTextFilter<'a> {
     pub(super) out: &'a mut dyn IntentSink,
 }
@@ -288,8 +289,8 @@ impl OperationReader<'_> {
         match value {
             Value::Array(items) if is_operation(items) => {
                 self.note_form("an operation is not inside a list");
-                let operation = Operation::from_value(value);
-                Some(vec![self.finish_operation(operation, false)])
+                let (operation, is_keyed) = (Operation::from_value(value), false);
+                Some(vec![self.finish_operation(operation, is_keyed)])
             }
             Value::Array(items) => {
                 let mut operations = Vec::with_capacity(items.len());
@@ -326,12 +327,13 @@ impl OperationReader<'_> {
 
     /// Reads an item of a list, and appends its operation, or the operations of a nested list.
     fn read_item(&mut self, item: &Value, operations: &mut Vec<Operation>) {
+        let is_keyed = item.is_object();
         match item {
             Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_array) => {
                 self.note_form("operations are in a nested list");
                 for (index, item) in items.iter().enumerate() {
                     self.path.push(PathStep::Index(index));
-                    let operation = self.finish_operation(Operation::from_value(item), false);
+                    let operation = self.finish_operation(Operation::from_value(item), is_keyed);
                     operations.push(operation);
                     self.path.pop();
                 }
@@ -339,22 +341,22 @@ impl OperationReader<'_> {
             Value::Object(fields) => {
                 let text_of = |key: &str| fields.get(key).and_then(Value::as_str);
                 let (Some(op), Some(path)) = (text_of("op"), text_of("path")) else {
-                    let operation = self.finish_operation(Operation::from_value(item), true);
+                    let operation = self.finish_operation(Operation::from_value(item), is_keyed);
                     return operations.push(operation);
                 };
                 if self.is_patch || path.starts_with('/') || is_patch_operation(op) {
                     self.is_newer = true;
-                    let operation = self.finish_operation(patch_operation(op, path, fields), true);
+                    let operation = self.finish_operation(patch_operation(op, path, fields), is_keyed);
                     return operations.push(operation);
                 }
                 self.note_form("an operation is written as an object");
                 let mut list = vec![Value::from(op), Value::from(path)];
                 list.extend(fields.get("value").cloned());
-                let operation = self.finish_operation(Operation::from_value(&Value::Array(list)), true);
+                let operation = self.finish_operation(Operation::from_value(&Value::Array(list)), is_keyed);
                 operations.push(operation);
             }
             _ => {
-                let operation = self.finish_operation(Operation::from_value(item), false);
+                let operation = self.finish_operation(Operation::from_value(item), is_keyed);
                 operations.push(operation);
             }
         }
@@ -385,6 +387,7 @@ impl OperationReader<'_> {
         };
         let json = self.json;
         let doubts = &json.doubts;
+        // A doubt within the operation takes precedence over one about the whole JSON.
         let own_doubt = doubts.iter().filter(|doubt| doubt.path.starts_with(&self.path)).find(is_refused);
         let Some(doubt) = own_doubt.or_else(|| doubts.find_within(&self.path).filter(is_refused)) else {
             return operation;
@@ -471,7 +474,7 @@ fn update_from_commands(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn 
 fn is_single_update(block: &FilamentBlock) -> bool {
     block.attribute("path").is_some() || {
         let body = trim(&block.body);
-        body.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("<path"))
+        body.get(.."<path".len()).is_some_and(|start| start.eq_ignore_ascii_case("<path"))
     }
 }
 
@@ -514,7 +517,7 @@ fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     ParsedUpdate { analysis, operations, is_complete: true }
 }
 
-/// Returns whether a name is an operation of JSON Patch or of MVU's additions.
+/// Returns whether a name is an operation of JSON Patch, or one that MVU (MagVarUpdate) adds to it.
 fn is_patch_operation(op: &str) -> bool {
     matches!(op, "replace" | "add" | "insert" | "remove" | "delta" | "move" | "copy" | "test")
 }

@@ -1,7 +1,8 @@
-//! Writes events as Filament that passes the strict check.
+//! Writer of events as Filament that passes the strict check.
 
 use serde_json::Value;
 
+use super::code_filter::STOPS_AT_AMPERSAND;
 use super::options::FilamentOptions;
 use super::tags::{ElementKind, TagTable};
 use crate::event::{
@@ -20,7 +21,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
 
 /// Like [`write()`], with the names of the structure in `tags`.
 pub(super) fn write_with(events: &[Event<'_>], tags: &TagTable) -> String {
-    // Allocated at once: a growing string is briefly held twice.
+    // Allocated at once, with room for tags: a growing string is briefly held twice.
     let estimate_size = |event: &Event<'_>| match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => {
             text.len() + 16
@@ -58,7 +59,7 @@ struct FilamentWriter<'a> {
     late_thoughts: String,
     /// Code structure of the content.
     code: CodeTracker,
-    /// Elements that are placed at the end, with their indexes in the structure.
+    /// Elements whose place is decided at the end, with their indexes in the structure.
     blocks: Vec<(usize, String)>,
 }
 
@@ -143,7 +144,7 @@ impl FilamentWriter<'_> {
 
     /// Appends text to the content.
     fn append_text(&mut self, text: &str) {
-        self.code.skim(text, false);
+        self.code.skim(text, STOPS_AT_AMPERSAND);
         self.out.push_str(text);
     }
 
@@ -269,7 +270,7 @@ impl FilamentWriter<'_> {
             {
                 continue;
             }
-            code.skim(&text[read_end..at], false);
+            code.skim(&text[read_end..at], STOPS_AT_AMPERSAND);
             read_end = at;
             code.end_line_start();
             let line = &text[at..at + text[at..].find('\n').unwrap_or(text.len() - at)];
@@ -299,8 +300,8 @@ impl FilamentWriter<'_> {
         }
     }
 
-    /// Writes the markup of the element with an index here, if it may come before the content; otherwise at
-    /// the end.
+    /// Writes the markup of the element with an index at the current place, if it may come before the
+    /// content; otherwise keeps it until its place is decided at the end.
     fn write_element_at(&mut self, index: usize, markup: String) {
         let follows_content = self
             .tags
@@ -371,7 +372,7 @@ fn safe_comment(text: &str) -> String {
     let open_start = if has_quote { 0 } else { escaped.rfind('>').map_or(0, |bracket| bracket + 1) };
     let escaped_end = escaped[open_start..].replace(['<', '＜'], "&lt;");
     escaped.replace_range(open_start.., &escaped_end);
-    // A dash must not join its end.
+    // A final dash must not join the `-->`.
     let space = if escaped.ends_with('-') { " " } else { "" };
     format!("<!-- {escaped}{space} -->")
 }

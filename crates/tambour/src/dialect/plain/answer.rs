@@ -24,7 +24,10 @@ use crate::options::Options;
 use crate::span::Place;
 use marker_prefix::MarkerPrefix;
 
-/// Emits the answer.
+/// Character references such as `&lt;` have no meaning here, so the code tracker never stops at `&`.
+const STOPS_AT_AMPERSAND: bool = false;
+
+/// Writer of the answer.
 pub(super) struct AnswerWriter {
     /// Code structure of the text so far.
     code: CodeTracker,
@@ -52,13 +55,13 @@ pub(super) struct AnswerWriter {
     prose: Option<ProseTracker>,
     /// Set once a `<thinking>` was kept, because a structure begins with it: its closing tag is kept too.
     has_structure: bool,
-    /// Set while the written form of a call is emitted, which is not Markdown.
+    /// Set while the source text of a tool call is emitted as text: it is not Markdown.
     is_call_form: bool,
     /// HTML elements that quote.
     quoting: QuotingElements,
-    /// Maximum number of bytes of unfinished markup.
+    /// Maximum length of unfinished markup in bytes (`limits.tag`).
     tag_limit: usize,
-    /// Maximum number of bytes held of a line from a mark in an open code span on.
+    /// Maximum length in bytes of the text held from a mark after an open backtick on (`limits.line`).
     line_limit: usize,
 }
 
@@ -141,9 +144,9 @@ impl AnswerWriter {
         }
         let mut code = self.code.clone();
         if let Some(prefix) = &self.marker_prefix {
-            code.skim(prefix.text(), false);
+            code.skim(prefix.text(), STOPS_AT_AMPERSAND);
         }
-        code.skim(&self.unfinished_text, false);
+        code.skim(&self.unfinished_text, STOPS_AT_AMPERSAND);
         code.end_line_start();
         code.context() == CodeContext::Text
     }
@@ -219,16 +222,16 @@ impl AnswerWriter {
             // The masks are those of the whole text.
             _ if markdown.len() < text.len() => {
                 self.code.end_line_start();
-                self.code.skim(markdown, false);
+                self.code.skim(markdown, STOPS_AT_AMPERSAND);
             }
             Some(masks) => self.code.skim_signs(text, masks),
-            None => _ = self.code.skim(text, false),
+            None => _ = self.code.skim(text, STOPS_AT_AMPERSAND),
         }
         self.emit_with_signs(text, markdown, masks, at, out);
     }
 
     /// Returns the end of `text` that is Markdown: all of it, or the text after the end of an open comment,
-    /// or nothing in the written form of a call.
+    /// or nothing in the source text of a tool call.
     #[inline]
     fn markdown_part<'t>(&mut self, text: &'t str) -> &'t str {
         if self.is_call_form {
@@ -274,7 +277,7 @@ impl AnswerWriter {
         out.emit_intent(Intent::FinalText(text));
     }
 
-    /// Sets whether the following text is the written form of a call, which is not Markdown.
+    /// Sets whether the following text is the source text of a tool call, which is not Markdown.
     pub(super) fn set_call_form(&mut self, is_call_form: bool, out: &mut dyn IntentSink) {
         if is_call_form {
             self.end_prefix(out);
@@ -400,7 +403,7 @@ impl AnswerWriter {
         }
         let code_before = self.code.clone();
         if !self.unfinished_text.is_empty() {
-            self.code.read_to_stop(&self.unfinished_text, false);
+            self.code.read_to_stop(&self.unfinished_text, STOPS_AT_AMPERSAND);
         }
         self.code.end_line_start();
         match self.code.context() {
@@ -444,7 +447,7 @@ impl AnswerWriter {
     /// Tracks the line breaks of a mark; its backticks do not count.
     fn track_line_break(&mut self, raw: &str) {
         if raw.contains('\n') {
-            self.code.read_to_stop("\n", false);
+            self.code.read_to_stop("\n", STOPS_AT_AMPERSAND);
         }
     }
 
@@ -484,7 +487,10 @@ impl AnswerWriter {
             let open_runs = held_mark.open_runs;
             match self.code.end_line_start() {
                 Some(CodeStop::Closed(run)) if run < open_runs => self.emit_as_code(out),
-                _ => return Some(self.remove_held_mark(true, "", out)),
+                _ => {
+                    let ignores_backticks = true;
+                    return Some(self.remove_held_mark(ignores_backticks, "", out));
+                }
             }
         }
         if self.failure_marker().is_none() {
@@ -533,7 +539,8 @@ impl AnswerWriter {
         let held_mark = self.held_mark.as_mut()?;
         if let Some(candidate) = candidate {
             if held_mark.text.len() + raw.len() > self.line_limit {
-                return Some(self.remove_held_mark(true, raw, out));
+                let ignores_backticks = true;
+                return Some(self.remove_held_mark(ignores_backticks, raw, out));
             }
             if let Some(removed_mark) = self.push_second_mark(candidate, raw, at, out) {
                 return removed_mark;
@@ -543,16 +550,21 @@ impl AnswerWriter {
         let mut rest = raw;
         while let Some(held_mark) = self.held_mark.as_mut().filter(|_| !rest.is_empty()) {
             // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
-            if room == 0 {
-                return Some(self.remove_held_mark(true, rest, out));
+            let fitting_len =
+                rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
+            if fitting_len == 0 {
+                let ignores_backticks = true;
+                return Some(self.remove_held_mark(ignores_backticks, rest, out));
             }
-            let (read, stop) = self.code.read_to_stop(&rest[..room], false);
+            let (read, stop) = self.code.read_to_stop(&rest[..fitting_len], STOPS_AT_AMPERSAND);
             held_mark.text.push_str(&rest[..read]);
             rest = &rest[read..];
             match stop {
                 Some(CodeStop::Closed(run)) if run < held_mark.open_runs => self.emit_as_code(out),
-                Some(CodeStop::LineEnd) => return Some(self.remove_held_mark(false, rest, out)),
+                Some(CodeStop::LineEnd) => {
+                    let ignores_backticks = false;
+                    return Some(self.remove_held_mark(ignores_backticks, rest, out));
+                }
                 _ => {}
             }
         }
@@ -583,7 +595,8 @@ impl AnswerWriter {
         held_mark.text.push_str(raw);
         self.track_line_break(raw);
         if raw.contains('\n') {
-            return Some(Some(self.remove_held_mark(false, "", out)));
+            let ignores_backticks = false;
+            return Some(Some(self.remove_held_mark(ignores_backticks, "", out)));
         }
         None
     }

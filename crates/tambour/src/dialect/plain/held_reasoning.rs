@@ -79,7 +79,7 @@ impl NestedReasoning {
 pub(super) struct MarkMention {
     /// Tracks the mark as if it had opened reasoning, to find its closing mark.
     pub(super) open_reasoning: OpenReasoning,
-    /// Number of places that were watched before the mark ([`AnswerWriter::prose`]).
+    /// Number of places that [`AnswerWriter::prose`] watched before the mark.
     pub(super) watched_count: usize,
     /// Set if the mark is an XML element around others: marks in it are text too.
     pub(super) is_element: bool,
@@ -130,15 +130,18 @@ impl HeldReasoning {
         }
     }
 
+    /// Returns the bytes held back.
     pub(super) fn len(&self) -> usize {
         self.text.len() + self.opening.as_ref().map_or(0, |(_, raw, _)| raw.len())
     }
 
     /// Returns whether the opening mark is a word of a sentence that continues after the last closing mark;
-    /// `None` if there is no such sentence, or more text must arrive first.
+    /// `None` if there is no sentence about the mark, or more text must arrive first.
     fn is_mention(&self) -> Option<bool> {
         let (close_start, close_len) = self.last_close.filter(|_| self.is_about_mark)?;
-        tag_sentence::closes_sentence(&self.text[..close_start], &self.text[close_start + close_len..], false)
+        let (content, text_after) = (&self.text[..close_start], &self.text[close_start + close_len..]);
+        let is_end = false;
+        tag_sentence::closes_sentence(content, text_after, is_end)
     }
 
     /// Returns whether the reasoning ended at the last closing mark, as far as the text after it shows: the
@@ -183,7 +186,8 @@ impl PlainParser {
         }
         let Some(candidate) = candidate else {
             reasoning.text.push_str(raw);
-            reasoning.nested.track_text(raw, true);
+            let may_break = true;
+            reasoning.nested.track_text(raw, may_break);
             match reasoning.is_mention() {
                 Some(true) => self.read_as_mention(out),
                 Some(false) => self.give_up_held(out),
@@ -203,11 +207,13 @@ impl PlainParser {
                 reasoning.last_close = Some((reasoning.text.len(), raw.len()));
             }
             reasoning.text.push_str(raw);
-            reasoning.nested.track_text(raw, true);
+            let may_break = true;
+            reasoning.nested.track_text(raw, may_break);
             return true;
         }
+        let is_end = true;
         if reasoning.opening.is_some()
-            && tag_sentence::continues_sentence(&reasoning.text, true) == Some(true)
+            && tag_sentence::continues_sentence(&reasoning.text, is_end) == Some(true)
         {
             // A sentence about the mark: the text after the closing mark decides.
             reasoning.is_about_mark = true;
@@ -225,7 +231,8 @@ impl PlainParser {
         else {
             return;
         };
-        self.replay(&(raw + &text), place, true, out);
+        let ignores_marks = true;
+        self.replay(&(raw + &text), place, ignores_marks, out);
     }
 
     /// Ends held reasoning at a closing mark, whose source text is `raw`.
@@ -275,7 +282,8 @@ impl PlainParser {
             else {
                 return;
             };
-            return self.read_as_text(candidate, &(raw + &text), place, false, out);
+            let is_element = false;
+            return self.read_as_text(candidate, &(raw + &text), place, is_element, out);
         };
         let text_after = reasoning.text.split_off(close_start + close_len);
         let raw = reasoning.text.split_off(close_start);
@@ -288,7 +296,8 @@ impl PlainParser {
             at,
             out,
         );
-        self.replay(&text_after, at.end_of(&raw), true, out);
+        let ignores_marks = true;
+        self.replay(&text_after, at.end_of(&raw), ignores_marks, out);
     }
 
     /// Reads the held reasoning as an XML element, because the element `child` follows the opening mark.
@@ -302,9 +311,11 @@ impl PlainParser {
         let is_phase = matches!(child, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
         if candidate.mark.is_thinking() && is_phase {
             self.answer.keep_thinking(&raw, place, out);
-            return self.replay(&text, place.end_of(&raw), true, out);
+            let ignores_marks = true;
+            return self.replay(&text, place.end_of(&raw), ignores_marks, out);
         }
-        self.read_as_text(candidate, &(raw + &text), place, true, out);
+        let is_element = true;
+        self.read_as_text(candidate, &(raw + &text), place, is_element, out);
     }
 
     /// Reads `text` as text of the answer: the source of an opening mark and the text after it.
@@ -316,14 +327,16 @@ impl PlainParser {
         is_element: bool,
         out: &mut dyn IntentSink,
     ) {
-        self.replay(text, at, true, out);
+        let ignores_marks = true;
+        self.replay(text, at, ignores_marks, out);
         self.mention = Some(MarkMention::new(candidate.mark, is_element, &mut self.answer));
     }
 
     /// Reads text again; with `ignores_marks`, no mark in it opens reasoning.
     pub(super) fn replay(&mut self, text: &str, at: Place, ignores_marks: bool, out: &mut dyn IntentSink) {
         let previous = std::mem::replace(&mut self.ignores_opening_marks, ignores_marks);
-        let mut lexer = new_lexer(at, self.tag_limit, true);
+        let reads_marks = true;
+        let mut lexer = new_lexer(at, self.tag_limit, reads_marks);
         lexer.push(text, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
         self.ignores_opening_marks = previous;

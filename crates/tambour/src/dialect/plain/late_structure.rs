@@ -6,10 +6,11 @@ use crate::event::{EventKind, parse_kind};
 use crate::finding::FindingReport;
 use crate::span::Place;
 
-/// Reports the first such structure in the answer.
+/// Watch over the answer that reports the first structure in it.
 #[derive(Clone, Debug)]
 pub(super) struct LateStructureWatch {
-    /// `None` if the caller chose the plain dialect, or a structure has been reported.
+    /// `None` if nothing is to be reported: the caller chose the plain dialect, or a structure has been
+    /// reported.
     event_finder: Option<EventLineFinder>,
 }
 
@@ -25,10 +26,11 @@ struct EventLineFinder {
 /// Beginning of an event object. White space between the characters does not count.
 const EVENT_PATTERN: &[u8] = b"{\"event\":\"";
 
-/// Maximum number of bytes of an event name.
+/// Maximum length of an event name in bytes.
 const MAX_EVENT_NAME_BYTES: usize = 32;
 
 impl LateStructureWatch {
+    /// Creates a watch; `is_detected` is set if `auto` took the reply for plain text.
     pub(super) fn new(is_detected: bool) -> LateStructureWatch {
         LateStructureWatch {
             event_finder: is_detected

@@ -7,7 +7,7 @@ use crate::lex::fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
-/// Longest lead-in, in bytes.
+/// Maximum length of a lead-in in bytes.
 const MAX_LEAD_IN_BYTES: usize = 255;
 
 /// Role words that templates leave before replies.

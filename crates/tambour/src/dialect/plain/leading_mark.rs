@@ -1,5 +1,5 @@
-//! Leading reasoning: the mark that begins it, which an element or a sentence after it makes text, and the
-//! transition to the answer.
+//! Beginning and end of leading reasoning. The mark that seems to begin it is text if an element or a
+//! sentence about the mark follows.
 
 use super::held_reasoning::{MarkMention, NestedReasoning, is_child_element};
 use super::parse::{MarkCandidate, PlainParser, PlainPart, report_unopened};
@@ -13,7 +13,7 @@ use crate::lex::space::is_blank;
 use crate::lex::tag_sentence;
 use crate::span::Place;
 
-/// Maximum number of bytes held until a leading mark is decided.
+/// Maximum length in bytes of an undecided leading mark with the white space after it.
 const MAX_PENDING_BYTES: usize = 1023;
 
 /// An undecided leading mark and the text after it. An element after the mark, or a sentence about it, makes
@@ -58,7 +58,7 @@ impl LeadingMark {
             if tag == TURN_TAG {
                 return is_model_turn(text_after, is_end).map(|is_turn| !is_turn);
             }
-            // As the HTML tag of struck-out text it directly precedes text.
+            // Directly before text, `<s>` is the HTML tag of struck-out text.
             let is_html_tag = tag == BEGIN_TAG && text_after.starts_with(|c: char| !c.is_whitespace());
             return match is_html_tag {
                 true => Some(true),
@@ -164,6 +164,7 @@ impl PlainParser {
     /// Handles a token after an undecided leading mark; returns whether the token is consumed.
     pub(super) fn push_after_leading(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mut leading_mark) = self.leading_mark.take() else { return false };
+        let is_end = false;
         match token {
             _ if leading_mark.mark.kind != MarkKind::Open => {
                 return self.push_after_control(leading_mark, token, out);
@@ -183,7 +184,7 @@ impl PlainParser {
             MarkupToken::Text(text)
                 if tag_sentence::continues_sentence(
                     &[&leading_mark.raw[leading_mark.tag_len..], text].concat(),
-                    false,
+                    is_end,
                 ) != Some(false) =>
             {
                 return self.push_sentence_token(leading_mark, token, out);
@@ -200,7 +201,8 @@ impl PlainParser {
                     self.answer.keep_thinking(tag, start, out);
                 } else {
                     self.push_answer_text(tag, start, out);
-                    self.mention = Some(MarkMention::new(mark, true, &mut self.answer));
+                    let is_element = true;
+                    self.mention = Some(MarkMention::new(mark, is_element, &mut self.answer));
                 }
                 if !blank_text.is_empty() {
                     self.push_token(MarkupToken::Text(blank_text), start.end_of(tag), out);
@@ -221,11 +223,14 @@ impl PlainParser {
     ) -> bool {
         let mut leading_mark = leading_mark;
         let MarkupToken::Text(text) = token else {
-            self.resolve_leading(&leading_mark, leading_mark.is_mention(true) == Some(true), out);
+            let is_end = true;
+            let is_word = leading_mark.is_mention(is_end) == Some(true);
+            self.resolve_leading(&leading_mark, is_word, out);
             return false;
         };
         leading_mark.raw.push_str(text);
-        match leading_mark.is_mention(false) {
+        let is_end = false;
+        match leading_mark.is_mention(is_end) {
             Some(is_word) => self.resolve_leading(&leading_mark, is_word, out),
             None => {
                 self.leading_mark = Some(leading_mark);
@@ -249,23 +254,27 @@ impl PlainParser {
         let start = leading_mark.raw.len();
         leading_mark.raw.push_str(token.raw());
         if leading_mark.sentence_close.is_none() {
-            match tag_sentence::continues_sentence(
-                &leading_mark.raw[leading_mark.tag_len..],
-                !matches!(token, MarkupToken::Text(_)),
-            ) {
+            // A sentence ends before markup.
+            let is_end = !matches!(token, MarkupToken::Text(_));
+            match tag_sentence::continues_sentence(&leading_mark.raw[leading_mark.tag_len..], is_end) {
                 Some(true) => leading_mark.sentence_close = Some(None),
-                Some(false) => return self.resolve_leading(&leading_mark, false, out),
+                Some(false) => {
+                    let is_word = false;
+                    return self.resolve_leading(&leading_mark, is_word, out);
+                }
                 None => {}
             }
         }
         if is_closing && leading_mark.sentence_close == Some(None) {
             leading_mark.sentence_close = Some(Some((start, leading_mark.raw.len())));
         }
-        match leading_mark.is_mention(false) {
+        let is_end = false;
+        match leading_mark.is_mention(is_end) {
             Some(is_word) => self.resolve_leading(&leading_mark, is_word, out),
             // Without a closing mark it is not reasoning.
             None if leading_mark.raw.len() > self.hold_limit => {
-                self.resolve_leading(&leading_mark, true, out)
+                let is_word = true;
+                self.resolve_leading(&leading_mark, is_word, out)
             }
             None => {
                 self.leading_mark = Some(leading_mark);
@@ -288,6 +297,8 @@ impl PlainParser {
         let tag_len = leading_mark.tag_len + if is_turn { MODEL_WORD.len() } else { 0 };
         let (tag, text_after) = leading_mark.raw.split_at(tag_len);
         let opens_reasoning = leading_mark.mark.kind == MarkKind::Open;
+        // A sentence about a mark may mention it again.
+        let ignores_marks = opens_reasoning && is_word;
         if !opens_reasoning && !is_word {
             if leading_mark.mark.is_control() {
                 report_template_mark(tag, leading_mark.start, out);
@@ -295,20 +306,21 @@ impl PlainParser {
                 self.last_unopened = Some(leading_mark.start.offset);
                 report_unopened(tag, leading_mark.start, out);
             }
-            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), ignores_marks, out);
         } else if !opens_reasoning {
             self.has_strike_tag |= tag == BEGIN_TAG;
             self.begin_answer(None, out);
             self.push_answer_text(tag, leading_mark.start, out);
-            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), ignores_marks, out);
         } else if is_word {
             self.begin_answer(None, out);
             self.push_answer_text(tag, leading_mark.start, out);
-            self.mention = Some(MarkMention::new(leading_mark.mark, false, &mut self.answer));
-            self.replay(text_after, leading_mark.start.end_of(tag), true, out);
+            let is_element = false;
+            self.mention = Some(MarkMention::new(leading_mark.mark, is_element, &mut self.answer));
+            self.replay(text_after, leading_mark.start.end_of(tag), ignores_marks, out);
         } else {
             self.begin_reasoning(leading_mark.mark, leading_mark.start, out);
-            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), ignores_marks, out);
         }
         true
     }
@@ -325,7 +337,8 @@ impl PlainParser {
     /// Decides a leading mark at the end of the reply.
     pub(super) fn finish_leading(&mut self, out: &mut dyn IntentSink) {
         if let Some(leading_mark) = self.leading_mark.take() {
-            let is_word = leading_mark.is_mention(true) == Some(true);
+            let is_end = true;
+            let is_word = leading_mark.is_mention(is_end) == Some(true);
             self.resolve_leading(&leading_mark, is_word, out);
         }
     }

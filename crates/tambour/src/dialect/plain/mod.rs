@@ -1,4 +1,5 @@
-//! Plain replies: leading reasoning, in marks or in a field of its own, then the answer.
+//! Plain replies: leading reasoning, between marks or in a separate field of the upstream, then the answer
+//!
 //!
 //! `parse` separates reasoning from the answer, with `lead_in`, `leading_mark` and `held_reasoning` for marks
 //! that are not decided at once. `answer` emits the answer, `template_marks` drops marks between messages,
@@ -29,11 +30,17 @@ pub(super) use lead_in::is_role_word;
 pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
-    reader: |options| Box::new(PlainReader::new(options, false)),
+    reader: |options| {
+        let is_detected = false;
+        Box::new(PlainReader::new(options, is_detected))
+    },
     opening: Opening::NONE,
     settings: SETTINGS,
     rules: rules::RULES,
-    write: Some(|events| write::write(events, false)),
+    write: Some(|events| {
+        let starts_in_reasoning = false;
+        write::write(events, starts_in_reasoning)
+    }),
     prompt: None,
     schema: None,
     examples: ExampleStyle { languages: &[], includes_fence: false },
@@ -65,16 +72,16 @@ const SETTINGS: &[Setting] = &[
         name: "plain.thinking",
         description: "one phase with the fallback title, so that the required events exist, or none (R-24)",
         default: "block",
-        accepts: SettingValues::Choice(&["block", "skip"], |options, at| {
-            options.update_section(|plain: &mut PlainOptions| plain.skip_thinking = at == 1);
+        accepts: SettingValues::Choice(&["block", "skip"], |options, choice_index| {
+            options.update_section(|plain: &mut PlainOptions| plain.skip_thinking = choice_index == 1);
         }),
     },
     Setting {
         name: "plain.reasoning",
         description: "reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012)",
         default: "auto",
-        accepts: SettingValues::Choice(&["auto", "open", "none"], |options, at| {
-            let reasoning = [ReasoningMode::Auto, ReasoningMode::Open, ReasoningMode::None][at];
+        accepts: SettingValues::Choice(&["auto", "open", "none"], |options, choice_index| {
+            let reasoning = [ReasoningMode::Auto, ReasoningMode::Open, ReasoningMode::None][choice_index];
             options.update_section(|plain: &mut PlainOptions| plain.reasoning = reasoning);
         }),
     },
@@ -82,7 +89,8 @@ const SETTINGS: &[Setting] = &[
 
 /// Creates a reader for a reply that `auto` took for plain: a structure that begins later is reported.
 pub(super) fn detected_reader(options: &Options) -> Box<dyn Dialect> {
-    Box::new(PlainReader::new(options, true))
+    let is_detected = true;
+    Box::new(PlainReader::new(options, is_detected))
 }
 
 /// Reader of plain replies, also for dialects whose replies contain plain text.
@@ -157,7 +165,7 @@ impl PlainReader {
         self.insert_token(MarkupToken::Text(raw), raw, out);
     }
 
-    /// Reads the written form of a displayed call: text without marks or Markdown.
+    /// Reads the source text of a tool call that is shown as text: nothing in it is a mark or Markdown.
     pub(super) fn push_call_form(&mut self, raw: &str, out: &mut dyn IntentSink) {
         self.emit_skip_thinking(out);
         let parser = &mut self.parser;
@@ -198,9 +206,9 @@ impl PlainReader {
         is_skipped_text(&mut self.parser, offset, watch_id)
     }
 
-    /// Ends the reply. `acting_parts` has, for each skipped part that acts unless it is text, the arguments
-    /// of [`PlainReader::is_text`]: its offset and `watch_id`. With a part that acts, the reply needs no
-    /// answer.
+    /// Ends the reply. `acting_parts` lists the skipped parts that act unless they turn out to be text, each
+    /// with the arguments of [`PlainReader::is_text`]: offset and `watch_id`. If one of them acts, the reply
+    /// needs no answer.
     pub(super) fn finish_with(
         &mut self,
         ending: ReplyEnding,
@@ -236,7 +244,7 @@ impl PlainReader {
     }
 }
 
-/// Returns whether a skipped part is text, as [`PlainReader::is_text`].
+/// Returns whether a skipped part is text, like [`PlainReader::is_text`].
 fn is_skipped_text(parser: &mut parse::PlainParser, offset: usize, watch_id: usize) -> bool {
     parser.is_before_unopened(offset) || parser.answer().prose().is_some_and(|prose| prose.is_text(watch_id))
 }

@@ -52,9 +52,9 @@ pub(super) struct PlainParser {
     /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
     pub(super) last_unopened: Option<usize>,
     pub(super) answer: AnswerWriter,
-    /// Maximum number of bytes of a tag.
+    /// Maximum length of a tag in bytes (`limits.tag`).
     pub(super) tag_limit: usize,
-    /// Maximum number of bytes of held reasoning.
+    /// Maximum length of held reasoning in bytes (`limits.hold`).
     pub(super) hold_limit: usize,
 }
 
@@ -141,7 +141,10 @@ impl PlainParser {
     ) {
         match self.current_part {
             PlainPart::Answer => self.answer.push_with_signs(text, masks, at, out),
-            _ => self.emit_reasoning_with(text, masks.is_none_or(|masks| masks.line_feeds != 0), out),
+            _ => {
+                let may_break = masks.is_none_or(|masks| masks.line_feeds != 0);
+                self.emit_reasoning_with(text, may_break, out);
+            }
         }
     }
 
@@ -190,7 +193,7 @@ impl PlainParser {
         out: &mut dyn IntentSink,
     ) {
         match token {
-            // Most text continues the current part, so that its place is never computed.
+            // Most text continues the current part. Its place is not needed then, and not computed.
             MarkupToken::Text(text)
                 if !self.has_pending()
                     && self.current_part == PlainPart::Answer
@@ -244,7 +247,8 @@ impl PlainParser {
     pub(super) fn track_marks(&mut self, raw: &str, at: Place) {
         let mut is_open = false;
         let mut last_unopened = None;
-        let mut lexer = new_lexer(at, self.tag_limit, true);
+        let reads_marks = true;
+        let mut lexer = new_lexer(at, self.tag_limit, reads_marks);
         let mut visit = |token: MarkupToken<'_>, place: Place| match self
             .find_candidate(&token)
             .filter(|candidate| !candidate.is_self_closing)
@@ -259,7 +263,7 @@ impl PlainParser {
         self.last_unopened = last_unopened.or(self.last_unopened);
     }
 
-    /// Reads the written form of a displayed call.
+    /// Reads the source text of a tool call that is shown as text.
     pub(super) fn push_call_form(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
         if self.current_part == PlainPart::Start {
             self.begin_answer(None, out);
@@ -335,7 +339,8 @@ impl PlainParser {
 
     /// Emits text of the reasoning.
     pub(super) fn emit_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.emit_reasoning_with(text, true, out);
+        let may_break = true;
+        self.emit_reasoning_with(text, may_break, out);
     }
 
     /// Like [`Self::emit_reasoning`]; `may_break` is `false` if the text has no line break.
@@ -361,7 +366,7 @@ impl PlainParser {
             && candidate.mark.is_same_family(last_close)
             && self.answer.is_blank()
         {
-            // Some reasoning ends with two closing marks: what is between them belongs to the reasoning.
+            // Some reasoning ends with two closing marks: anything between them belongs to the reasoning.
             self.last_close = None;
             self.last_unopened = Some(at.offset);
             report_attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
@@ -409,7 +414,10 @@ impl PlainParser {
             match &mut self.mention {
                 _ if candidate.is_self_closing || !is_in_text => {}
                 Some(mention) => _ = mention.open_reasoning.apply(mark),
-                mention => *mention = Some(MarkMention::new(mark, false, &mut self.answer)),
+                mention => {
+                    let is_element = false;
+                    *mention = Some(MarkMention::new(mark, is_element, &mut self.answer));
+                }
             }
             return None;
         }
@@ -439,13 +447,14 @@ impl PlainParser {
             return;
         }
         let previous = self.answer.set_ignores_backticks(ignores_backticks);
-        let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, true);
+        let reads_marks = true;
+        let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, reads_marks);
         lexer.push(&text_after, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
         self.answer.set_ignores_backticks(previous);
     }
 
-    /// Reads reasoning that the upstream sent in a field of its own; after text of the answer it is an aside.
+    /// Reads reasoning that the upstream sent in a separate field; after text of the answer it is an aside.
     pub(super) fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         if self.answer.has_text() {
             out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
@@ -471,8 +480,8 @@ impl PlainParser {
             && marks::is_half_close(carry)
     }
 
-    /// Ends the reply at `end`. If it has no answer, `needs_no_answer` is asked, after all text was read,
-    /// whether it may lack one.
+    /// Ends the reply at `end`. If it has no answer, `needs_no_answer` is called after all text was read; it
+    /// returns whether the reply may lack an answer.
     pub(super) fn finish(
         &mut self,
         end: Place,
@@ -550,7 +559,8 @@ impl PlainParser {
     fn push_after_close(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mut pending) = self.pending_close.take() else { return false };
         let MarkupToken::Text(text) = token else {
-            self.resolve_close(pending, false, out);
+            let is_word = false;
+            self.resolve_close(pending, is_word, out);
             return false;
         };
         pending.text_after.push_str(text);
@@ -584,7 +594,8 @@ impl PlainParser {
     /// Decides a pending closing mark at the end of the reply.
     fn finish_close(&mut self, out: &mut dyn IntentSink) {
         if let Some(pending) = self.pending_close.take() {
-            self.resolve_close(pending, false, out);
+            let is_word = false;
+            self.resolve_close(pending, is_word, out);
         }
     }
 }

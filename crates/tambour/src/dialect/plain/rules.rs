@@ -1,4 +1,4 @@
-//! The rules of plain replies.
+//! Table of the rules of plain replies.
 
 use crate::dialect::marker;
 use crate::finding::rules;

@@ -11,7 +11,7 @@ use crate::lex::markup::MarkupToken;
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Maximum number of bytes of held marks that end a message, with the white space after them.
+/// Maximum length in bytes of held marks that end a message, with the white space after them.
 const MAX_END_MARKS_BYTES: usize = 1023;
 
 /// Held marks that end a message, unless text follows them.

@@ -1,4 +1,4 @@
-//! Writes events as plain text: the answer, after its reasoning.
+//! Writer of events as plain text: the answer, after its reasoning.
 
 use super::held_reasoning::is_child_element;
 use super::new_lexer;
@@ -55,7 +55,8 @@ fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
                 && !(mark.kind == MarkKind::Open && mark.is_same_family(pair.mark))
         });
     };
-    let mut lexer = new_lexer(Place::START, Limits::default().tag, true);
+    let reads_marks = true;
+    let mut lexer = new_lexer(Place::START, Limits::default().tag, reads_marks);
     lexer.push(reasoning, &mut |token, _| check_token(token));
     lexer.finish(&mut |token, _| check_token(token));
     is_enclosable

@@ -40,7 +40,7 @@ fn collect_types<'a>(schema: &'a Value, levels: usize, types: &mut Vec<&'a str>)
     }
 }
 
-/// JSON Schema type of a value.
+/// Returns the JSON Schema type of a value.
 fn value_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -79,6 +79,7 @@ pub(super) fn parse_value(
     let found = json::parse_strict_with_doubts(trimmed, limits)
         .ok()
         .or_else(|| parse_large_number(trimmed, &types, limits));
+    // The empty path stands for the whole value.
     let doubt = found.as_ref().and_then(|found| found.doubts.find_within(&[]).cloned());
     let is_bare = notation == ArgumentNotation::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
@@ -97,7 +98,8 @@ pub(super) fn parse_value(
             }
         };
     let Some(parsed_value) = parsed_value else {
-        // The mark declares JSON, the text is none, and no schema allows a text: the value is a guess.
+        // The mark declares JSON, the text is not JSON, and no schema allows a text: the value is a guess
+        //
         let is_guess = !is_bare && types.is_empty();
         let message = || format!("`{}` is declared as JSON, but is not JSON", clip(key, 60));
         let doubt = is_guess.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
@@ -142,8 +144,8 @@ fn parse_keyword(text: &str, types: &[&str]) -> Option<Value> {
     }
 }
 
-/// Converts a number such as `3.0` to an integer where the schema allows one. Up to 9e15 doubles hold all
-/// integers exactly.
+/// Converts a number such as `3.0` to an integer where the schema allows one. A double holds every integer up
+/// to 9e15 exactly.
 fn to_integer(value: &Value, types: &[&str]) -> Option<Value> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
     types.contains(&"integer").then(|| Value::from(number as i64))

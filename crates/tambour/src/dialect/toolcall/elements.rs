@@ -26,7 +26,7 @@ impl CompleteForm<'_> {
         reports: &mut Vec<FindingReport>,
     ) -> Result<Vec<WrittenCall>, CallRejection> {
         let arguments = MarkIndex::new(text, &marks.parameter_marks);
-        // `position` is the offset and place of the last report: places are counted on from there.
+        // `position` is the offset and place of the last report, from which later places are counted.
         let (mut calls, mut from, mut position) = (Vec::new(), 0, (0, at));
         while let Some((name, start)) = read_tool_tag(text, from, marks)? {
             let mut call = TypedCall::new(Some(name), options);
@@ -93,7 +93,7 @@ fn read_tool_tag<'t>(
     let Some(inner) = rest.strip_prefix(marks.open) else { return Ok(None) };
     let end = inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with("\">"));
     let end = end.ok_or_else(|| invalid_call("the name of a tool is not closed"))?;
-    Ok(Some((&inner[..end], text.len() - inner.len() + end + 2)))
+    Ok(Some((&inner[..end], text.len() - inner.len() + end + "\">".len())))
 }
 
 /// Opening tag of a parameter written as an element.

@@ -7,7 +7,7 @@ use self::CallFormat::*;
 use self::FormStep::*;
 use super::arguments::ArgumentMarks;
 
-/// Format of calls, named by the family of models that writes it.
+/// Format of calls, named after the family of models that writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallFormat {
     Hermes,
@@ -154,8 +154,13 @@ const BASE_FORM: CallForm = CallForm {
 };
 
 /// Returns the form of a mark of the structure around calls.
-const fn structure_mark(format: CallFormat, open_mark: &'static str, needs_format: bool) -> CallForm {
-    CallForm { format, open_mark, needs_format, ..BASE_FORM }
+const fn structure_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
+    CallForm { format, open_mark, ..BASE_FORM }
+}
+
+/// Like [`structure_mark`], for a mark that is text until its format is known.
+const fn late_structure_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
+    CallForm { format, open_mark, needs_format: true, ..BASE_FORM }
 }
 
 /// Returns the form of a mark inside calls of a known format. Outside a call the mark begins nothing: its
@@ -178,7 +183,7 @@ const CHANNELS: &[&str] = &["commentary", "analysis", "final"];
 const MESSAGE: FormStep = Text("<|message|>");
 const CONSTRAIN: FormStep = Optional("<|constrain|>");
 const JSON: FormStep = Optional("json");
-const STARTED: &str = "<|start|>assistant";
+const ASSISTANT_START: &str = "<|start|>assistant";
 const CHANNEL: &str = "<|channel|>";
 /// Head of a Harmony call: the channel, then the recipient, which is the tool.
 const CHANNEL_TO: &[FormStep] =
@@ -328,8 +333,8 @@ pub(super) static FORMS: &[CallForm] = &[
         close_marks: &["</minimax:tool_call>"],
         ..BASE_FORM
     },
-    structure_mark(DeepSeek, "<｜tool▁calls▁begin｜>", false),
-    structure_mark(DeepSeek, "<｜tool▁calls▁end｜>", false),
+    structure_mark(DeepSeek, "<｜tool▁calls▁begin｜>"),
+    structure_mark(DeepSeek, "<｜tool▁calls▁end｜>"),
     CallForm {
         format: Kimi,
         open_mark: "<|tool_call_begin|>",
@@ -338,10 +343,10 @@ pub(super) static FORMS: &[CallForm] = &[
         close_marks: &["<|tool_call_end|>"],
         ..BASE_FORM
     },
-    structure_mark(Kimi, "<|tool_calls_section_begin|>", false),
-    structure_mark(Kimi, "<|tool_calls_section_end|>", false),
-    structure_mark(Kimi, "<|tool_call_section_begin|>", false),
-    structure_mark(Kimi, "<|tool_call_section_end|>", false),
+    structure_mark(Kimi, "<|tool_calls_section_begin|>"),
+    structure_mark(Kimi, "<|tool_calls_section_end|>"),
+    structure_mark(Kimi, "<|tool_call_section_begin|>"),
+    structure_mark(Kimi, "<|tool_call_section_end|>"),
     CallForm {
         format: Harmony,
         open_mark: CHANNEL,
@@ -353,7 +358,7 @@ pub(super) static FORMS: &[CallForm] = &[
     },
     CallForm {
         format: Harmony,
-        open_mark: STARTED,
+        open_mark: ASSISTANT_START,
         head: &[
             Text(CHANNEL),
             OneOf(CHANNELS),
@@ -375,7 +380,7 @@ pub(super) static FORMS: &[CallForm] = &[
     },
     CallForm {
         format: Harmony,
-        open_mark: STARTED,
+        open_mark: ASSISTANT_START,
         head: &[
             Space,
             Text("to="),
@@ -405,7 +410,7 @@ pub(super) static FORMS: &[CallForm] = &[
     },
     CallForm {
         format: Harmony,
-        open_mark: STARTED,
+        open_mark: ASSISTANT_START,
         head: &[Text(CHANNEL), OneOf(&["analysis"]), Space, MESSAGE],
         body: Reasoning,
         ..BASE_FORM
@@ -413,20 +418,20 @@ pub(super) static FORMS: &[CallForm] = &[
     CallForm { format: Harmony, open_mark: CHANNEL, head: &[OneOf(CHANNELS), Space, MESSAGE], ..BASE_FORM },
     CallForm {
         format: Harmony,
-        open_mark: STARTED,
+        open_mark: ASSISTANT_START,
         head: &[Text(CHANNEL), OneOf(CHANNELS), Space, MESSAGE],
         ..BASE_FORM
     },
-    structure_mark(Harmony, "<|end|>", true),
-    structure_mark(Harmony, "<|return|>", true),
-    structure_mark(Harmony, "<|call|>", true),
+    late_structure_mark(Harmony, "<|end|>"),
+    late_structure_mark(Harmony, "<|return|>"),
+    late_structure_mark(Harmony, "<|call|>"),
     inner_mark(Qwen3Coder, "<parameter="),
     inner_mark(Glm, "<arg_key>"),
     inner_mark(Glm, "<arg_value>"),
 ];
 
-/// Returns the tool's name without what a format adds: a namespace before it, or a number or `.call` after
-/// it.
+/// Returns the tool's name without the additions of a format: a namespace before it, or a number or `.call`
+/// after it.
 pub(super) fn tool_name(raw_name: &str, format: CallFormat, body: CallBody) -> &str {
     match format {
         Harmony | Kimi => {

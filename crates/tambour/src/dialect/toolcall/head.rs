@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
 use crate::lex::space::is_space;
 
-/// Maximum number of bytes of the name of a tool.
+/// Maximum length in bytes of the name of a tool.
 const MAX_NAME: usize = 128;
 
-/// Maximum number of bytes from the mark to the arguments. A longer head is not a call.
+/// Maximum length in bytes of a head, which ends where the arguments begin. A longer head begins no call.
 pub(super) const MAX_HEAD: usize = 512;
 
 /// Result of reading the beginning of a text.
@@ -58,8 +58,8 @@ impl FormFilter {
     }
 }
 
-/// Reads the beginning of `text` in the known format or, with `accepts_any`, else in another one. `is_end`:
-/// no more text follows.
+/// Reads the beginning of `text` in the known format. If that fails and `accepts_any` is set, reads it in any
+/// other format. `is_end` is set if no more text follows.
 pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool, is_end: bool) -> CallStart {
     match read_start(text, filter, is_end) {
         start @ (CallStart::NoMark | CallStart::StrayMark(_)) if accepts_any && filter.format.is_some() => {
@@ -72,7 +72,8 @@ pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool,
     }
 }
 
-/// Reads the beginning of `text` in one of the forms that the filter accepts. `is_end`: no more text follows.
+/// Reads the beginning of `text` in one of the forms that the filter accepts. `is_end` is set if no more text
+/// follows.
 fn read_start(text: &str, filter: FormFilter, is_end: bool) -> CallStart {
     // Length of the longest mark that `text` begins with.
     let mut mark_len = 0;

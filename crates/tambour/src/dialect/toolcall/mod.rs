@@ -64,15 +64,15 @@ const SETTINGS: &[Setting] = &[Setting {
             "harmony",
             "minimax",
         ],
-        |options, choice| {
+        |options, choice_index| {
             // Choice 0 is `auto`; the others are in the order of the formats.
-            let format = choice.checked_sub(1).map(|index| CallFormat::ALL[index]);
-            options.update_section(|own: &mut CallOptions| own.format = format);
+            let format = choice_index.checked_sub(1).map(|index| CallFormat::ALL[index]);
+            options.update_section(|call_options: &mut CallOptions| call_options.format = format);
         },
     ),
 }];
 
-/// The dialect as the pipeline sees it.
+/// Interface of the reader to the pipeline.
 struct ToolcallDialect(ToolcallReader);
 
 impl Dialect for ToolcallDialect {

@@ -1,5 +1,5 @@
-//! Splits the reply as it arrives: text is passed at once to the plain-text reader, a possible mark is held
-//! back until more text decides, and a call until it has ended.
+//! Splitting of the reply as it arrives: text is passed at once to the plain-text reader, a possible mark is
+//! held back until more text decides, and a call until it has ended.
 
 use std::sync::Arc;
 
@@ -20,13 +20,14 @@ use crate::span::{Extent, Place};
 use crate::texts::format_count;
 use crate::tool::MAX_REPLY_CHECK_STEPS;
 
-/// Maximum number of bytes that are added to the held text at once.
+/// Maximum length in bytes of a piece of text that is added to the held text at once.
 const MAX_PIECE: usize = 256;
 
 /// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
-/// Maximum number of bytes of a piece of text after a call that decide whether its sentence continues.
+/// Maximum number of bytes of each piece of text after a call that are examined for a sentence that continues
+/// there.
 const MAX_TEXT_AFTER: usize = 128;
 
 /// Splits one reply into text, reasoning and calls.
@@ -36,7 +37,7 @@ pub(super) struct ToolcallReader {
     options: Arc<Options>,
     /// Recognized forms.
     forms: FormFilter,
-    /// Set to recognize forms of formats other than the first call's too; calls in these are refused.
+    /// Set if forms of all formats are recognized. Calls in another format than the first call's are refused.
     accepts_any_format: bool,
     /// Text held back: a possible mark, or a call.
     held_text: String,
@@ -53,7 +54,7 @@ pub(super) struct ToolcallReader {
     text_after: Option<(ProseLine, String)>,
     /// Set if the current message is in Harmony's final channel.
     is_in_final: bool,
-    /// Set if marks inside strings and values end calls at once.
+    /// Set if marks inside strings and values end calls at once, because that was the end of an earlier call.
     is_hasty: bool,
     /// Marks around the current calls.
     section: CallSection,
@@ -99,8 +100,9 @@ impl ToolcallReader {
     pub(super) fn new(options: &Arc<Options>) -> ToolcallReader {
         let section: CallOptions = options.section();
         let has_harmony = section.format == Some(CallFormat::Harmony);
+        let is_detected = false;
         ToolcallReader {
-            plain: PlainReader::new(options, false).with_prose(),
+            plain: PlainReader::new(options, is_detected).with_prose(),
             options: Arc::clone(options),
             forms: FormFilter { format: section.format, is_reply_start: true, has_harmony },
             accepts_any_format: section.format.is_none(),
@@ -156,7 +158,8 @@ impl ToolcallReader {
                 continue;
             }
             self.held_text.push_str(&rest[..take_len]);
-            let Some(read_len) = self.read_held(false, out) else {
+            let is_end = false;
+            let Some(read_len) = self.read_held(is_end, out) else {
                 rest = &rest[take_len..];
                 // The text that arrived with the mark may exceed the limit of a call.
                 let max_len = self.held_text.floor_char_boundary(self.hold_limit());
@@ -179,7 +182,7 @@ impl ToolcallReader {
         }
     }
 
-    /// Returns the most bytes of held text.
+    /// Returns the maximum length of the held text in bytes.
     fn hold_limit(&self) -> usize {
         self.open_call
             .as_ref()
@@ -229,7 +232,8 @@ impl ToolcallReader {
     fn push_text_after(&mut self, text: &str) {
         let Some((line, text_after)) = &mut self.text_after else { return };
         text_after.push_str(&text[..text.floor_char_boundary(MAX_TEXT_AFTER)]);
-        let Some(is_in_sentence) = line.continues_with(text_after, false) else { return };
+        let is_end = false;
+        let Some(is_in_sentence) = line.continues_with(text_after, is_end) else { return };
         self.text_after = None;
         if is_in_sentence {
             self.mark_chain_in_sentence();
@@ -327,7 +331,7 @@ impl ToolcallReader {
         Some(self.end_call(end, ending, out))
     }
 
-    /// Tracks from marks between messages whether the current message is in the final channel. The mark is
+    /// Tracks whether the current message is in the final channel, from a mark between messages. The mark is
     /// the first `mark_len` bytes of the held text.
     fn track_channel(&mut self, mark_len: usize) {
         let mark = &self.held_text[..mark_len];
@@ -371,8 +375,9 @@ impl ToolcallReader {
         };
         let raw = std::mem::take(&mut self.held_text);
         let used_len = scanner.mark_end(end);
-        let text_after = self.skip_marks(&raw[used_len..], true).unwrap_or_default();
-        let is_in_sentence = line.continues_with(text_after, true).unwrap_or_default();
+        let is_end = true;
+        let text_after = self.skip_marks(&raw[used_len..], is_end).unwrap_or_default();
+        let is_in_sentence = line.continues_with(text_after, is_end).unwrap_or_default();
         self.text_after = if is_in_sentence { None } else { Some((line, String::new())) };
         if is_in_sentence {
             self.mark_chain_in_sentence();
@@ -404,7 +409,7 @@ impl ToolcallReader {
         };
         let has_no_mark = head.form.open_mark.is_empty();
         match calls {
-            // Without an opening mark, what is no call is ordinary JSON or an ordinary list.
+            // Without an opening mark, text that is not a call is ordinary JSON or an ordinary list.
             Err(_) if has_no_mark => self.plain.push_verbatim(&raw[..used_len], out),
             Err(rejection) => {
                 let name = head_name(&head, &raw);
@@ -446,11 +451,11 @@ impl ToolcallReader {
                 false => call_check::check_call(&call.name, &call.args, &self.options, steps_left),
             }
         };
-        let judged: Vec<_> =
+        let checked_calls: Vec<_> =
             calls.into_iter().map(|written_call| (check(&written_call), written_call.call)).collect();
-        let has_valid = judged.iter().any(|(result, _)| result.is_ok());
+        let has_valid = checked_calls.iter().any(|(result, _)| result.is_ok());
         for report in reports {
-            // Of a key given twice the intended value is unknown, so nothing is repaired (R-82).
+            // The intended value of a duplicate key is unknown, so nothing is repaired (R-82).
             match report.doubt {
                 Some(Doubt::DuplicateKey) => out.report(FindingReport { repair: None, ..report }),
                 _ if has_valid => out.report(report),
@@ -458,12 +463,13 @@ impl ToolcallReader {
             }
         }
         let first_index = self.held_calls.len();
-        for (result, call) in judged {
+        for (result, call) in checked_calls {
             let Err((fault, message)) = result else {
                 self.held_calls.push(PendingCall {
                     call,
                     place: at,
                     end,
+                    // Set below.
                     watch_id: 0,
                     is_in_sentence: false,
                 });
@@ -543,8 +549,9 @@ impl ToolcallReader {
         self.read_text(&held_text[used_len..], out);
     }
 
-    /// Ends the reply: the calls that may act run, if it is not cut.
+    /// Ends the reply. The held calls run, unless the reply is truncated or they turn out to be text.
     pub(super) fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
+        let is_end = true;
         // Each iteration uses some of the held-back text.
         while !self.held_text.is_empty() {
             if self.open_call.as_ref().is_some_and(|open_call| open_call.end.is_some()) {
@@ -557,7 +564,7 @@ impl ToolcallReader {
             } else if ending.is_truncated && self.may_begin_call() {
                 let raw = std::mem::take(&mut self.held_text);
                 self.end_truncated(&raw, None, out);
-            } else if let Some(used_len) = self.read_held(true, out) {
+            } else if let Some(used_len) = self.read_held(is_end, out) {
                 let held_text = std::mem::take(&mut self.held_text);
                 self.read_text(&held_text[used_len..], out);
             }
@@ -607,7 +614,7 @@ impl ToolcallReader {
         self.plain.push_verbatim(&raw, out);
     }
 
-    /// Shows a call as text in which the reply was cut.
+    /// Shows as text a call within which the reply was truncated.
     fn end_truncated(&mut self, raw: &str, name: Option<&str>, out: &mut dyn IntentSink) {
         let at = self.plain.place();
         let report =
@@ -621,8 +628,9 @@ impl ToolcallReader {
     /// Returns whether the held text is a mark that may begin a call.
     fn may_begin_call(&self) -> bool {
         let filter = FormFilter { is_reply_start: false, ..self.forms };
+        let is_end = false;
         matches!(
-            read_call_start(&self.held_text, filter, self.accepts_any_format, false),
+            read_call_start(&self.held_text, filter, self.accepts_any_format, is_end),
             CallStart::PartialHead
         ) && self.plain.admits_mark()
     }

@@ -1,5 +1,5 @@
-//! Reads calls in Python syntax, such as `[add(a=1, b=[True, None]), say("hi")]`: names and literals only,
-//! never evaluated.
+//! Reader of calls in Python syntax, such as `[add(a=1, b=[True, None]), say("hi")]`: names and literals
+//! only, never evaluated.
 
 use serde_json::{Map, Number, Value};
 
@@ -53,8 +53,8 @@ struct PythonReader<'a> {
     /// Number of values still allowed.
     values_left: usize,
     limits: &'a Limits,
-    /// True if the text may also be broken JSON rather than Python; escapes that the two read differently
-    /// then raise a doubt.
+    /// Set if the text may also be broken JSON rather than Python: an escape that the two read differently
+    /// then raises a doubt.
     may_be_broken_json: bool,
     /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,
@@ -81,7 +81,7 @@ impl<'a> PythonReader<'a> {
         }
     }
 
-    /// Text that is not read yet.
+    /// Returns the text that is not read yet.
     fn rest(&self) -> &str {
         &self.text[self.offset..]
     }
@@ -166,7 +166,7 @@ impl<'a> PythonReader<'a> {
         }
     }
 
-    /// Reads something with `read`, one level deeper.
+    /// Calls `read` one nesting level deeper.
     fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.levels_left = self.levels_left.checked_sub(1).ok_or_else(|| {
             format!("the call is nested deeper than {}", format_count(max_depth(self.limits), "level"))
@@ -253,10 +253,10 @@ impl<'a> PythonReader<'a> {
                 ends_number || !is_number_char(c)
             })
             .unwrap_or(rest.len());
-        let digits = rest[..end].replace('_', "");
-        let (is_negative, unsigned) = match digits.strip_prefix('-') {
+        let number_text = rest[..end].replace('_', "");
+        let (is_negative, unsigned) = match number_text.strip_prefix('-') {
             Some(unsigned) => (true, unsigned),
-            None => (false, digits.strip_prefix('+').unwrap_or(&digits)),
+            None => (false, number_text.strip_prefix('+').unwrap_or(&number_text)),
         };
         let radixes = [("0x", 16), ("0o", 8), ("0b", 2)];
         let lowercase = unsigned.to_ascii_lowercase();
@@ -264,19 +264,19 @@ impl<'a> PythonReader<'a> {
             let value = i64::from_str_radix(lowercase.strip_prefix(prefix)?, *radix).ok()?;
             Some(Number::from(if is_negative { -value } else { value }))
         });
-        let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
+        let decimal = || number_text.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
             // Other texts that Rust parses, such as `inf`, are not Python numbers.
             let is_python_float =
                 unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
-            digits.parse::<f64>().ok().filter(|_| is_python_float).and_then(Number::from_f64)
+            number_text.parse::<f64>().ok().filter(|_| is_python_float).and_then(Number::from_f64)
         };
         let number = radix_value
             .or_else(decimal)
             .or_else(|| unsigned.parse::<u64>().ok().filter(|_| !is_negative).map(Number::from));
         if number.is_none() {
             // The JSON reader decides whether a double holds the number exactly.
-            let found = json::find(&digits, self.limits);
+            let found = json::find(&number_text, self.limits);
             let inexact_doubt =
                 found.doubts.iter().find(|doubt| doubt.doubt == Doubt::InexactNumber).cloned();
             if inexact_doubt.is_some() {

@@ -1,4 +1,4 @@
-//! Decodes the calls of a form that is complete: names and arguments in any notation.
+//! Decoding of the calls of a complete form: names, and arguments in any notation.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ const ARGUMENT_KEYS: &[&str] = &["arguments", "parameters", "args"];
 /// Further keys of such an object, which are ignored without a finding.
 const OTHER_KEYS: &[&str] = &["id", "type", "index"];
 
-/// A call as it was written.
+/// A call as the reply has it, before it is checked against the tools.
 pub(super) struct WrittenCall {
     pub(super) call: CallIntent,
     /// Doubt about a value in it.
@@ -172,6 +172,7 @@ impl CompleteForm<'_> {
             Some(Value::String(text)) if trim(&text).is_empty() => no_arguments(),
             Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
+                    // The empty path stands for the whole value.
                     doubt = found.doubts.find_within(&[]).cloned();
                     // Places inside the string are not places in the reply, so the finding covers the whole
                     // text.
@@ -206,7 +207,7 @@ impl CompleteForm<'_> {
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::PARAMETER_MARKS);
-        // `position` is the offset and place of the last report: places are counted on from there.
+        // `position` is the offset and place of the last report, from which later places are counted.
         let (mut from, mut position) = (0, (0, at));
         while let Some((key, start)) = read_key_tag(text, from, "<parameter=", ">")? {
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
@@ -224,7 +225,7 @@ impl CompleteForm<'_> {
         }
         let rest = text[from..].trim_start();
         let after_close = rest.strip_prefix("</function>");
-        // In the form that ends with `</function>` that mark is not part of the arguments.
+        // A form whose closing mark is `</function>` does not have that mark in its arguments.
         if after_close.is_none()
             && rest.is_empty()
             && self.head.form.close_marks.last() != Some(&"</function>")
@@ -251,7 +252,7 @@ impl CompleteForm<'_> {
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::VALUE_MARKS);
-        // `position` is the offset and place of the last report: places are counted on from there.
+        // `position` is the offset and place of the last report, from which later places are counted.
         let (mut from, mut position) = (0, (0, at));
         while let Some((key, key_end)) = read_key_tag(text, from, "<arg_key>", "</arg_key>")? {
             let space_len = text[key_end..].len() - text[key_end..].trim_start().len();
@@ -311,7 +312,7 @@ pub(super) fn add_report(report: FindingReport, limit: usize, reports: &mut Vec<
     }
 }
 
-/// Rejection of a call that lacks a name or arguments, or is malformed.
+/// Returns the rejection of a call that lacks a name or arguments, or is malformed.
 pub(super) fn invalid_call(message: &str) -> CallRejection {
     (rules::CALL_INVALID, message.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Rules of calls that are written as text (R-68, R-69, F-235).
+//! Table of the rules of calls that are written as text (R-68, R-69, F-235).
 
 use crate::dialect::call_check;
 use crate::dialect::plain::rules as plain;
@@ -97,7 +97,7 @@ const TEXT: [&Rule; 10] = [
 ];
 
 /// All rules of the dialect: those of calls, then those of text. A constant expression can join the lists
-/// only with a loop; the first rule is a filler.
+/// only with a loop, which overwrites the array of copies of the first rule.
 pub(super) static ALL: &[&Rule] = &{
     let mut all = [CALL_STRAY; RULES.len() + TEXT.len()];
     let mut at = 0;

@@ -1,8 +1,8 @@
-//! Finds the end of a call by following its arguments while they arrive; each byte is read once.
+//! Scanner for the end of a call: follows the arguments while they arrive; each byte is read once.
 //!
 //! A mark inside a string or a value does not end a call at once. If nothing else ends the call, for example
-//! because a quote is missing, it ended at the first of these marks. From then on ("hasty") marks inside
-//! strings end calls at once, so that nothing is read more than twice.
+//! because a quote is missing, it ended at the first of these marks. From then on, scanners are hasty: marks
+//! inside strings and values end calls at once, so that nothing is read more than twice.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::formats::{CallBody, CallForm};
 use crate::lex::scan;
 use crate::lex::space::is_space;
 
-/// Maximum number of bytes of white space and superfluous brackets before the end mark of a call.
+/// Maximum length in bytes of the white space and superfluous brackets before the end mark of a call.
 const MAX_GAP: usize = 64;
 
 /// Result of following a call.
@@ -41,7 +41,7 @@ pub(super) struct CallScanner {
     offset: usize,
     /// Number of open brackets.
     depth: usize,
-    /// Quote character of the open string, and the number of them that ends it.
+    /// Quote character of the open string, and the number of such characters that end it, 1 or 3.
     quote: Option<(u8, usize)>,
     /// Set while a value between tags is open.
     is_in_value: bool,
@@ -159,7 +159,7 @@ impl CallScanner {
     }
 
     /// Handles a possible mark at `at`: it ends the call, more text is needed, or (`None`) reading continues.
-    /// `is_inside`: the mark is inside a string or value.
+    /// `is_inside` is set if the mark is inside a string or value.
     fn scan_mark(&mut self, raw: &str, at: usize, is_inside: bool) -> Option<ScanResult> {
         let form = self.form;
         let close = form.close_marks.last().copied().unwrap_or_default();
@@ -215,7 +215,8 @@ impl CallScanner {
                         continue;
                     }
                     _ => {
-                        if let Some(result) = self.scan_mark(raw, self.offset, true) {
+                        let is_inside = true;
+                        if let Some(result) = self.scan_mark(raw, self.offset, is_inside) {
                             return Some(result);
                         }
                     }
@@ -234,8 +235,9 @@ impl CallScanner {
                 }
                 _ => {}
             }
+            let is_inside = false;
             if matches!(bytes[self.offset], b'<' | b'[')
-                && let Some(result) = self.scan_mark(raw, self.offset, false)
+                && let Some(result) = self.scan_mark(raw, self.offset, is_inside)
             {
                 // A partial mark is read again, so its bracket must not count twice.
                 self.depth -= usize::from(bytes[self.offset] == b'[' && result == ScanResult::NeedMore);
@@ -299,7 +301,8 @@ impl CallScanner {
                     }
                 }
                 b'<' => {
-                    if let Some(result) = self.scan_mark(raw, self.offset, false) {
+                    let is_inside = false;
+                    if let Some(result) = self.scan_mark(raw, self.offset, is_inside) {
                         return Some(result);
                     }
                 }
@@ -365,6 +368,7 @@ impl CallScanner {
                 self.nested_functions -= 1;
                 return ValueMark::Content(len);
             }
+            // The mark may be text of the value, so it ends the call only if nothing else does.
             WordMatch::Full(len) if end_mark == "</function>" => {
                 self.early_end.get_or_insert((at, at + len));
                 return ValueMark::Content(len);

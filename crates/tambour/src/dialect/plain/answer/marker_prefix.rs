@@ -7,7 +7,7 @@ use crate::lex::marks::{self, MarkMatch};
 use crate::lex::markup::MarkupToken;
 use crate::span::Place;
 
-/// Maximum number of bytes held of a possible failure marker, white space included.
+/// Maximum length in bytes of the held text of a possible failure marker, white space included.
 const MAX_PREFIX_BYTES: usize = 1023;
 
 /// Held beginning of an answer.
@@ -22,10 +22,10 @@ pub(super) struct MarkerPrefix {
 
 /// A beginning that is not the marker.
 struct RejectedPrefix {
-    /// Text to emit.
+    /// Text to emit, and its place.
     text: String,
     at: Place,
-    /// Unfinished markup after the text.
+    /// Unfinished markup after the text, and its place.
     unfinished_text: String,
     unfinished_at: Place,
 }
@@ -50,8 +50,8 @@ impl MarkerPrefix {
         Some((self.watch.form()?, self.start))
     }
 
-    /// Returns whether the answer may still be the marker if a reasoning mark is removed here: before or
-    /// after it.
+    /// Returns whether the answer may still be the failure marker if a reasoning mark is removed here, that
+    /// is, before or after the failure marker.
     pub(super) fn allows_mark(&self) -> bool {
         self.text.is_empty() || self.watch.form().is_some() && !self.watch.is_in_fence()
     }
@@ -174,7 +174,8 @@ impl AnswerWriter {
     /// Emits the prefix, because the answer is not the failure marker alone.
     pub(super) fn end_prefix(&mut self, out: &mut dyn IntentSink) {
         if let Some(prefix) = self.marker_prefix.take() {
-            self.begin_text(prefix.end_before(""), out);
+            let next = "";
+            self.begin_text(prefix.end_before(next), out);
             self.emit_unfinished(out);
         }
     }
