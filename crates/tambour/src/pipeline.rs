@@ -275,8 +275,8 @@ impl Pipeline {
         stages.send(completed, sink);
     }
 
-    /// Returns the calls whose results a tool loop waits for, after [`Pipeline::finish`]; none when the stream
-    /// is over.
+    /// Returns the calls whose results a tool loop waits for, after [`Pipeline::finish`]; none when the
+    /// stream is over.
     #[must_use]
     pub fn pending_calls(&self) -> &[ToolCall] {
         if self.stages.awaits_results { &self.stages.outcome.calls } else { &[] }

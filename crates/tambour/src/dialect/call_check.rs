@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::MAX_EXCERPT_CHARS;
 use crate::finding::{Doubt, FindingReport, Rule, clip};
 use crate::options::Options;
 use crate::repair::json::ValueDoubt;
@@ -105,7 +106,7 @@ pub(super) type CallRefusal = (CallRefusalReason, String);
 /// Refuses a call that has a doubt about one of its values.
 pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), CallRefusal> {
     let Some(doubt) = doubt else { return Ok(()) };
-    let message = format!("`{}` is not called: {}", clip(name, 60), doubt.message);
+    let message = format!("`{}` is not called: {}", clip(name, MAX_EXCERPT_CHARS), doubt.message);
     Err((CallRefusalReason::DoubtfulValue(doubt.doubt), message))
 }
 
@@ -120,7 +121,7 @@ pub(super) fn default_arguments(
     match check_call(name, &args, options, steps_left) {
         Err((CallRefusalReason::InvalidArguments, _)) => Err((
             CallRefusalReason::MissingArguments,
-            format!("`{}` needs arguments, but has none", clip(name, 60)),
+            format!("`{}` needs arguments, but has none", clip(name, MAX_EXCERPT_CHARS)),
         )),
         result => result.map(|()| args),
     }
@@ -131,7 +132,8 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
     match options.tools {
         Some(_) => Ok(()),
         None => {
-            let message = format!("there is no tool `{}`, since none is registered", clip(name, 60));
+            let message =
+                format!("there is no tool `{}`, since none is registered", clip(name, MAX_EXCERPT_CHARS));
             Err((CallRefusalReason::UnknownTool, message))
         }
     }
@@ -156,7 +158,8 @@ pub(super) fn check_call(
         } else {
             format!("; close names: {}", similar_names.join(", "))
         };
-        return Err((CallRefusalReason::UnknownTool, format!("there is no tool `{}`{hint}", clip(name, 60))));
+        let message = format!("there is no tool `{}`{hint}", clip(name, MAX_EXCERPT_CHARS));
+        return Err((CallRefusalReason::UnknownTool, message));
     };
     if !tool.allows_caller(options.caller.as_deref()) {
         let caller = options.caller.as_deref().unwrap_or("a caller without a name");

@@ -522,7 +522,7 @@ fn for_each_text(intent: &Intent<'_>, visit: &mut dyn FnMut(&str)) {
         Intent::PhaseText(text) | Intent::FinalText(text) => visit(text),
         Intent::Summary(text) | Intent::Phase(text, _) => visit(text),
         Intent::Queries(queries) => queries.iter().for_each(|query| visit(query)),
-        // Drafts and asides are not part of an example; marks of thinking have no text.
+        // Drafts and asides are not compared; the start and end of thinking have no text.
         _ => {}
     }
 }

@@ -44,6 +44,9 @@ pub use ai_say::{add_answer_keys, parse_flag, role, roles};
 pub use opening::{NeededKey, Opening, OpeningTag, TagPosition, ValueShape};
 pub(crate) use thinkingml::escape_literals;
 
+/// Maximum length in characters of a name or text of the reply that a message or notice quotes.
+const MAX_EXCERPT_CHARS: usize = 60;
+
 /// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
 const FAILURE_MARKER: &str = "<<ParsingError>>";
 

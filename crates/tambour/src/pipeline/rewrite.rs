@@ -65,7 +65,8 @@ impl<'a> ReplyRewriter<'a> {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
             })
         };
-        for candidate_events in [silent_events().cloned().collect(), silent_events().map(escape_tags).collect()] {
+        let escaped_events = silent_events().map(escape_tags);
+        for candidate_events in [silent_events().cloned().collect(), escaped_events.collect()] {
             if let Some(Ok(text)) = self.write_stable(candidate_events, &HashMap::new()) {
                 return Some(text);
             }

@@ -75,7 +75,8 @@ impl QueryCleaner<'_> {
         }
     }
 
-    /// Returns the cleaned queries of a JSON value, with reports on them; `None` if the value is not an array.
+    /// Returns the cleaned queries of a JSON value, with reports on them; `None` if the value is not an
+    /// array.
     ///
     /// All reports have the place of the value.
     #[must_use]
@@ -323,8 +324,8 @@ fn truncate_query(query: &str) -> &str {
     query[..end].trim_end()
 }
 
-/// Returns the byte range of each item of the first array in `text`. In invalid JSON the items may differ from those that
-/// a repairing reader finds.
+/// Returns the byte range of each item of the first array in `text`. In invalid JSON the items may differ
+/// from those that a repairing reader finds.
 fn item_spans(text: &str) -> Vec<Range<usize>> {
     let mut items = Vec::new();
     let Some(start) = text.find('[') else { return items };

@@ -161,7 +161,7 @@ impl Sequencer {
                     false if self.stage == StreamStage::NotStarted && !self.has_summary => {
                         self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                     }
-                    // A second summary, or one of a later reply of a tool loop.
+                    // A summary that comes too late, as in a later reply of a tool loop.
                     false => self.send_aside(AsideKind::Thought, text, out),
                 }
             }

@@ -8,7 +8,7 @@ use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
-/// Character references such as `&lt;` have no meaning here, so the code tracker never stops at `&`.
+/// Never set, since character references such as `&lt;` need no handling while code is tracked.
 pub(super) const STOPS_AT_AMPERSAND: bool = false;
 
 /// Position of a tag, which decides whether it counts.

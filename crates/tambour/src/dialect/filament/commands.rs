@@ -10,7 +10,7 @@ use command_value::{COMPUTED_VALUE_FAULT, UnknownEscape};
 use serde_json::Value;
 
 use super::{body, operation_findings, rules};
-use crate::dialect::IntentSink;
+use crate::dialect::{IntentSink, MAX_EXCERPT_CHARS};
 use crate::finding::{FindingReport, clip};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
@@ -90,7 +90,7 @@ pub(super) fn read_commands(
                 let command_text = &text[start..start + len];
                 let precedes_command = next_command.is_some() && line_end.is_none();
                 tracker.push_invalid_command(command_text, precedes_command);
-                let message = format!("`{}` is not a command", clip(trim(command_text), 60));
+                let message = format!("`{}` is not a command", clip(trim(command_text), MAX_EXCERPT_CHARS));
                 let report = FindingReport::new(rules::COMMAND_INVALID, place, place.offset + len, message);
                 out.report(report.with_repair("not carried out"));
                 let invalid_operation =
@@ -318,7 +318,7 @@ impl MvuCommands {
             match parsed_value {
                 Ok(value) => values.push(value),
                 Err(why) => {
-                    let message = format!("`{}` is not a value: {why}", clip(text, 60));
+                    let message = format!("`{}` is not a value: {why}", clip(text, MAX_EXCERPT_CHARS));
                     return self.refuse(name, args, &message);
                 }
             }
@@ -416,14 +416,17 @@ fn argument_doubt(args: &[&str], tracker: &JavaScriptTracker<'_>) -> Option<Stri
         return Some("an argument is missing between two commas".to_owned());
     }
     if let Some(spread_arg) = args.iter().find(|arg| arg.starts_with("...")) {
-        return Some(format!("`{}` may expand to any number of arguments", clip(spread_arg, 60)));
+        return Some(format!(
+            "`{}` may expand to any number of arguments",
+            clip(spread_arg, MAX_EXCERPT_CHARS)
+        ));
     }
     let path = args.first()?;
     let is_computed = match command_value::quoted_content(path) {
         Some(_) => code::has_template(path),
         None => tracker.is_variable(path) || code::is_path_computed(path),
     };
-    is_computed.then(|| format!("`{}` is not a path: {COMPUTED_VALUE_FAULT}", clip(path, 60)))
+    is_computed.then(|| format!("`{}` is not a path: {COMPUTED_VALUE_FAULT}", clip(path, MAX_EXCERPT_CHARS)))
 }
 
 /// Returns the path of a key or list element in the value at the path `steps`; `None` if `key` is neither

@@ -6,7 +6,7 @@ use super::block::{BlockContext, BlockOutcome, FilamentBlock, emit_notice};
 use super::body::{find_attribute, read_elements, read_json};
 use super::rules;
 use super::update::SurroundingTextFilter;
-use crate::dialect::{IntentSink, ReplyAction};
+use crate::dialect::{IntentSink, MAX_EXCERPT_CHARS, ReplyAction};
 use crate::event::{Details, Media, OwnElement, UiComponent};
 use crate::finding::{FindingReport, clip};
 use crate::lex::space::trim;
@@ -102,7 +102,7 @@ pub(super) fn read_component(
         (fallback_attribute, text_after) => fallback_attribute.or(text_after),
     };
     let fault = if !is_view_name(view) {
-        Some(format!("`{}` is not a view: expected `namespace.component`", clip(view, 60)))
+        Some(format!("`{}` is not a view: expected `namespace.component`", clip(view, MAX_EXCERPT_CHARS)))
     } else if !value.is_object() || json.is_none() && !trim(&block.body).is_empty() {
         Some("the body is not a JSON object".to_owned())
     } else if json.as_ref().is_some_and(|json| !json.is_complete) {
@@ -118,7 +118,7 @@ pub(super) fn read_component(
                 .report(rules::COMPONENT_INVALID, message)
                 .with_repair("its text is shown, the rest not used"),
         );
-        emit_notice("ui_component_invalid", Some(clip(view, 60).into_owned()), out);
+        emit_notice("ui_component_invalid", Some(clip(view, MAX_EXCERPT_CHARS).into_owned()), out);
         if has_text_before {
             return block.raw_outcome(out);
         }
@@ -165,11 +165,12 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     let [kind, src, alt] = ["type", "src", "alt"]
         .map(|key| trim(find_attribute(&attributes, key).unwrap_or_default()).to_owned());
     if let Err(fault) = check_source(&src) {
-        let message = format!("the source `{}` {fault}", clip(&without_controls(&src), 60));
+        let message = format!("the source `{}` {fault}", clip(&without_controls(&src), MAX_EXCERPT_CHARS));
         out.report(
             block.report(rules::MEDIA_REFUSED, message).with_repair("not used, its description is shown"),
         );
-        emit_notice("media_refused", Some(clip(&without_controls(&src), 60).into_owned()), out);
+        let reference = clip(&without_controls(&src), MAX_EXCERPT_CHARS).into_owned();
+        emit_notice("media_refused", Some(reference), out);
         return BlockOutcome::Raw(alt);
     }
     let lowercase = kind.to_ascii_lowercase();
@@ -177,18 +178,19 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
     let Some(media_kind) = listed_kind.or_else(|| media_type_of_extension(&src)) else {
         let message = format!(
             "`{}` is not a media type: expected `image`, `audio` or `video`",
-            clip(&without_controls(&kind), 60)
+            clip(&without_controls(&kind), MAX_EXCERPT_CHARS)
         );
         out.report(
             block.report(rules::MEDIA_TYPE, message).with_repair("not used, its description is shown"),
         );
-        emit_notice("media_refused", Some(clip(&without_controls(&src), 60).into_owned()), out);
+        let reference = clip(&without_controls(&src), MAX_EXCERPT_CHARS).into_owned();
+        emit_notice("media_refused", Some(reference), out);
         return BlockOutcome::Raw(alt);
     };
     if media_kind != kind {
         let message = format!(
             "`{}` is not a media type: expected `image`, `audio` or `video`",
-            clip(&without_controls(&kind), 60)
+            clip(&without_controls(&kind), MAX_EXCERPT_CHARS)
         );
         let repair = match listed_kind {
             Some(_) => format!("read as `{media_kind}`"),

@@ -3,8 +3,8 @@
 //! `frame` tracks the open element and routes text, according to the expected structure in `tags`.
 //! `code_filter` finds tags that are in code, `content` emits text. A `block` is buffered until it closes.
 //! `update` with `commands`, `tool_call`, `status`, `choice` and `elements` each read one kind of block;
-//! `body` reads JSON and elements in it. Text streams; actions wait for the end of their block, calls for the end of
-//! the reply.
+//! `body` reads JSON and elements in it. Text streams; actions wait for the end of their block, calls for the
+//! end of the reply.
 
 mod block;
 mod body;

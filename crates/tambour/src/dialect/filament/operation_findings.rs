@@ -1,4 +1,5 @@
-//! Findings about single operations: each names the number, name and path of its operation, and has its place.
+//! Findings about single operations: each names the number, name and path of its operation, and has the
+//! place of the operation.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -191,8 +191,8 @@ struct OpenItem {
 }
 
 /// Reads items from free tags, at most `max_depth` levels deep. A closing tag closes the innermost item of
-/// its name and all items that are open in it. A closing tag without an open item is text, and so is everything
-/// that is not a tag. Also returns whether attributes or comments were ignored.
+/// its name and all items that are open in it. A closing tag without an open item is text, and so is
+/// everything that is not a tag. Also returns whether attributes or comments were ignored.
 fn items_from_tags(body: &str, max_depth: usize) -> (Vec<StatusItem>, bool) {
     let mut has_unused = false;
     // The first item is the root, which has no tag.

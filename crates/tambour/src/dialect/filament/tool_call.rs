@@ -7,7 +7,7 @@ use super::body::read_json;
 use super::rules;
 use super::update;
 use crate::dialect::call_check::{self, CallRefusalReason};
-use crate::dialect::{CallIntent, IntentSink, NullSink};
+use crate::dialect::{CallIntent, IntentSink, MAX_EXCERPT_CHARS, NullSink};
 use crate::finding::{FindingReport, clip};
 use crate::lex::space::trim;
 use crate::repair::json::ValueDoubt;
@@ -48,7 +48,8 @@ pub(super) fn read_call(
     let tool_name = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let invalid_report = |message: &str| block.report(rules::CALL_INVALID, message);
     if block.has_two_names {
-        return refuse_call(block, invalid_report("the call names two tools").with_row("R-95"), tool_name, out);
+        let report = invalid_report("the call names two tools").with_row("R-95");
+        return refuse_call(block, report, tool_name, out);
     }
     let is_empty = trim(&block.body).is_empty();
     if is_empty
@@ -110,7 +111,8 @@ pub(super) fn read_call(
     let doubt = json.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
     let result = match &cx.options.tools {
         None => {
-            let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
+            let message =
+                format!("there is no tool `{}`, since none is registered", clip(&name, MAX_EXCERPT_CHARS));
             Err((CallRefusalReason::UnknownTool, message))
         }
         Some(_) if is_empty => call_check::default_arguments(&name, &cx.options, steps_left),
@@ -155,7 +157,7 @@ fn refuse_call(
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
     out.report(report);
-    emit_notice(call_check::REFUSED_CODE, name.map(|name| clip(&name, 60).into_owned()), out);
+    emit_notice(call_check::REFUSED_CODE, name.map(|name| clip(&name, MAX_EXCERPT_CHARS).into_owned()), out);
     block.raw_outcome(out)
 }
 

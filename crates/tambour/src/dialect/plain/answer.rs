@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::span::Place;
 use marker_prefix::MarkerPrefix;
 
-/// Character references such as `&lt;` have no meaning here, so the code tracker never stops at `&`.
+/// Never set, since character references such as `&lt;` need no handling while code is tracked.
 const STOPS_AT_AMPERSAND: bool = false;
 
 /// Writer of the answer.

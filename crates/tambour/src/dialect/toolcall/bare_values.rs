@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::python;
+use crate::dialect::MAX_EXCERPT_CHARS;
 use crate::finding::{Doubt, clip};
 use crate::limits::Limits;
 use crate::repair::json::{self, FoundValue, ValueDoubt};
@@ -101,7 +102,7 @@ pub(super) fn parse_value(
         // The mark declares JSON, the text is not JSON, and no schema allows a text: the value is a guess
         //
         let is_guess = !is_bare && types.is_empty();
-        let message = || format!("`{}` is declared as JSON, but is not JSON", clip(key, 60));
+        let message = || format!("`{}` is declared as JSON, but is not JSON", clip(key, MAX_EXCERPT_CHARS));
         let doubt = is_guess.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
         return (Value::from(text), doubt);
     };

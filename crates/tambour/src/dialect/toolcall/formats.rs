@@ -159,7 +159,7 @@ const fn structure_mark(format: CallFormat, open_mark: &'static str) -> CallForm
 }
 
 /// Like [`structure_mark`], for a mark that is text until its format is known.
-const fn late_structure_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
+const fn known_format_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
     CallForm { format, open_mark, needs_format: true, ..BASE_FORM }
 }
 
@@ -422,9 +422,9 @@ pub(super) static FORMS: &[CallForm] = &[
         head: &[Text(CHANNEL), OneOf(CHANNELS), Space, MESSAGE],
         ..BASE_FORM
     },
-    late_structure_mark(Harmony, "<|end|>"),
-    late_structure_mark(Harmony, "<|return|>"),
-    late_structure_mark(Harmony, "<|call|>"),
+    known_format_mark(Harmony, "<|end|>"),
+    known_format_mark(Harmony, "<|return|>"),
+    known_format_mark(Harmony, "<|call|>"),
     inner_mark(Qwen3Coder, "<parameter="),
     inner_mark(Glm, "<arg_key>"),
     inner_mark(Glm, "<arg_value>"),

@@ -10,7 +10,7 @@ use super::scan::{CallEnding, CallScanner, ScanResult};
 use super::{CallOptions, rules};
 use crate::dialect::call_check;
 use crate::dialect::plain::PlainReader;
-use crate::dialect::{CallIntent, Dialect as _, IntentSink, ReplyAction, ReplyEnding};
+use crate::dialect::{CallIntent, Dialect as _, IntentSink, MAX_EXCERPT_CHARS, ReplyAction, ReplyEnding};
 use crate::finding::{Doubt, FindingReport, clip};
 use crate::lex::marks;
 use crate::lex::prose::ProseLine;
@@ -549,7 +549,8 @@ impl ToolcallReader {
         self.read_text(&held_text[used_len..], out);
     }
 
-    /// Ends the reply. The held calls run, unless the reply is truncated or they turn out to be text.
+    /// Ends the reply. The held calls run, unless the reply is truncated or they are in reasoning, code or a
+    /// sentence.
     pub(super) fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         let is_end = true;
         // Each iteration uses some of the held-back text.
@@ -649,6 +650,6 @@ fn head_name(head: &CallHead, raw: &str) -> Option<String> {
 
 /// Emits a notice to the user about a call that does not run; `name` is that of the tool.
 fn emit_notice(code: &'static str, name: Option<&str>, out: &mut dyn IntentSink) {
-    let name = name.filter(|name| !name.is_empty()).map(|name| clip(name, 60).into_owned());
+    let name = name.filter(|name| !name.is_empty()).map(|name| clip(name, MAX_EXCERPT_CHARS).into_owned());
     out.emit_action(ReplyAction::Notice(code, name));
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::dialect::MAX_EXCERPT_CHARS;
 use crate::finding::{Doubt, clip};
 use crate::limits::Limits;
 use crate::repair::json::{self, ValueDoubt};
@@ -112,7 +113,11 @@ impl<'a> PythonReader<'a> {
 
     /// Returns an error for a second value of an argument or key; `noun` names its kind.
     fn repetition_error(&self, noun: &str, key: &str) -> String {
-        format!("the {noun} `{}` is given twice, at byte {} of the call", clip(key, 60), self.offset)
+        format!(
+            "the {noun} `{}` is given twice, at byte {} of the call",
+            clip(key, MAX_EXCERPT_CHARS),
+            self.offset
+        )
     }
 
     /// Reads a name, possibly with dots.

@@ -9,8 +9,8 @@ use super::bare_values::ArgumentNotation;
 use super::formats::{self, CallBody};
 use super::head::CallHead;
 use super::{bare_values, python, rules};
-use crate::dialect::CallIntent;
 use crate::dialect::call_check::find_contradiction;
+use crate::dialect::{CallIntent, MAX_EXCERPT_CHARS};
 use crate::finding::{Doubt, FindingReport, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
@@ -152,7 +152,7 @@ impl CompleteForm<'_> {
             |key: &str| NAME_KEYS.contains(&key) || OTHER_KEYS.contains(&key) || Some(&key) == argument_key;
         let other_keys: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !is_known(key)).collect();
         if !other_keys.is_empty() {
-            let names = clip(&other_keys.join("`, `"), 60).into_owned();
+            let names = clip(&other_keys.join("`, `"), MAX_EXCERPT_CHARS).into_owned();
             if argument_key.is_none() {
                 return Err(invalid_call(&format!("the call has no `arguments`, but `{names}`")));
             }
@@ -191,7 +191,7 @@ impl CompleteForm<'_> {
         if !args.is_object() {
             return Err(invalid_call(&format!(
                 "the arguments of `{}` are not a JSON object",
-                clip(&name, 60)
+                clip(&name, MAX_EXCERPT_CHARS)
             )));
         }
         Ok(WrittenCall { call: CallIntent { name, args }, doubt, is_without_args })
@@ -258,7 +258,7 @@ impl CompleteForm<'_> {
             let space_len = text[key_end..].len() - text[key_end..].trim_start().len();
             let mark_start = key_end + space_len;
             if !text[mark_start..].starts_with("<arg_value>") {
-                return Err(invalid_call(&format!("`{}` has no value", clip(key, 60))));
+                return Err(invalid_call(&format!("`{}` has no value", clip(key, MAX_EXCERPT_CHARS))));
             }
             let start = mark_start + "<arg_value>".len();
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
@@ -296,7 +296,7 @@ fn read_key_tag<'t>(
 /// Builds the finding on an argument without its closing mark, which starts at `place` and ends at offset
 /// `end`.
 pub(super) fn unclosed_report(key: &str, place: Place, end: usize) -> FindingReport {
-    let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
+    let message = format!("the argument `{}` is not closed", clip(trim(key), MAX_EXCERPT_CHARS));
     FindingReport::new(rules::ARGUMENT_UNCLOSED, place, end, message)
         .with_repair("closed before the next mark")
 }
@@ -360,7 +360,10 @@ impl<'a> TypedCall<'a> {
         }
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(invalid_call(&format!("the argument `{}` is given twice", clip(key, 60)))),
+            Some(_) => Err(invalid_call(&format!(
+                "the argument `{}` is given twice",
+                clip(key, MAX_EXCERPT_CHARS)
+            ))),
         }
     }
 

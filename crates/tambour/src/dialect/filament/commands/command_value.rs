@@ -42,7 +42,7 @@ pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> 
         "null" | "undefined" => return Ok(Value::Null),
         _ => {}
     }
-    // Numbers too large for JSON are bounded, so that operations can refuse them.
+    // Numbers too large for a double are bounded, so that operations can refuse them.
     if let Ok(value) = serde_json::from_str(text).or_else(|_| serde_json::from_str(&bound_numbers(text))) {
         return duplicate_key_report(text, limits).map_or(Ok(value), |report| Err(report.message));
     }

@@ -1,6 +1,6 @@
 //! Possible drafts in an open thought: text held from the tag of an acting block on, or from a mark
-//! that may close only a nested thought. If the thought ends after the text, the text is a draft: thinking, in
-//! which nothing acts. If the content begins first, the thought ended before the text, which is read again.
+//! that may close only a nested thought. If the thought ends after the text, the text is a draft: thinking,
+//! in which nothing acts. If the content begins first, the thought ended before the text, which is read again.
 
 use super::super::block::emit_notice;
 use super::super::code_filter::MarkdownTracker;
@@ -8,7 +8,7 @@ use super::super::rules;
 use super::super::tags::{ElementKind, KnownElement};
 use super::super::tool_call::HeldToolCall;
 use super::{FilamentFrame, OpenElementState, OpenReasoning};
-use crate::dialect::{Intent, IntentSink, call_check};
+use crate::dialect::{Intent, IntentSink, MAX_EXCERPT_CHARS, call_check};
 use crate::finding::{FindingReport, clip};
 use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_space;
@@ -182,11 +182,11 @@ impl FilamentFrame {
     /// may have been thinking.
     pub(super) fn refuse_held_calls(&mut self, mark: &str, out: &mut dyn IntentSink) {
         for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
-            let message =
-                format!("`{}` is called before `{mark}`, which ends thinking", clip(&call.name, 60));
+            let name = clip(&call.name, MAX_EXCERPT_CHARS).into_owned();
+            let message = format!("`{name}` is called before `{mark}`, which ends thinking");
             let report = FindingReport::new(rules::BLOCK_IN_THOUGHT, start, end, message);
             out.report(report.with_row("R-93").with_repair("not called, its arguments are not used"));
-            emit_notice(call_check::REFUSED_CODE, Some(clip(&call.name, 60).into_owned()), out);
+            emit_notice(call_check::REFUSED_CODE, Some(name), out);
         }
     }
 
