@@ -6,7 +6,7 @@
 //! reply is text. A reply once read as plain stays plain.
 //!
 //! Reasoning that the upstream sends in a separate field waits for the decision too: for a plain reply it is
-//! the thinking, for any other dialect it is a draft. Beyond `limits.hold` it becomes a draft.
+//! the thinking, for any other dialect it is a draft. Reasoning beyond `limits.hold` becomes a draft.
 
 use std::sync::Arc;
 

@@ -102,7 +102,9 @@ impl LeadingDraft {
         while !text.is_empty() {
             text = match std::mem::replace(&mut self.state, LeadingState::Reply) {
                 LeadingState::Start(closed) => self.read_start(text, closed, out),
-                LeadingState::InDraft(open, reasoning) => self.read_draft(text, open, reasoning, out),
+                LeadingState::InDraft(open_reasoning, reasoning) => {
+                    self.read_draft(text, open_reasoning, reasoning, out)
+                }
                 LeadingState::Reply => return text.to_owned(),
             };
         }
@@ -152,7 +154,7 @@ impl LeadingDraft {
     fn read_draft<'a>(
         &mut self,
         text: &'a str,
-        mut open: OpenReasoning,
+        mut open_reasoning: OpenReasoning,
         mut reasoning: Box<ReasoningBuffer>,
         out: &mut dyn IntentSink,
     ) -> &'a str {
@@ -165,10 +167,10 @@ impl LeadingDraft {
                 MarkMatch::Prefix => {
                     reasoning.push(&text[..at], &mut emit_draft);
                     text[at..].clone_into(&mut self.held_text);
-                    self.state = LeadingState::InDraft(open, reasoning);
+                    self.state = LeadingState::InDraft(open_reasoning, reasoning);
                     return "";
                 }
-                MarkMatch::Mark(mark, len) => match open.apply(mark) {
+                MarkMatch::Mark(mark, len) => match open_reasoning.apply(mark) {
                     MarkEffect::Text => at += len,
                     effect => {
                         closing = Some((mark, len, effect));
@@ -179,7 +181,7 @@ impl LeadingDraft {
         }
         let Some((mark, len, effect)) = closing else {
             reasoning.push(text, &mut emit_draft);
-            self.state = LeadingState::InDraft(open, reasoning);
+            self.state = LeadingState::InDraft(open_reasoning, reasoning);
             return "";
         };
         reasoning.push(&text[..at], &mut emit_draft);

@@ -386,82 +386,84 @@ const MIN_MATCH_BYTES: usize = 24;
 /// An example, compared with a reply as it arrives.
 struct EchoExample {
     /// Comparison with the whole example, actions included.
-    all: PrefixMatch,
+    full_match: PrefixMatch,
     /// Comparison with the answer that a user would see.
-    answer: PrefixMatch,
+    answer_match: PrefixMatch,
 }
 
 /// Texts of an example, collected while it is read.
 #[derive(Default)]
 struct ExampleText {
     /// All texts and actions, in order.
-    all: String,
+    full_text: String,
     /// Text of the answer only.
-    answer: String,
+    answer_text: String,
 }
 
 impl ExampleText {
     fn add_intent(&mut self, intent: &Intent<'_>) {
-        for_each_text(intent, &mut |text| self.all.push_str(text));
+        for_each_text(intent, &mut |text| self.full_text.push_str(text));
         if let Intent::FinalText(text) = intent {
-            self.answer.push_str(text);
+            self.answer_text.push_str(text);
         }
     }
 
     fn add_queries(&mut self, raw_queries: RawQueries<'_>) {
-        for_each_query(raw_queries, &mut |text| self.all.push_str(text));
+        for_each_query(raw_queries, &mut |text| self.full_text.push_str(text));
     }
 
     fn add_action(&mut self, action: &ReplyAction) {
-        self.all.push_str(&action_text(action));
+        self.full_text.push_str(&action_text(action));
     }
 }
 
 impl EchoExample {
     /// Creates an example from its texts; `None` if there is nothing to compare.
     fn new(example_text: &ExampleText, texts: &Texts) -> Option<EchoExample> {
-        let (all, mut answer) = (normalize(&example_text.all), normalize(&example_text.answer));
+        let (full_text, mut answer_text) =
+            (normalize(&example_text.full_text), normalize(&example_text.answer_text));
         // A default text is in every reply that only calls tools or has no answer, so its match proves
         // nothing.
-        if [&texts.running_tools, &texts.fallback].iter().any(|text| normalize(text) == answer) {
-            answer.clear();
+        if [&texts.running_tools, &texts.fallback].iter().any(|text| normalize(text) == answer_text) {
+            answer_text.clear();
         }
-        let example = EchoExample { all: PrefixMatch::new(all), answer: PrefixMatch::new(answer) };
-        (!example.all.text.is_empty()).then_some(example)
+        let (full_match, answer_match) = (PrefixMatch::new(full_text), PrefixMatch::new(answer_text));
+        let example = EchoExample { full_match, answer_match };
+        (!example.full_match.text.is_empty()).then_some(example)
     }
 
     /// Returns whether the reply so far may still repeat the example.
     fn may_be_repeated(&self) -> bool {
-        self.all.is_match || self.answer.is_match
+        self.full_match.is_match || self.answer_match.is_match
     }
 
     /// Returns whether a reply that ends here repeats the example: all of it, or the beginning of its answer.
     fn is_repeated(&self) -> bool {
-        self.all.is_match && self.all.matched_len == self.all.text.len()
-            || self.answer.is_match && self.answer.matched_len >= MIN_MATCH_BYTES
+        self.full_match.is_match && self.full_match.matched_len == self.full_match.text.len()
+            || self.answer_match.is_match && self.answer_match.matched_len >= MIN_MATCH_BYTES
     }
 
     fn compare_intent(&mut self, intent: &Intent<'_>) {
-        for_each_text(intent, &mut |text| self.all.compare(text));
+        for_each_text(intent, &mut |text| self.full_match.compare(text));
         if let Intent::FinalText(text) = intent {
-            self.answer.compare(text);
+            self.answer_match.compare(text);
         }
     }
 
     fn compare_queries(&mut self, raw_queries: RawQueries<'_>) {
-        for_each_query(raw_queries, &mut |text| self.all.compare(text));
+        for_each_query(raw_queries, &mut |text| self.full_match.compare(text));
     }
 
     fn compare_action(&mut self, action: &ReplyAction) {
-        if self.all.is_match {
-            self.all.compare(&action_text(action));
+        if self.full_match.is_match {
+            self.full_match.compare(&action_text(action));
         }
     }
 
     /// Gives up the comparison, because the reply is too long to hold back.
     fn give_up(&mut self) {
-        self.all.reject();
-        self.answer.reject();
+        self.full_match.reject();
+        self.answer_match.reject();
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Thoughts {
     late_rule: &'static Rule,
     limits: Limits,
     /// The thought that has begun and not ended.
-    open: Option<OpenThought>,
+    open_thought: Option<OpenThought>,
     /// Set if the structure was found in an unclosed thought.
     is_structure_in_thought: bool,
 }
@@ -36,12 +36,18 @@ struct OpenThought {
 
 impl Thoughts {
     pub(super) fn new(rules: ReasoningRules, late_rule: &'static Rule, limits: &Limits) -> Thoughts {
-        Thoughts { rules, late_rule, limits: limits.clone(), open: None, is_structure_in_thought: false }
+        Thoughts {
+            rules,
+            late_rule,
+            limits: limits.clone(),
+            open_thought: None,
+            is_structure_in_thought: false,
+        }
     }
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        let draft = self.open.as_ref().and_then(|open| open.draft.as_ref());
+        let draft = self.open_thought.as_ref().and_then(|open_thought| open_thought.draft.as_ref());
         draft.map_or(0, |reasoning| reasoning.held_bytes())
     }
 
@@ -75,13 +81,13 @@ impl Thoughts {
                 mark_thought(&mut preface, mark.place.offset, end);
                 let draft = (!is_late)
                     .then(|| ReasoningBuffer::new(mark.end(), self.rules.structure_fields, &self.limits));
-                self.open = Some(OpenThought { start: mark.place, end, draft: draft.map(Box::new) });
+                self.open_thought = Some(OpenThought { start: mark.place, end, draft: draft.map(Box::new) });
             }
             JsonEvent::Thought(text) => {
-                let Some(open) = &mut self.open else { return true };
-                mark_thought(&mut preface, open.end, open.end + text.len());
-                open.end += text.len();
-                match &mut open.draft {
+                let Some(open_thought) = &mut self.open_thought else { return true };
+                mark_thought(&mut preface, open_thought.end, open_thought.end + text.len());
+                open_thought.end += text.len();
+                match &mut open_thought.draft {
                     Some(draft) => draft.push(text, &mut |text| out.emit_intent(Intent::Draft(text))),
                     None => out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text }),
                 }
@@ -115,10 +121,10 @@ impl Thoughts {
             return;
         }
         report_attributes(self.rules.attributes, mark.text, at, out);
-        let Some(open) = self.open.take() else { return };
-        match open.draft {
+        let Some(open_thought) = self.open_thought.take() else { return };
+        match open_thought.draft {
             Some(mut draft) => draft.close(&mut |text| out.emit_intent(Intent::Draft(text))),
-            None => self.report_late(open.start, end, out),
+            None => self.report_late(open_thought.start, end, out),
         }
         if closing == ThoughtClosing::OtherName {
             out.report(mismatched_report(self.rules.mismatched, mark.text, at));
@@ -134,18 +140,18 @@ impl Thoughts {
     /// Ends the reply, whose end is the offset `end`. Returns the structure and its start, if an unclosed
     /// thought ends with one.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) -> Option<(Place, String)> {
-        let open = self.open.take()?;
-        let Some(draft) = open.draft else {
+        let open_thought = self.open_thought.take()?;
+        let Some(draft) = open_thought.draft else {
             let is_reply_found = false;
-            out.report(unclosed_report(self.rules, open.start, end, is_reply_found));
-            self.report_late(open.start, end, out);
+            out.report(unclosed_report(self.rules, open_thought.start, end, is_reply_found));
+            self.report_late(open_thought.start, end, out);
             return None;
         };
         let (place, structure) = draft.finish(&mut |text| out.emit_intent(Intent::Draft(text)));
         self.is_structure_in_thought = structure.is_some();
         out.report(unclosed_report(
             self.rules,
-            open.start,
+            open_thought.start,
             if self.is_structure_in_thought { place.offset } else { end },
             self.is_structure_in_thought,
         ));

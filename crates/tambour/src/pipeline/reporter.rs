@@ -13,7 +13,7 @@ pub(super) struct FindingReporter {
     pub(super) offsets: OffsetMap,
     profile: Profile,
     /// Set if only the first finding of the stream is listed.
-    first_only: bool,
+    is_first_only: bool,
     /// Maximum number of findings that are listed.
     limit: usize,
     /// Number of findings so far, listed or not.
@@ -35,7 +35,7 @@ impl FindingReporter {
         FindingReporter {
             offsets: OffsetMap::default(),
             profile: options.profile,
-            first_only: options.first_only,
+            is_first_only: options.first_only,
             limit: if options.first_only { 1 } else { options.limits.findings },
             count: 0,
             unlisted: 0,
@@ -56,9 +56,9 @@ impl FindingReporter {
         self.warnings = before.warnings;
     }
 
-    /// Judges and counts a finding, and lists it within the limit; with `as_event` it is also sent as an
+    /// Judges and counts a finding, and lists it within the limit; with `sends_event` it is also sent as an
     /// event.
-    pub(super) fn add(&mut self, report: FindingReport, as_event: bool, sink: &mut dyn Sink) {
+    pub(super) fn add(&mut self, report: FindingReport, sends_event: bool, sink: &mut dyn Sink) {
         self.last_place = report.place;
         let finding = report.judge(self.profile);
         self.repairs += u32::from(finding.repair.is_some());
@@ -68,26 +68,26 @@ impl FindingReporter {
         // it.
         let is_first_error =
             finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
-        if self.count <= self.limit || (is_first_error && !self.first_only) {
-            self.emit(finding, as_event, sink);
+        if self.count <= self.limit || (is_first_error && !self.is_first_only) {
+            self.emit(finding, sends_event, sink);
         } else {
             self.unlisted += 1;
         }
     }
 
-    /// Reports the number of findings that were not listed; with `as_event` this report is also sent as an
+    /// Reports the number of findings that were not listed; with `sends_event` this report is also sent as an
     /// event.
-    pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
-        if self.unlisted > 0 && !self.first_only {
+    pub(super) fn finish(&mut self, sink: &mut dyn Sink, sends_event: bool) {
+        if self.unlisted > 0 && !self.is_first_only {
             let message = format!("{} more findings are not listed", self.unlisted);
             let report = FindingReport::new(FINDINGS_LIMIT, self.last_place, self.last_place.offset, message);
-            self.emit(report.judge(self.profile), as_event, sink);
+            self.emit(report.judge(self.profile), sends_event, sink);
         }
     }
 
-    fn emit(&self, finding: Finding, as_event: bool, sink: &mut dyn Sink) {
+    fn emit(&self, finding: Finding, sends_event: bool, sink: &mut dyn Sink) {
         let finding = self.offsets.locate(finding);
-        if as_event {
+        if sends_event {
             sink.event(Event::Finding(Box::new(finding.clone())));
         }
         sink.finding(finding);

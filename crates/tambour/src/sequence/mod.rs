@@ -39,7 +39,7 @@ pub struct Sequencer {
     trim: SpaceTrimmer,
     texts: Texts,
     /// Set if the stream may begin with the answer.
-    skip_thinking: bool,
+    skips_thinking: bool,
     /// Maximum length of a delta in bytes.
     max_delta: usize,
 }
@@ -69,7 +69,7 @@ impl Sequencer {
             queries: None,
             trim: SpaceTrimmer::new(options.limits.hold, max_delta),
             texts: options.texts.clone(),
-            skip_thinking: false,
+            skips_thinking: false,
             max_delta,
         }
     }
@@ -165,7 +165,7 @@ impl Sequencer {
                     false => self.send_aside(AsideKind::Thought, text, out),
                 }
             }
-            Intent::SkipThinking => self.skip_thinking = true,
+            Intent::SkipThinking => self.skips_thinking = true,
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
             Intent::Aside { kind, text } => self.send_aside(*kind, text, out),
         }
@@ -239,7 +239,7 @@ impl Sequencer {
         if self.stage == StreamStage::Ended || is_blank(text) {
             return false;
         }
-        if self.stage == StreamStage::NotStarted && self.skip_thinking {
+        if self.stage == StreamStage::NotStarted && self.skips_thinking {
             self.stage = StreamStage::Answer;
         } else {
             self.end_thinking(out);

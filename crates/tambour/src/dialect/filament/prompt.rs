@@ -49,7 +49,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
             mandatory.iter().map(|&index| format!("<{}>", expected.elements[index].name)).collect();
         rules += &texts.mandatory.replace("{tags}", &mandatory_tags.join(texts.conjunction));
     }
-    rules += texts.close;
+    rules += texts.close_rule;
     if !optional.is_empty() {
         rules += texts.optional;
         for index in optional {
@@ -87,7 +87,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         rules += texts.json;
     }
     if let Some(content_name) = content_name {
-        rules += &texts.closing.replace("{tag}", content_name);
+        rules += &texts.reply_request.replace("{tag}", content_name);
     }
     FormatInstructions { opening: texts.opening.into(), example: example.into(), rules: rules.into() }
 }
@@ -253,7 +253,7 @@ struct InstructionTexts {
     /// Separator between tags in a rule.
     conjunction: &'static str,
     /// Rule that every tag is closed.
-    close: &'static str,
+    close_rule: &'static str,
     /// Heading of the optional tags.
     optional: &'static str,
     /// Heading of the list of tools.
@@ -261,7 +261,7 @@ struct InstructionTexts {
     /// Rule of JSON bodies.
     json: &'static str,
     /// Last sentence, which asks for the reply.
-    closing: &'static str,
+    reply_request: &'static str,
 }
 
 const EN: InstructionTexts = InstructionTexts {
@@ -278,13 +278,13 @@ Rules:
     mandatory: "- Always write {tags}.\n",
     order: "- <{tag}> comes after {tags}, if present.\n",
     conjunction: " and ",
-    close: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
+    close_rule: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
     optional: "
 Other tags, each with an example. Write them only when they are needed:
 ",
     tools: "- Tools, with their arguments (`?` marks those that may be left out):\n",
     json: "- JSON has double quotes, no comments, and no comma at the end.\n",
-    closing: "
+    reply_request: "
 Now write your reply: your own answer to the user, between <{tag}> and </{tag}>.
 ",
 };
@@ -303,13 +303,13 @@ const ZH: InstructionTexts = InstructionTexts {
     mandatory: "- {tags} 必须有。\n",
     order: "- <{tag}> 写在 {tags} 之后（有哪个就在哪个之后）。\n",
     conjunction: "、",
-    close: "- 每个标签都要闭合，只有 <media /> 是自闭合的；不要用代码围栏包住回复。\n",
+    close_rule: "- 每个标签都要闭合，只有 <media /> 是自闭合的；不要用代码围栏包住回复。\n",
     optional: "
 其他标签，各有一个示例，需要时才写：
 ",
     tools: "- 可用的工具及其参数（带 `?` 的可以省略）：\n",
     json: "- JSON 使用双引号，没有注释，末尾没有多余的逗号。\n",
-    closing: "
+    reply_request: "
 现在写你的回复：先写 <{tag}>，接着是你自己对用户的回答，再写 </{tag}>。
 ",
 };

@@ -50,7 +50,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PlainOptions {
     /// Set if the reply gets no thinking block.
-    skip_thinking: bool,
+    skips_thinking: bool,
     /// Location of the reasoning.
     reasoning: ReasoningMode,
 }
@@ -73,7 +73,7 @@ const SETTINGS: &[Setting] = &[
         description: "one phase with the fallback title, so that the required events exist, or none (R-24)",
         default: "block",
         accepts: SettingValues::Choice(&["block", "skip"], |options, choice_index| {
-            options.update_section(|plain: &mut PlainOptions| plain.skip_thinking = choice_index == 1);
+            options.update_section(|plain: &mut PlainOptions| plain.skips_thinking = choice_index == 1);
         }),
     },
     Setting {
@@ -100,7 +100,7 @@ pub(super) struct PlainReader {
     /// Set if replies start inside reasoning.
     starts_in_reasoning: bool,
     /// Set if the stream gets no thinking block, until [`Intent::SkipThinking`] has been emitted.
-    skip_thinking: bool,
+    skips_thinking: bool,
 }
 
 impl PlainReader {
@@ -113,7 +113,7 @@ impl PlainReader {
             lexer: new_lexer(Place::START, options.limits.tag, reads_marks),
             parser: parse::PlainParser::new(options, is_detected),
             starts_in_reasoning: section.reasoning == ReasoningMode::Open,
-            skip_thinking: section.skip_thinking,
+            skips_thinking: section.skips_thinking,
         }
     }
 }
@@ -238,7 +238,7 @@ impl PlainReader {
 
     #[inline]
     fn emit_skip_thinking(&mut self, out: &mut dyn IntentSink) {
-        if std::mem::take(&mut self.skip_thinking) {
+        if std::mem::take(&mut self.skips_thinking) {
             out.emit_intent(Intent::SkipThinking);
         }
     }

@@ -77,6 +77,12 @@ pub(super) struct MarkCandidate {
     pub(super) is_self_closing: bool,
 }
 
+/// Mark that begins a text or message in a template.
+const TEMPLATE_BEGIN_MARK: ReasoningMark = marks::TEMPLATE_MARKS.0;
+
+/// Mark that ends a text or message in a template.
+const TEMPLATE_END_MARK: ReasoningMark = marks::TEMPLATE_MARKS.1;
+
 /// End mark of some templates that is also the closing tag of struck-out text in HTML.
 const STRIKE_END: &str = "</s>";
 
@@ -286,14 +292,14 @@ impl PlainParser {
             MarkupToken::Tag(tag)
                 if TEMPLATE_ENDS.contains(&tag.raw) || tag.raw == STRIKE_END && !self.has_strike_tag =>
             {
-                MarkCandidate { mark: marks::TEMPLATE_MARKS.1, is_self_closing: false }
+                MarkCandidate { mark: TEMPLATE_END_MARK, is_self_closing: false }
             }
             MarkupToken::Tag(tag)
                 if matches!(tag.raw, BEGIN_TAG | TURN_TAG)
                     && self.current_part == PlainPart::Start
                     && self.lead_in.is_empty() =>
             {
-                MarkCandidate { mark: marks::TEMPLATE_MARKS.0, is_self_closing: false }
+                MarkCandidate { mark: TEMPLATE_BEGIN_MARK, is_self_closing: false }
             }
             MarkupToken::Tag(tag) => {
                 let mark = marks::parse_tag_mark(tag.name, tag.kind == TagKind::Close)?;

@@ -133,7 +133,7 @@ fn is_javascript_number(text: &str) -> bool {
             || unsigned.strip_suffix(['.', 'n']).is_some_and(is_digits))
 }
 
-/// Returns whether a text is names separated by dots, `a.b.c`.
+/// Returns whether a text consists of names separated by dots, `a.b.c`.
 fn is_member_access(text: &str) -> bool {
     let is_name = |name: &str| {
         let is_name_sign = |c: char| c == '_' || c == '$';
@@ -149,7 +149,7 @@ fn is_date(text: &str) -> bool {
     ['-', '/', '.'].into_iter().any(|separator| is_day(day, separator)) && is_time(trim(time))
 }
 
-/// Returns whether a text is year, month and day in digits, in this order.
+/// Returns whether a text consists of year, month and day in digits, in this order.
 fn is_day(text: &str, separator: char) -> bool {
     let parts: Vec<&str> = text.splitn(4, separator).collect();
     matches!(&parts[..], [year, month, day]
@@ -176,7 +176,7 @@ fn is_time(text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is one to `max_len` digits.
+/// Returns whether a text consists of digits, at least one and at most `max_len`.
 fn is_number(text: &str, max_len: usize) -> bool {
     (1..=max_len).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
