@@ -1,6 +1,7 @@
 //! Possible drafts in an open thought: text held from the tag of an acting block on, or from a mark
 //! that may close only a nested thought. If the thought ends after the text, the text is a draft: thinking,
-//! in which nothing acts. If the content begins first, the thought ended before the text, which is read again.
+//! in which nothing acts. If the content begins first, the thought ended before the text, and the text is
+//! read again.
 
 use super::super::block::emit_notice;
 use super::super::code_filter::MarkdownTracker;
