@@ -146,7 +146,7 @@ fn count_strictness(rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
     [accept_count, refuse_count, chunking]
 }
 
-/// Returns whether a text gives the same values and reports whole, byte by byte and in random pieces.
+/// Returns `true` if a text gives the same values and reports whole, byte by byte and in random pieces.
 fn is_same_in_pieces(text: &str) -> bool {
     let readers = [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines];
     readers.into_iter().all(|new_reader| {

@@ -37,7 +37,7 @@ impl ProofStamp {
         Ok(ProofStamp { hash: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
     }
 
-    /// Returns whether the last proof had the same inputs.
+    /// Returns `true` if the last proof had the same inputs.
     pub(crate) fn is_known(&self) -> bool {
         std::fs::read_to_string(&self.file).is_ok_and(|stored_hash| stored_hash == self.hash)
     }

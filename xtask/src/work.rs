@@ -60,7 +60,7 @@ const COUNTED_SOURCES: &[&str] = &[
     "xtask",
 ];
 
-/// Returns whether valgrind is installed.
+/// Returns `true` if valgrind is installed.
 pub(crate) fn has_valgrind() -> bool {
     crate::run_quietly(Command::new("valgrind").arg("--version"))
 }
@@ -286,7 +286,7 @@ impl WorkCost {
         self.0[2].saturating_sub(self.0[1]) as f64 / (pass.sizes[2] - pass.sizes[1]) as f64
     }
 
-    /// Returns whether the cost grows too much, and is not negligible.
+    /// Returns `true` if the cost grows too much, and is not negligible.
     fn is_too_much(&self, pass: &WorkPass) -> bool {
         self.growth() > pass.max_growth && self.per_last_byte(pass) > CHEAP_INSTRUCTIONS
     }

@@ -10,7 +10,7 @@ use tambour::tool::ToolRegistry;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
-/// `--option k=v`.
+/// Arguments `--option K=V` and `--tools FILE`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct OptionArgs {
     /// Set a reading option, such as `thinkingml.serp_block=optional`; may be repeated
@@ -49,7 +49,7 @@ impl OptionArgs {
         Ok(options)
     }
 
-    /// Returns whether the option `name` was given.
+    /// Returns `true` if the option `name` was given.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.options.iter().any(|(option_name, _)| option_name == name)
     }
@@ -65,7 +65,7 @@ pub(crate) fn set_option(options: &mut Options, name: &str, value: impl Into<Val
     Ok(options.set(name, value)?)
 }
 
-/// `--structure FILE`.
+/// Argument `--structure FILE`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct StructureArgs {
     /// Expected structure of the replies (`filament`): a YAML or JSON file with `mandatory`, `optional` and `dependency`
@@ -75,7 +75,7 @@ pub(crate) struct StructureArgs {
 
 impl StructureArgs {
     /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
-    /// Error messages call the argument with the dialect `flag`.
+    /// `flag` is the name of the dialect argument, for error messages.
     pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
         match (&self.structure, name) {
             (None, _) => Ok(name),
@@ -87,7 +87,7 @@ impl StructureArgs {
     }
 }
 
-/// Maximum number of nodes of a YAML file. Aliases, which could expand without bound, are not allowed at all.
+/// Maximum number of nodes in a YAML file. Aliases, which could expand without bound, are not allowed at all.
 const MAX_YAML_NODES: usize = 10_000;
 
 /// Reads a value from a YAML or JSON file.

@@ -109,7 +109,7 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
     }
 }
 
-/// Says that a dialect has no format instructions or no schema, and lists the dialects that have.
+/// Returns the message that a dialect lacks `part`, with the dialects that have it according to `has_part`.
 fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
     let dialects: Vec<&str> =
         DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();

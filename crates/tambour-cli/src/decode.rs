@@ -175,7 +175,7 @@ impl<W: Write> DecodeRun<W> {
     fn finish(mut self, end: &InputEnd) -> Result<CommandOutcome> {
         self.pipeline.finish(end, &mut self.lines);
         self.flush()?;
-        Ok(if self.lines.is_refused { CommandOutcome::Refused } else { CommandOutcome::Success })
+        Ok(if self.lines.is_refused { CommandOutcome::Failed } else { CommandOutcome::Success })
     }
 
     /// Prints the buffered events immediately.

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
                 });
                 print_message(&format!("{error}{}", place.unwrap_or_default()));
                 if outcome == CommandOutcome::Success {
-                    outcome = CommandOutcome::Refused;
+                    outcome = CommandOutcome::Failed;
                 }
             }
         }
@@ -145,7 +145,7 @@ fn import_json(imported_file: &ImportedFile) -> Value {
     out
 }
 
-/// Maximum number of characters of a file name made from a name, without number and extension.
+/// Maximum number of characters that a file name takes from the name of its content.
 const MAX_STEM_CHARS: usize = 60;
 
 /// Makes a file name, unique within this run, of letters, digits, `_` and `-`. Names that differ in case only

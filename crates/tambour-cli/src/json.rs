@@ -31,7 +31,7 @@ pub(crate) fn run(args: &JsonCommand) -> Result<CommandOutcome> {
         Ok(text) => text.into(),
         Err(error) if args.strict => {
             output::print_error(&format!("{name}: {error}"));
-            return Ok(CommandOutcome::Refused);
+            return Ok(CommandOutcome::Failed);
         }
         Err(_) => {
             output::print_error(&format!("{name}: bytes that are not UTF-8 were replaced"));
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &JsonCommand) -> Result<CommandOutcome> {
         if findings.is_empty() {
             output::print_error(&format!("{name}: there is no JSON value"));
         }
-        return Ok(CommandOutcome::Refused);
+        return Ok(CommandOutcome::Failed);
     };
     let mut stdout = io::stdout();
     writeln!(stdout, "{value}")?;

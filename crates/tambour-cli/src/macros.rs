@@ -80,11 +80,11 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     let engine = Engine::new(UndefinedMode::Lenient);
     let mut assembly =
         Assembly::with_budget(&engine, context, seed, crate::prompt::rendering_budget(&engine));
-    let rendered_prompt = match assembly.render(&name, &migrated_text.text) {
-        Ok(rendered_prompt) => rendered_prompt,
+    let rendered_text = match assembly.render(&name, &migrated_text.text) {
+        Ok(rendered_text) => rendered_text,
         Err(error) => {
             output::print_error(&error.to_string());
-            return Ok(CommandOutcome::Refused);
+            return Ok(CommandOutcome::Failed);
         }
     };
     let outcome = assembly.outcome();
@@ -97,7 +97,7 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
             warnings.push(serde_json::to_value(warning)?);
         }
         let report = json!({
-            "text": rendered_prompt, "warnings": warnings, "effects": outcome.effects,
+            "text": rendered_text, "warnings": warnings, "effects": outcome.effects,
             "local": outcome.local, "global": outcome.global,
         });
         print_text(&format!("{report}\n"))?;
@@ -112,7 +112,7 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     for effect in &outcome.effects {
         print_line(&format!("{name}: requests {}", serde_json::to_string(effect)?));
     }
-    print_text(&rendered_prompt)?;
+    print_text(&rendered_text)?;
     Ok(CommandOutcome::Success)
 }
 

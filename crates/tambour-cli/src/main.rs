@@ -69,7 +69,7 @@ enum CommandOutcome {
     /// Exit code 0.
     Success,
     /// Exit code 1: findings of severity error, refused content or a failed run.
-    Refused,
+    Failed,
     /// Exit code 2: a file could not be opened or the request was ambiguous; the rest was done.
     UsageError,
 }
@@ -78,7 +78,7 @@ impl From<CommandOutcome> for ExitCode {
     fn from(outcome: CommandOutcome) -> ExitCode {
         ExitCode::from(match outcome {
             CommandOutcome::Success => 0,
-            CommandOutcome::Refused => 1,
+            CommandOutcome::Failed => 1,
             CommandOutcome::UsageError => 2,
         })
     }
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether the reader of the output has closed it.
+/// Returns `true` if the reader of the output has closed it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

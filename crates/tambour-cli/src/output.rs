@@ -15,7 +15,7 @@ pub(crate) fn print_note(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Returns whether `stream` gets colours: it is a terminal that is not `dumb`, and `NO_COLOR` is unset or
+/// Returns `true` if `stream` gets colours: it is a terminal that is not `dumb`, and `NO_COLOR` is unset or
 /// empty.
 pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     let is_opted_out = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -73,7 +73,7 @@ pub(crate) struct RepairedReply {
     pub(crate) findings: Vec<Finding>,
     /// Reason for a missing reply.
     pub(crate) failure: Option<String>,
-    /// `Refused` when the answer is missing or was replaced by the fallback.
+    /// `Failed` when the answer is missing or was replaced by the fallback.
     pub(crate) outcome: CommandOutcome,
 }
 
@@ -100,8 +100,8 @@ impl ReplyRepair {
             Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
                 (CommandOutcome::Success, None)
             }
-            Some(Event::Error(failure)) => (CommandOutcome::Refused, Some(failure.message.to_string())),
-            _ => (CommandOutcome::Refused, None),
+            Some(Event::Error(failure)) => (CommandOutcome::Failed, Some(failure.message.to_string())),
+            _ => (CommandOutcome::Failed, None),
         };
         let reply = if failure.is_none() {
             let written = pipeline.rewrite(&joined_events.events);

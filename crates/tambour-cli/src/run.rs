@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     for problem in &problems {
         output::print_error(&problem_line(&name, problem));
     }
-    let Some(script) = script else { return Ok(CommandOutcome::Refused) };
+    let Some(script) = script else { return Ok(CommandOutcome::Failed) };
     let variables: Map<String, Value> = args.variables.iter().cloned().collect();
     let session = args.session.as_deref();
     let dialogue = match &args.start {
@@ -236,7 +236,7 @@ impl TerminalRun {
                     self.screen.print_end(&turn)?;
                     return Ok(CommandOutcome::Success);
                 }
-                DialogueStatus::Failed => return Ok(CommandOutcome::Refused),
+                DialogueStatus::Failed => return Ok(CommandOutcome::Failed),
                 _ => {}
             }
             if turn.continues && turn.success && !user_begins_now {
@@ -252,7 +252,7 @@ impl TerminalRun {
                 self.screen.print_prompt(awaited_call.is_some())?;
                 let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
                     output::print_error("the input ended before the dialogue was over");
-                    return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Refused });
+                    return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Failed });
                 };
                 match (line.trim(), &awaited_call) {
                     ("/quit", _) => return Ok(CommandOutcome::Success),

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     let mut text = String::new();
     while let Some(bytes) = input.next_bytes()? {
         let mut push = |bytes: &[u8]| {
-            utf8.push(bytes, &mut |piece, _| {
+            utf8.push(bytes, &mut |piece, _replaced_bytes| {
                 sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
             });
         };
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
         text.clear();
     }
     let remainder = splitter.map(PieceSplitter::into_remainder).unwrap_or_default();
-    let mut sanitize = |piece: &str, _: Option<usize>| {
+    let mut sanitize = |piece: &str, _replaced_bytes: Option<usize>| {
         sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
     };
     utf8.push(&remainder, &mut sanitize);

@@ -107,7 +107,7 @@ pub(crate) fn run(command: &ScriptCommand) -> Result<CommandOutcome> {
                 format_count(problems.len(), "warning")
             )?;
         } else if outcome == CommandOutcome::Success {
-            outcome = CommandOutcome::Refused;
+            outcome = CommandOutcome::Failed;
         }
     }
     stdout.flush()?;

@@ -33,7 +33,7 @@ pub(crate) struct ServeCommand {
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
     model: Option<String>,
-    /// Start although a damaged part of the journal lost messages; the intact rest is kept
+    /// Start even if messages were lost to damage of the journal; the intact rest is kept
     #[arg(long)]
     accept_loss: bool,
     /// Print the configuration with secrets masked, and exit
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
             Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
             Err(error) => {
                 output::print_error(&error.to_string());
-                return Ok(CommandOutcome::Refused);
+                return Ok(CommandOutcome::Failed);
             }
         };
         // A supervisor may send a signal as soon as it reads the line below.
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
             Ok(()) => Ok(CommandOutcome::Success),
             Err(serve_error) => {
                 output::print_error(&serve_error.to_string());
-                Ok(CommandOutcome::Refused)
+                Ok(CommandOutcome::Failed)
             }
         }
     })

@@ -71,7 +71,7 @@ pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     let mut stdout = io::stdout();
     writeln!(stdout, "{state}")?;
     stdout.flush()?;
-    Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Refused })
+    Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Failed })
 }
 
 /// Reads operations: a plain array, the data of a `state_update` event, or all such events of a stream.
@@ -83,7 +83,7 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     let values: Vec<Value> =
         values.collect::<serde_json::Result<_>>().context("the operations are not JSON")?;
     let is_event_stream = values.len() > 1 || values.first().is_some_and(|value| value["event"].is_string());
-    let mut all = Vec::new();
+    let mut all_operations = Vec::new();
     for mut value in values {
         if is_event_stream {
             if value["event"] != "state_update" {
@@ -102,15 +102,16 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
                 *operation =
                     Operation::from_stored(op.to_owned(), path.to_owned(), stored.get("value").cloned());
                 if let Some(reason) = stored["refused"].as_str() {
+                    // Any code keeps it from being applied: only the text of the original reason is stored.
                     *operation = operation
                         .clone()
                         .refuse(RefusalReason::ValueGuessed, format!("refused before: {reason}"));
                 }
             }
         }
-        all.extend(operations);
-    }
-    Ok(all)
+        all_operations.extend(operations);
+        }
+        Ok(all_operations)
 }
 
 fn read_json(path: Option<&Path>) -> Result<Value> {

@@ -51,7 +51,7 @@ impl CorpusReply {
 /// Reads the replies written by hand for `dialect`; empty without a file.
 ///
 /// # Errors
-/// A file has another form.
+/// A line of the file is malformed.
 pub fn load_authored(dialect: &str) -> Result<Vec<CorpusReply>, String> {
     load_replies(&crate::fixtures_folder().join("authored").join(format!("{dialect}.jsonl")))
 }
@@ -59,7 +59,7 @@ pub fn load_authored(dialect: &str) -> Result<Vec<CorpusReply>, String> {
 /// Reads the recorded replies to prompts that asked for `dialect`; empty without a file.
 ///
 /// # Errors
-/// A file has another form.
+/// A line of the file is malformed.
 pub fn load_recorded(dialect: &str) -> Result<Vec<CorpusReply>, String> {
     load_replies(&crate::fixtures_folder().join("recorded").join(format!("{dialect}.jsonl")))
 }

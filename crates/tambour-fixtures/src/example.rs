@@ -17,7 +17,8 @@ use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judge};
 use crate::run::ProfileReadings;
 
 /// Reads an example of a rule in the strict profile and returns the findings. The table of the rule decides
-/// what the example is: a reply, a stream of events, the JSON of queries, or any JSON.
+/// what the example is: a reply, a script, HTML, state operations, a stream of events, search queries in
+/// JSON, or any JSON.
 ///
 /// # Errors
 /// The `with` of the rule is malformed, or does not apply to such examples.

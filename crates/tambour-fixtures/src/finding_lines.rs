@@ -1,7 +1,7 @@
 //! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` where a repair was made.
 //!
 //! The usual severity follows from the level of the rule, the repair and the profile; a line ends with the
-//! severity only where it is another.
+//! severity only if it differs from the usual one.
 
 use tambour::finding::{Rule, RuleLevel};
 use tambour::{Event, Finding, Profile, Severity};

@@ -93,14 +93,14 @@ pub struct FixtureExpectation {
 }
 
 impl Fixture {
-    /// Returns whether the findings are listed, or `unlisted` says why not. Absent expectations of metadata
+    /// Returns `true` if the findings are listed, or `unlisted` says why not. Absent expectations of metadata
     /// then mean "none".
     #[must_use]
     pub fn accounts_for_findings(&self) -> bool {
         self.expectation.findings.is_some() || self.unlisted.is_some()
     }
 
-    /// Returns whether the author wrote the expectations without seeing what the library reads; they are
+    /// Returns `true` if the author wrote the expectations without seeing what the library reads; they are
     /// never rewritten.
     #[must_use]
     pub fn is_independent(&self) -> bool {
@@ -109,13 +109,13 @@ impl Fixture {
 }
 
 impl FixtureExpectation {
-    /// Returns whether anything is compared.
+    /// Returns `true` if anything is compared.
     #[must_use]
     pub fn has_any(&self) -> bool {
         self.has_events() || self.has_metadata() || self.has_findings()
     }
 
-    /// Returns whether events are compared, or their content: a plan, its calls, an exit decision.
+    /// Returns `true` if events are compared, or their content: a plan, its calls, an exit decision.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.events.is_some()
@@ -127,7 +127,7 @@ impl FixtureExpectation {
             || self.exit_decision.is_some()
     }
 
-    /// Returns whether metadata is compared.
+    /// Returns `true` if metadata is compared.
     #[must_use]
     pub fn has_metadata(&self) -> bool {
         self.truncated.is_some()
@@ -136,7 +136,7 @@ impl FixtureExpectation {
             || self.dialect_found.is_some()
     }
 
-    /// Returns whether findings are compared.
+    /// Returns `true` if findings are compared.
     #[must_use]
     pub fn has_findings(&self) -> bool {
         self.findings.is_some()
@@ -225,7 +225,7 @@ pub fn parse_line(name: &str, path: &Path, number: usize, line: &str) -> Result<
     build_fixture(full_name, path, Some(number), input.into_bytes(), None, fields).map(Some)
 }
 
-/// Returns whether expectations are to be rewritten.
+/// Returns `true` if expectations are to be rewritten.
 #[must_use]
 pub fn is_updating() -> bool {
     std::env::var_os("UPDATE_FIXTURES").is_some_and(|value| value == "1")

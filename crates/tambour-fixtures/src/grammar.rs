@@ -91,7 +91,7 @@ fn check_content(event: &Event<'_>, last_phase_id: &mut u32) -> Result<(), Strin
     if is_faulty { Err(format!("not allowed: {event:?}")) } else { Ok(()) }
 }
 
-/// Returns whether `letters` match `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
+/// Returns `true` if `letters` match `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
 pub fn matches_grammar(letters: &str, allow_missing_thinking: bool) -> bool {
     let after_summary = letters.strip_prefix('s').unwrap_or(letters);
     let answer = match after_summary.strip_prefix('t') {

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use tambour::event::Sink;
+use tambour::{Event, InputEnd, Options, Pipeline};
+
 /// Shape of an input of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostileShape {
@@ -172,9 +175,6 @@ const PAIRS: &[(usize, &[&str])] = &[
     (14, &["\\na", "<think></think>"]),
     (15, &["{}", "{\"thought\":\"t\"}\n"]),
 ];
-
-use tambour::event::Sink;
-use tambour::{Event, InputEnd, Options, Pipeline};
 
 /// Patterns that open a structure without closing it.
 const PATTERNS: &[&str] = &[

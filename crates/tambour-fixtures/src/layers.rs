@@ -23,7 +23,7 @@ pub const IMPURE: &[&str] = &[
 pub struct LayerRules {
     /// Words that no source file may have outside comments and tests.
     pub forbidden_words: &'static [&'static str],
-    /// Returns whether the first module below `src` may use the second.
+    /// Returns `true` if the first module below `src` may use the second.
     pub is_allowed: fn(&str, &str) -> bool,
 }
 

@@ -47,7 +47,7 @@ pub fn list_files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String
             let path = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
+            } else if path.extension().is_some_and(|path_extension| path_extension == extension) {
                 found.push(path);
             }
         }

@@ -23,7 +23,7 @@ pub const THINK: &str = "ai_think";
 /// Variables that `ai_think` answers fill in fixtures and examples.
 const THINK_VARIABLES: [&str; 2] = ["mood", "reason"];
 
-/// Returns whether `dialect` is a pseudo-dialect, which has findings but no events.
+/// Returns `true` if `dialect` is a pseudo-dialect, which has findings but no events.
 #[must_use]
 pub fn is_judged_only(dialect: &str) -> bool {
     [TRANSCRIPT, SCRIPT, DIALOGUE, ASK, THINK].contains(&dialect)

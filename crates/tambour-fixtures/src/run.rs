@@ -216,7 +216,7 @@ fn compare_plan(expectation: &FixtureExpectation, lenient: &FixtureReading) -> R
     }
 }
 
-/// Returns whether a `plan` event has the expected fields.
+/// Returns `true` if a `plan` event has the expected fields.
 fn is_plan_match(expected: &Value, found: &Value) -> bool {
     let Some(expected) = expected.as_object() else { return false };
     expected.iter().all(|(key, value)| match (key.as_str(), value.as_object()) {
@@ -266,7 +266,7 @@ fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), S
     Ok(())
 }
 
-/// Returns whether `found` matches `expected`; an object may have further fields. The expected field
+/// Returns `true` if `found` matches `expected`; an object may have further fields. The expected field
 /// `unmet_empty` says whether the list `unmet` is empty.
 fn is_match(found: &Value, expected: &Value) -> bool {
     let field = |name: &str, value: &Value| match name {

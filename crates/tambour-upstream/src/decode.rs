@@ -12,7 +12,7 @@ use super::kind::ServiceKind;
 use super::lines::LineReader;
 use super::{NativeCall, ReplyItem, new_failure};
 
-/// Maximum number of bytes of one JSON body, and of all calls of a response.
+/// Maximum length in bytes of one JSON body, line or SSE frame, and of all calls of a response together.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// Maximum number of calls of a response: each part of a call is looked up among them, which is slow for

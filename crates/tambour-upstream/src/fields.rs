@@ -36,7 +36,7 @@ const CHAT_FIELDS: [&str; 24] = [
     "web_search_options",
 ];
 
-/// Extra fields of a request, by origin.
+/// Extra fields of a request, by the interface that they belong to.
 pub(super) struct ExtraFields {
     /// Fields of the chat completions interface.
     chat_fields: Map<String, Value>,
@@ -65,7 +65,7 @@ impl ExtraFields {
         self.service_fields.remove(name)
     }
 
-    /// Returns the most tokens of the reply, if the request limits them.
+    /// Returns the maximum number of tokens of the reply, if the request limits it.
     pub(super) fn max_tokens(&self, request: &ModelRequest) -> Option<Value> {
         request.max_tokens.map(Value::from).or_else(|| self.chat_field("max_completion_tokens"))
     }

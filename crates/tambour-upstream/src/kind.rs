@@ -51,7 +51,7 @@ pub(super) trait ServiceApi: Sync {
     /// Returns an example of a base URL.
     fn example_url(&self) -> &'static str;
 
-    /// Returns the path that is appended to a base URL, for messages about a wrong one.
+    /// Returns the path that is appended to a base URL, for error messages about the base URL.
     fn path(&self) -> &'static str;
 
     /// Returns the name of the provider in traces, in the OpenTelemetry convention.

@@ -127,7 +127,7 @@ pub struct ModelRequest {
     pub message_id: Arc<str>,
     /// Span of the message, the parent of the call's span.
     pub span: TraceSpan,
-    /// Messages by role, the system prompt first.
+    /// Messages, each with its role; the system prompt is the first.
     pub messages: Vec<Message>,
     /// Model; the upstream's default when absent. Selects a recording by its id.
     pub model: Option<String>,
@@ -155,7 +155,7 @@ pub struct ModelRequest {
     pub extra_fields: Map<String, Value>,
     /// True if a fallback remains, so that long pauses before a retry are avoided.
     pub has_fallback: bool,
-    /// Maximum number of bytes of the reply (`limits.input`); the default when absent.
+    /// Maximum length of the reply in bytes (`limits.input`); the default when absent.
     pub max_reply_bytes: Option<usize>,
 }
 
@@ -174,7 +174,7 @@ pub struct Timeouts {
     pub content_ms: u64,
     /// Milliseconds from the request to the end of the reply.
     pub total_ms: u64,
-    /// Maximum number of attempts, including the first. Once something was received, none follows.
+    /// Maximum number of attempts, including the first. Once anything was received, no other attempt follows.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub retry_ms: u64,
@@ -252,7 +252,7 @@ enum ReplyStream {
 }
 
 impl Upstream {
-    /// Creates an upstream of a configuration, with metrics of its own.
+    /// Creates an upstream of a configuration, with separate metrics.
     ///
     /// # Errors
     /// The configuration is invalid: an unknown kind, no base URL, an unreadable file of recordings, no key.

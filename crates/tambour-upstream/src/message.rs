@@ -1,4 +1,4 @@
-//! Messages for a model, by role.
+//! Messages for a model, each with a role.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -103,14 +103,15 @@ impl Message {
 
     /// Returns a description of the first fault, if any, and the name of the field if one is missing.
     pub fn find_fault(&self) -> Option<(String, Option<&'static str>)> {
+        // An unknown role is reported as such, below.
         if self.content.is_none() && self.tool_calls.is_empty() && ROLES.contains(&self.role.as_str()) {
             return Some((format!("the message of role `{}` has no `content`", self.role), Some("content")));
         }
-        self.check_content().map(|detail| (detail, None))
+        self.find_invalid_field().map(|detail| (detail, None))
     }
 
-    /// Returns a description of the first fault of a message whose fields are all present.
-    fn check_content(&self) -> Option<String> {
+    /// Returns a description of the first field that is invalid, alone or together with the role.
+    fn find_invalid_field(&self) -> Option<String> {
         let Message { role, content, tool_calls, tool_call_id, .. } = self;
         if !ROLES.contains(&role.as_str()) {
             return Some(format!("a role must be {}, not `{role}`", ROLES.join(", ")));

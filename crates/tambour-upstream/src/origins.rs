@@ -85,8 +85,8 @@ pub fn field_at(text: &str, offset: usize) -> Option<String> {
     (!path.is_empty()).then(|| path.join("."))
 }
 
-/// Returns `true` if a value contains this byte offset. Of a table, the values are searched: they need not be
-/// contiguous in the file.
+/// Returns `true` if a value contains this byte offset. A table is searched value by value, since its values
+/// need not be contiguous in the file.
 fn contains_offset(value: &Spanned<DeValue<'_>>, offset: usize) -> bool {
     match value.get_ref().as_table() {
         Some(table) => table.values().any(|value| contains_offset(value, offset)),

@@ -89,6 +89,7 @@ impl Service<Uri> for ProxyConnector {
 
 impl Connection for ProxiedStream {
     fn connected(&self) -> Connected {
+        // To a forwarding proxy, requests are sent with their whole URL.
         self.stream.connected().proxy(self.is_forwarding)
     }
 }

@@ -146,10 +146,11 @@ impl RecordedReplies {
     /// Returns the next recording of a dialect that is for no round: in order of the file, and again from the
     /// first one after the last.
     fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
-        let is_any = matches!(dialect, "auto" | "plain");
+        let accepts_any_dialect = matches!(dialect, "auto" | "plain");
         let is_match = |record: &&Arc<RecordedReply>| {
             record.round.is_none()
-                && (is_any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
+                && (accepts_any_dialect
+                    || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
         };
         let dialect_records: Vec<&Arc<RecordedReply>> = self.records.iter().filter(is_match).collect();
         let mut play_counts = self.play_counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -32,6 +32,7 @@ pub(super) fn retry_pause(
     // Factor in 256ths: up to a quarter is added at random, so that requests refused together are not
     // repeated together.
     let jitter = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
+    // The pause doubles with each attempt, at most ten times.
     let computed_pause = || (timeouts.retry_ms << (attempt - 2).min(10)).saturating_mul(jitter) / 256;
     let pause = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(computed_pause()));
     let max_pause = if has_fallback { MAX_PAUSE_WITH_FALLBACK } else { MAX_PAUSE };

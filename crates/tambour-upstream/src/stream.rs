@@ -34,11 +34,11 @@ pub(super) struct HttpReply {
     /// Timer of the next timeout. Reset only when it fires, not at each chunk.
     timer: SelfWoken<Sleep>,
     decoder: ResponseDecoder,
-    /// Maximum number of bytes of the reply.
+    /// Maximum length of the reply in bytes.
     limit: usize,
     /// Bytes received.
     received_bytes: usize,
-    /// Bytes of complete lines since the last content.
+    /// Bytes of complete lines since the last content; an unfinished line may still bring content.
     idle_bytes: usize,
     /// Bytes of the current, unfinished line.
     line_bytes: usize,

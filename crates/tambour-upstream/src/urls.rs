@@ -1,4 +1,4 @@
-//! URLs without their secrets, and hosts that are this machine.
+//! Masking of secrets in URLs, and recognition of hosts that are this machine.
 
 /// Masks the user name, password and query of a URL, for logs and answers. A text without `://` stays as it
 /// is.

@@ -64,7 +64,7 @@ pub(super) fn check_breakages(root: &Path, breakages: &[Breakage]) -> anyhow::Re
 }
 
 impl Breakage {
-    /// Returns whether description, file or list contain a word of the command line.
+    /// Returns `true` if description, file or list contain a word of the command line.
     pub(super) fn is_about(&self, word: &str) -> bool {
         [&self.name, &self.file, &self.list].iter().any(|text| text.contains(word))
     }

@@ -91,7 +91,7 @@ impl SpecScope {
         Ok(SpecScope { patterns: lines.map(parse_line).collect() })
     }
 
-    /// Returns whether a row is in scope; the longest matching pattern decides.
+    /// Returns `true` if a row is in scope; the longest matching pattern decides.
     fn contains(&self, id: &str) -> bool {
         let is_match = |pattern: &str| match pattern.strip_suffix('*') {
             Some(prefix) => id.starts_with(prefix),

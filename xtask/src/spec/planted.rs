@@ -31,7 +31,7 @@ impl PlantedRepository {
         std::fs::write(path, text).expect("a file");
     }
 
-    /// Returns whether a test below this root counts for the row `id`.
+    /// Returns `true` if a test below this root counts for the row `id`.
     fn is_counted(&self, id: &str) -> bool {
         let rows = spec_rows(&[id]);
         find_gaps(&rows, &scan::read_places(&self.0, &rows).expect("the tree is readable")).is_empty()

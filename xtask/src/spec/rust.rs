@@ -281,7 +281,7 @@ impl ItemReader<'_> {
 /// Words allowed before `fn`, `mod` and other items.
 const ITEM_MODIFIERS: &[&str] = &["pub", "async", "unsafe", "const", "extern", "default"];
 
-/// Returns whether a function with these attributes is a test that runs.
+/// Returns `true` if a function with these attributes is a test that runs.
 fn is_test(attributes: &[String]) -> bool {
     let is_test_attribute = |attribute: &String| {
         let name = attribute.split('(').next().unwrap_or_default();
@@ -294,7 +294,7 @@ fn is_test(attributes: &[String]) -> bool {
 /// Conditions that hold where the tests run.
 const TRUE_CONDITIONS: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
 
-/// Returns whether an item with these attributes is compiled where the tests run.
+/// Returns `true` if an item with these attributes is compiled where the tests run.
 fn is_compiled(attributes: &[String]) -> bool {
     attributes
         .iter()

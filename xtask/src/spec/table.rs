@@ -113,7 +113,7 @@ fn parse_rows(text: &str) -> Vec<SpecRow> {
     rows
 }
 
-/// Returns whether a row describes output, so that a fixture that names it must compare output. Its
+/// Returns `true` if a row describes output, so that a fixture that names it must compare output. Its
 /// *Expected* column then has a part about the mapper (`M:`), or more than the findings of the validator
 /// (`V:`). An X row has no such column; it describes output if it mentions events, sent or streamed text, or
 /// metadata.
@@ -136,7 +136,7 @@ fn split_cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect()
 }
 
-/// Returns whether a word is the id of a requirement.
+/// Returns `true` if a word is the id of a requirement.
 pub(super) fn is_id(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() == 5

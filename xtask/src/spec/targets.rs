@@ -49,7 +49,7 @@ fn target_roots(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(targets)
 }
 
-/// Returns whether a section of a manifest has `test = false`.
+/// Returns `true` if a section of a manifest has `test = false`.
 fn is_switched_off(manifest: &str, section: &str) -> bool {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")

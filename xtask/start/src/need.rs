@@ -131,7 +131,7 @@ pub(crate) fn require_programs() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a program is installed.
+/// Returns `true` if a program is installed.
 pub(crate) fn is_installed(program: &str) -> bool {
     succeeds(&[program, "--version"])
 }
@@ -178,7 +178,7 @@ impl RequiredProgram {
 }
 
 impl InstallMethod {
-    /// Returns whether the command works without a password prompt.
+    /// Returns `true` if the command works without a password prompt.
     fn needs_no_password(&self) -> bool {
         !self.is_privileged || is_root() || succeeds(&["sudo", "-n", "true"])
     }
@@ -206,13 +206,13 @@ impl InstallMethod {
     }
 }
 
-/// Returns whether this user is the administrator.
+/// Returns `true` if this user is the administrator.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }
 
-/// Returns whether the toolchain has the standard library of a target.
+/// Returns `true` if the toolchain has the standard library of a target.
 pub(crate) fn has_target(target: &str) -> bool {
     let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     output.is_ok_and(|output| std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())

@@ -112,7 +112,7 @@ impl TestSteps {
     }
 
     /// Adds the result of a step, its success and its numbers of passed and failed tests, and prints its
-    /// verdict. Returns whether the step passed.
+    /// verdict. Returns `true` if the step passed.
     fn count(&mut self, name: &str, time: Duration, result: anyhow::Result<(bool, u64, u64)>) -> bool {
         let (pass_count, fail_count) = match result {
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),

@@ -102,7 +102,7 @@ fn run_command(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether the build is newer than all its inputs.
+/// Returns `true` if the build is newer than all its inputs.
 fn is_current(folder: &Path) -> bool {
     let modified_at = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let Some(built_at) = modified_at(&folder.join("dist/index.html")) else { return false };

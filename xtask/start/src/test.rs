@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     steps.print_summary()
 }
 
-/// Returns whether Clippy stands in for the compiler, as in `.ci/run`, and so has checked what is built.
+/// Returns `true` if Clippy stands in for the compiler, as in `.ci/run`, and so has checked what is built.
 fn lints_while_building() -> bool {
     std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|wrapper| wrapper == "clippy-driver")
 }
@@ -97,7 +97,7 @@ fn run_proofs(
     Ok(())
 }
 
-/// Tests the clients, which mostly wait, beside the checks of the studio, which compute. Returns whether the
+/// Tests the clients, which mostly wait, beside the checks of the studio, which compute. Returns `true` if the
 /// studio was built.
 fn check_clients_and_studio(
     steps: &mut TestSteps,
@@ -184,7 +184,7 @@ fn pages_command(script: &str) -> Command {
     pages
 }
 
-/// Checks and builds the studio. Returns whether it was built.
+/// Checks and builds the studio. Returns `true` if it was built.
 fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
     if let Err(error) = packages {
         println!("\n{error:#}");

@@ -161,7 +161,7 @@ impl Baseline {
     }
 }
 
-/// Returns whether a line is the last one of a report, which describes no text.
+/// Returns `true` if a line is the last one of a report, which describes no text.
 fn is_end_line(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

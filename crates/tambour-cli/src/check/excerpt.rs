@@ -7,9 +7,9 @@ use tambour::Finding;
 
 use crate::output::visible_char;
 
-/// Maximum number of characters of its line shown before a finding.
+/// Maximum number of characters shown before a finding, from the same line.
 const CHARS_BEFORE: usize = 60;
-/// Maximum number of characters of its line shown from the start of a finding.
+/// Maximum number of characters shown from the start of a finding on, from the same line.
 const CHARS_AFTER: usize = 80;
 
 /// Lines shown for a finding: the one before, its own and the one after, shortened when long.

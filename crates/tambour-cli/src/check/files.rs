@@ -67,7 +67,7 @@ fn walk_directory(
     }
 }
 
-/// Returns whether the file has one of the extensions, in upper or lower case.
+/// Returns `true` if the file has one of the extensions, in upper or lower case.
 pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     extension.is_some_and(|extension| extensions.contains(&extension.as_str()))

@@ -19,7 +19,7 @@ pub(super) struct JunitReport {
 struct JunitSuite {
     /// Path of the file.
     name: String,
-    /// Number of texts, with those that could not be read.
+    /// Number of texts, including those that could not be read.
     tests: usize,
     /// Number of texts that failed.
     failures: usize,

@@ -229,8 +229,8 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     Ok(match totals {
         _ if mixed_message.is_some() => CommandOutcome::UsageError,
         CheckTotals { unreadable: 1.., .. } => CommandOutcome::UsageError,
-        _ if errors > 0 => CommandOutcome::Refused,
-        _ if lacks_examples && !args.allow_empty => CommandOutcome::Refused,
+        _ if errors > 0 => CommandOutcome::Failed,
+        _ if lacks_examples && !args.allow_empty => CommandOutcome::Failed,
         _ => CommandOutcome::Success,
     })
 }

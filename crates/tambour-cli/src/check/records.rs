@@ -73,7 +73,7 @@ impl RecordSummary {
     }
 }
 
-/// Returns whether a field can hold a reply: a string, or an array of strings.
+/// Returns `true` if a field can hold a reply: a string, or an array of strings.
 fn has_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,

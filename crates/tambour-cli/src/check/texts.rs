@@ -91,7 +91,7 @@ impl CheckPlan<'_> {
             return None;
         }
         let records = RecordSummary::read(bytes)?;
-        // One JSON object may also be a reply of a JSON dialect; detection tells.
+        // A single JSON object may also be a reply in a JSON dialect, so the detected dialect decides.
         let is_plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
         ((has_record_ending || records.count > 1) && (is_non_json || is_plain()))
             .then(|| records.missing_field_message())
@@ -237,7 +237,8 @@ struct CheckedRecord {
 /// Document as text; bytes that are not UTF-8 are U+FFFD.
 struct DecodedDocument {
     text: String,
-    /// Offset of each U+FFFD in `text`, and the bytes that `text` up to its end has more than the document.
+    /// Offset of each U+FFFD in `text`, and the number of bytes by which `text` up to its end is longer than
+    /// the document.
     replacements: Vec<(usize, isize)>,
 }
 

@@ -27,7 +27,7 @@ use crate::{CommandOutcome, output};
     Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
 pub(crate) struct McpCommand {}
 
-/// Longest message in bytes: leaves room for the JSON escapes of the longest reply.
+/// Maximum length of a message in bytes: leaves room for the JSON escapes of the longest reply.
 const MAX_MESSAGE_BYTES: usize = 3 * tools::MAX_TEXT_BYTES;
 
 pub(crate) fn run(_: &McpCommand) -> Result<CommandOutcome> {
@@ -54,7 +54,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(outcome_at_end(&too_long)),
         Err(error) => {
             output::print_error(&format!("the client did not begin with an MCP handshake: {error}"));
-            return Ok(CommandOutcome::Refused);
+            return Ok(CommandOutcome::Failed);
         }
     };
     running.waiting().await.context("the server broke down")?;
@@ -67,7 +67,7 @@ fn outcome_at_end(too_long: &AtomicBool) -> CommandOutcome {
         return CommandOutcome::Success;
     }
     output::print_error(&format!("a message may have at most {MAX_MESSAGE_BYTES} bytes; the server ended"));
-    CommandOutcome::Refused
+    CommandOutcome::Failed
 }
 
 /// MCP server on standard input and output.

@@ -21,7 +21,7 @@ use crate::decode::{EventLines, Finish};
 use crate::repair::{RepairedReply, ReplyRepair};
 use crate::{CommandOutcome, args, json, output};
 
-/// Longest text in bytes, that of one reply.
+/// Maximum length of a text in bytes: that of one reply.
 pub(super) const MAX_TEXT_BYTES: usize = Limits::DEFAULT_INPUT;
 
 /// Entry of the tool table.

@@ -153,7 +153,7 @@ fn print_refusal(refusal: &str) -> CommandOutcome {
             .collect::<Vec<_>>()
             .join("\n"),
     );
-    CommandOutcome::Refused
+    CommandOutcome::Failed
 }
 
 /// Loads a Skein, or converts an imported file and prints its warnings, which `printed_warnings` collects.

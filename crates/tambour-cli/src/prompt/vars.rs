@@ -31,7 +31,7 @@ pub(crate) fn run(args: &VarsCommand) -> Result<CommandOutcome> {
             Ok(source) => sources.push(source),
             Err(error) => {
                 output::print_error(&error.to_string());
-                outcome = CommandOutcome::Refused;
+                outcome = CommandOutcome::Failed;
             }
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &VarsCommand) -> Result<CommandOutcome> {
         Ok(check_result) => check_result,
         Err(error) => {
             output::print_error(&error.to_string());
-            return Ok(CommandOutcome::Refused);
+            return Ok(CommandOutcome::Failed);
         }
     };
     let mut stdout = io::stdout().lock();

@@ -39,7 +39,7 @@ impl DialogueScreen {
         stdout.flush()
     }
 
-    /// Returns whether a message is being written.
+    /// Returns `true` if a message is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.is_writing
     }

@@ -38,7 +38,7 @@ enum ScriptTestVerdict {
     /// The test ran; the list has the differences.
     Compared(Vec<TestDifference>),
     /// The script has faults and cannot run; the text has one fault a line.
-    Refused(String),
+    FaultyScript(String),
     /// The test or its script cannot be read.
     Unreadable {
         /// `:line:column`, or empty if unknown.
@@ -74,7 +74,7 @@ pub(super) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     Ok(match results.iter().all(ScriptTestResult::is_passed) {
         true => CommandOutcome::Success,
         false if results.iter().any(is_unreadable) => CommandOutcome::UsageError,
-        false => CommandOutcome::Refused,
+        false => CommandOutcome::Failed,
     })
 }
 
@@ -132,7 +132,7 @@ fn test_verdict(
             .filter(|problem| problem.is_error())
             .map(|problem| problem_line(&name, problem))
             .collect();
-        return Ok(ScriptTestVerdict::Refused(faults.join("\n")));
+        return Ok(ScriptTestVerdict::FaultyScript(faults.join("\n")));
     };
     Ok(ScriptTestVerdict::Compared(test.run(&script, TestEnv { templates, language })?))
 }
@@ -163,14 +163,14 @@ fn format_pretty(test_result: &ScriptTestResult) -> String {
                 })
                 .collect()
         }
-        ScriptTestVerdict::Refused(faults) => format!("{name}: the script cannot run\n{faults}\n"),
+        ScriptTestVerdict::FaultyScript(faults) => format!("{name}: the script cannot run\n{faults}\n"),
         ScriptTestVerdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
     }
 }
 
 /// Formats all results as one JUnit document.
 fn format_junit(results: &[ScriptTestResult]) -> String {
-    // Counts are of tests, failures and errors.
+    // Each triple counts tests, failures and errors.
     let (mut suites, mut totals) = (String::new(), (0, 0, 0));
     for test_result in results {
         let ScriptTestResult { name, turns, verdict } = test_result;
@@ -200,7 +200,7 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
                     push_case(&title, failure);
                 }
             }
-            ScriptTestVerdict::Refused(_) | ScriptTestVerdict::Unreadable { .. } => {
+            ScriptTestVerdict::FaultyScript(_) | ScriptTestVerdict::Unreadable { .. } => {
                 counts = (1, 0, 1);
                 let error = format!(
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",

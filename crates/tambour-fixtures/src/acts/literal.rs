@@ -73,7 +73,7 @@ impl Literals {
     }
 }
 
-/// Returns whether a text is between the end of a tag and the beginning of another.
+/// Returns `true` if a text is between the end of a tag and the beginning of another.
 fn is_between_tags(reply: &str, text: &str) -> bool {
     let text = text.trim();
     let is_space = |c: char| c.is_whitespace();

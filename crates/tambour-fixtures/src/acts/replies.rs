@@ -39,13 +39,13 @@ pub enum BlockZone {
 }
 
 impl BlockZone {
-    /// Returns whether the zone is a fault in the text of the block, wherever the block is.
+    /// Returns `true` if the zone is a fault in the text of the block, wherever the block is.
     #[must_use]
     pub fn is_block_fault(self) -> bool {
         matches!(self, BlockZone::Guessed | BlockZone::Doubled | BlockZone::Unregistered | BlockZone::Wrapped)
     }
 
-    /// Returns whether the zone surrounds a single block within other text.
+    /// Returns `true` if the zone surrounds a single block within other text.
     fn encloses_block(self) -> bool {
         matches!(self, Fence | Span | LongSpan | Quotation | Comment | Sentence)
     }

@@ -104,7 +104,7 @@ impl ReplyFacts {
     }
 }
 
-/// Returns whether the input has the block, and words of the block only within whole copies of it.
+/// Returns `true` if the input has the block, and words of the block only within whole copies of it.
 fn is_intact(block: &Block, input: &[u8]) -> bool {
     let text = block.text.as_bytes();
     let copy_count = input.windows(text.len()).filter(|window| *window == text).count();

@@ -66,7 +66,7 @@ pub fn check_html(data: &[u8]) {
     }
 }
 
-/// Returns whether every tag that a browser would see is on the allow list, without attributes other than a
+/// Returns `true` if every tag that a browser would see is on the allow list, without attributes other than a
 /// style.
 fn is_listed(html: &str) -> bool {
     html.match_indices('<').all(|(at, _)| {

@@ -43,7 +43,7 @@ pub fn check_json(data: &[u8]) {
     );
 }
 
-/// Returns whether two values are equal, with numbers compared by value rather than by representation.
+/// Returns `true` if two values are equal, with numbers compared by value rather than by representation.
 #[must_use]
 pub fn is_same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {

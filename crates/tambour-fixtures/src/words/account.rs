@@ -161,7 +161,7 @@ impl ReceivedReply<'_> {
         reasoning_words.chain(find_words(self.input).map(|(at, word)| (Some(at), word)))
     }
 
-    /// Returns whether the word at `at` may be within a list of search queries: `queries` precedes it
+    /// Returns `true` if the word at `at` may be within a list of search queries: `queries` precedes it
     /// somewhere.
     fn may_be_query(&self, at: usize) -> bool {
         self.input[..at].windows(7).any(|window| window == b"queries")
@@ -311,12 +311,12 @@ fn find_misplaced_word(
     None
 }
 
-/// Returns whether the span of a finding contains the whole word at `at`.
+/// Returns `true` if the span of a finding contains the whole word at `at`.
 fn covers_word(finding: &Finding, at: usize) -> bool {
     finding.span.start <= at && at + MARKER_LEN <= finding.span.end
 }
 
-/// Returns whether the repair of a finding contains one of the phrases.
+/// Returns `true` if the repair of a finding contains one of the phrases.
 fn mentions_any(finding: &Finding, phrases: &[&str]) -> bool {
     let repair = finding.repair.as_deref().unwrap_or_default();
     phrases.iter().any(|phrase| repair.contains(phrase))

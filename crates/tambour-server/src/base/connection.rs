@@ -147,7 +147,7 @@ struct TrackedSocket {
 
 /// Remaining limits of draining.
 struct SocketDrain {
-    /// Timer that ends the draining: the idle limit after the last bytes, at most `deadline`.
+    /// Timer that ends the draining: `MAX_DRAIN_IDLE` after the last bytes, but no later than `deadline`.
     alarm: Pin<Box<Sleep>>,
     deadline: tokio::time::Instant,
     remaining_bytes: usize,

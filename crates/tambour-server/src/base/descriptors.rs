@@ -15,8 +15,8 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Returns the most event streams that the server has open at once. A stream needs one connection to its
-/// client and usually one to an upstream; an eighth of the files is left to other requests.
+/// Returns the maximum number of event streams open at once. A stream needs one connection to its client and
+/// usually one to an upstream; an eighth of the files is left to other requests.
 pub(crate) fn max_streams() -> usize {
     let files = allowed_files().min(MAX_FILES);
     (files.saturating_sub(RESERVED_FILES).saturating_sub(files / 8) / 2).max(1)

@@ -27,7 +27,7 @@ const BASE_BYTES: usize = 4 << 20;
 const BYTES_PER_BODY_BYTE: usize = 24;
 /// Maximum number of copies of a request's values that exist at once.
 const MAX_COPIES: usize = 4;
-/// Copies of a request's values other than strings that a running message keeps; of strings it keeps one.
+/// Number of copies that a running message keeps of each value that is not a string; strings are kept once.
 const KEPT_COPIES: usize = 3;
 /// Pools for requests being processed: the largest request that a pool takes, and the size of the pool, both
 /// in bytes.
@@ -99,8 +99,8 @@ pub(crate) fn work_bytes(value_bytes: usize) -> usize {
     MAX_COPIES.saturating_mul(value_bytes)
 }
 
-/// Returns the most bytes of memory that the values of a body of `body_bytes` may take. The bound is also
-/// limited by the largest body allowed (`max_body_bytes`): to 4 times that, or 16 MiB if that is more.
+/// Returns the maximum memory, in bytes, that the values of a body of `body_bytes` may take. It is capped at
+/// 4 times the largest body allowed (`max_body_bytes`), or at 16 MiB if that is more.
 pub(crate) fn max_value_bytes(body_bytes: usize, max_body_bytes: usize) -> usize {
     let max_of_any_body = max_body_bytes.saturating_mul(4).max(16 << 20);
     (BASE_BYTES + body_bytes.saturating_mul(BYTES_PER_BODY_BYTE)).min(max_of_any_body)
@@ -164,8 +164,8 @@ impl MemoryPool {
         }
     }
 
-    /// Returns the number of permits for so many bytes, at most one owner's share: a larger request runs as
-    /// the only one of its owner.
+    /// Returns the number of permits for `bytes`, at most one owner's share: a request that needs more takes
+    /// the whole share, so that its owner has no other request at the same time.
     fn permits_for(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(PERMIT_BYTES).clamp(1, self.max_owner_permits)).unwrap_or(u32::MAX)
     }

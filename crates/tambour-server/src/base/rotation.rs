@@ -9,8 +9,9 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Rotation(Mutex<HashMap<String, HashMap<String, i64>>>);
 
 impl Rotation {
-    /// Returns the name of the member to try first for this request to `alias`; `None` if there are no members
-    /// (name and weight). Each member comes first in proportion to its weight, interleaved with the others.
+    /// Returns the name of the member to try first for this request to `alias`; `None` if `members`, each a
+    /// name and a weight, is empty. Each member comes first in proportion to its weight, interleaved with the
+    /// others.
     pub(crate) fn pick_first<'a>(&self, alias: &str, members: &[(&'a str, u32)]) -> Option<&'a str> {
         let mut credits_by_alias = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let credits = credits_by_alias.entry(alias.to_owned()).or_default();

@@ -49,7 +49,7 @@ impl Tokenizer {
     }
 
     /// Counts the tokens of a text. An encoding counts exactly. A text of more than 64 KiB is counted in parts
-    /// that end at white space; only a part without any may split a token.
+    /// that end at white space; only the end of a part without white space may split a token.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_has_the_tokens_of_the_whole() {
+    fn a_text_counted_in_parts_has_as_many_tokens_as_encoded_at_once() {
         // Between a full stop or comma and a line break there is white space, but no boundary.
         for unit in [
             "a.\n\n",

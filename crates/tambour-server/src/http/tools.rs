@@ -349,7 +349,7 @@ async fn select_mcp_tool(
             let schema = check_definition(app, &caller.owner, &tool.definition).await?;
             Ok(Some(tool.definition.into_tool(&tool.name, &schema)))
         }
-        ToolLookup::Reserved(server) if mcp.is_known(&server) => {
+        ToolLookup::Reserved(server) if mcp.has_listed_tools(&server) => {
             let detail =
                 format!("the MCP server `{server}` does not have this tool, which the configuration names");
             Err(Problem::invalid("unknown_tool", detail).with("field", "tools"))

@@ -61,9 +61,10 @@ pub(super) struct McpHandler {
     tools_changed: Arc<Notify>,
 }
 
-/// Bytes that a message may have in addition to the most bytes of a result, such as for a page of tools.
+/// Bytes that a message may have beyond the maximum length of a result: for its envelope, or if it is a page
+/// of the tool list.
 const MAX_MESSAGE_OVERHEAD_BYTES: usize = 4 << 20;
-/// Maximum number of bytes of an error response.
+/// Maximum length of an error response in bytes.
 const MAX_ERROR_BYTES: usize = 4 << 10;
 /// Maximum number of concurrent requests over HTTP, enough for the running messages.
 const MAX_CALLS: usize = 1000;
@@ -131,6 +132,7 @@ impl McpConnection {
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(stderr::log_stderr(name.to_owned(), stderr));
         }
+        // Both are piped, so they are present.
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(program_error(std::io::ErrorKind::BrokenPipe.into()));
         };

@@ -1,4 +1,4 @@
-//! Length limit for messages that are lines.
+//! Reader that limits the length of lines: an MCP server that runs as a program sends each message as a line.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 #[derive(Debug)]
 pub struct BoundedLines<R> {
     inner: R,
-    /// Maximum number of bytes of a line.
+    /// Maximum length of a line in bytes.
     max_bytes: usize,
     /// Bytes since the last line break.
     line_len: usize,

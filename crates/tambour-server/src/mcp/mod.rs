@@ -54,7 +54,7 @@ pub(crate) struct ListedTool {
 pub(crate) struct ServerBounds {
     /// Timeout of a call and of connecting.
     pub(crate) timeout: Duration,
-    /// Maximum number of bytes of a result.
+    /// Maximum length of a result in bytes.
     pub(crate) max_result_bytes: usize,
 }
 
@@ -70,14 +70,14 @@ pub(crate) enum ToolLookup {
 }
 
 impl McpServers {
-    /// Creates the servers of a configuration. Of the servers in `before`, from the previous configuration,
-    /// those with the same settings are taken over and stay connected.
+    /// Creates the servers of a configuration. A server of `previous`, those before the change, is taken over
+    /// and stays connected if its settings are the same.
     ///
     /// # Errors
     /// The key of a server cannot be read.
     pub(crate) fn new(
         config: McpSection<'_>,
-        before: Option<&McpServers>,
+        previous: Option<&McpServers>,
     ) -> Result<McpServers, ConfigError> {
         let build = |(name, settings): (&String, &McpConfig)| {
             let timeout_ms =
@@ -91,7 +91,7 @@ impl McpServers {
                 .as_deref()
                 .map(|variable| config.read_mcp_key(name, variable))
                 .transpose()?;
-            let old_server = before.and_then(|before| before.by_name.get(name));
+            let old_server = previous.and_then(|servers| servers.by_name.get(name));
             let unchanged_server =
                 old_server.filter(|old_server| old_server.has_settings(settings, key.as_deref(), bounds));
             let server = match unchanged_server {
@@ -144,7 +144,7 @@ impl McpServers {
     /// and have not listed their tools yet.
     pub(crate) async fn wait_for_tool(&self, name: &str) -> ToolLookup {
         let is_awaited =
-            |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
+            |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.has_listed_tools();
         futures_util::future::join_all(
             self.by_name.values().filter(is_awaited).map(|server| server.wait_connected()),
         )
@@ -153,8 +153,8 @@ impl McpServers {
     }
 
     /// Returns `true` if the server has listed its tools at least once.
-    pub(crate) fn is_known(&self, server: &str) -> bool {
-        self.by_name.get(server).is_some_and(|server| server.is_known())
+    pub(crate) fn has_listed_tools(&self, server: &str) -> bool {
+        self.by_name.get(server).is_some_and(|server| server.has_listed_tools())
     }
 
     /// Returns the connection state of each server as a JSON object, in order of their names.

@@ -22,7 +22,8 @@ use crate::base::restart_backoff::RestartBackoff;
 use crate::tools::CallError;
 use crate::upstream::redact;
 
-/// Pause after the first failure, and shortest time between the starts of two attempts.
+/// Pause after the first failure. Also the shortest time between the starts of two attempts or two listings
+/// of the tools, and the longest wait for a connection to close.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -146,7 +147,7 @@ impl McpServer {
     }
 
     /// Returns `true` if the server has listed its tools at least once.
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn has_listed_tools(&self) -> bool {
         self.shared.tools().is_some()
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Maximum number of bytes of one line; the rest is dropped.
+/// Maximum length of a logged line in bytes; the rest of the line is dropped.
 const MAX_LINE_BYTES: usize = 1000;
 /// Maximum number of lines logged per minute.
 const MAX_LINES_PER_MINUTE: u32 = 100;

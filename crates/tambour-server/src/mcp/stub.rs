@@ -46,7 +46,7 @@ impl McpServer {
         match *self {}
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn has_listed_tools(&self) -> bool {
         match *self {}
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct ReplyEnd<'a> {
     /// `completed`, `failed` or `cancelled`.
     pub(crate) status: &'a str,
     /// Set when a fallback text is shown instead of the reply, or the reply is kept as prose.
-    pub(crate) replaced: bool,
+    pub(crate) is_replaced: bool,
     /// Milliseconds from the request to the first text of the reply.
     pub(crate) first_text_ms: Option<u64>,
     /// Findings of the reply, as a JSON list.
@@ -40,7 +40,7 @@ pub(crate) fn message_figures(
     let has_metadata = |name: &str| metadata.get(name).is_some_and(|value| !value.is_null());
     let end = ReplyEnd {
         status,
-        replaced: has_metadata("fallback_reason") || has_metadata("unused_reason"),
+        is_replaced: has_metadata("fallback_reason") || has_metadata("unused_reason"),
         first_text_ms,
         findings: record.get("findings"),
     };
@@ -48,11 +48,12 @@ pub(crate) fn message_figures(
 }
 
 /// Returns the figures of a reply that began in `hour` (`2026-11-27T03`), one for each upstream. The last of
-/// `calls` produced the reply; its upstream gets the counts that are not of calls.
+/// `calls` produced the reply; its upstream also gets the counts of the reply itself: status, repairs, time
+/// to the first text.
 pub(crate) fn reply_figures(
     hour: &str,
     owner: &str,
-    ReplyEnd { status, replaced, first_text_ms, findings }: &ReplyEnd<'_>,
+    ReplyEnd { status, is_replaced, first_text_ms, findings }: &ReplyEnd<'_>,
     calls: &[UpstreamSpending],
 ) -> Vec<Figures> {
     let token_count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
@@ -83,8 +84,8 @@ pub(crate) fn reply_figures(
     }
     if counts.completed == 1 {
         *repairs = repairs_by_rule(*findings);
-        counts.replaced = i64::from(*replaced);
-        counts.repaired = i64::from(!replaced && !repairs.is_empty());
+        counts.replaced = i64::from(*is_replaced);
+        counts.repaired = i64::from(!is_replaced && !repairs.is_empty());
     }
     figures
 }

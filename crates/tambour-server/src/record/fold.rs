@@ -259,16 +259,16 @@ impl LogFold {
             Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
             _ => "",
         };
-        let is_truncated =
+        let is_marked_truncated =
             self.end_event.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
-        let is_cut = is_truncated || !matches!(finish_reason, "stop" | "tool_calls");
+        let is_truncated = is_marked_truncated || !matches!(finish_reason, "stop" | "tool_calls");
         // A reply with calls whose results were never sent to the model cannot be continued, so it is not
         // shown.
         let has_unreported_calls = writer.has_tool_loop && !self.calls.is_empty();
         let text = if has_unreported_calls {
             None
         } else {
-            writer.render_reply(self.last_reply(), &self.calls, is_cut)
+            writer.render_reply(self.last_reply(), &self.calls, is_truncated)
         };
         match text {
             Some(text) if text == self.last_reply() => None,

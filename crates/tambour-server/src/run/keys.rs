@@ -56,7 +56,7 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// Id of the key; `local` while no key exists.
     pub(crate) key: String,
-    /// True with the right to change settings and keys.
+    /// True if the caller may change settings and keys.
     pub(crate) is_admin: bool,
     /// Limits of the key.
     pub(crate) limits: Arc<KeyLimits>,
@@ -126,7 +126,8 @@ impl KeyRegistry {
     }
 
     /// Returns the caller whose key has this secret text. While no key exists, every request is admitted, as
-    /// `LOCAL_OWNER`. Compares with every key, each in constant time, so that the time tells nothing.
+    /// `LOCAL_OWNER`. Compares with every key, each in constant time, so that the time of a response reveals
+    /// nothing.
     pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
         let keys = self.read_keys();
         if keys.is_empty() {

@@ -93,8 +93,8 @@ impl LiveRun {
         ReaderGuard(self.clone())
     }
 
-    /// Waits until the last reader has left and none has come for `grace`. Never returns for a run that had
-    /// no reader yet.
+    /// Waits until the last reader has left and none has come for `grace`. Does not return before the run has
+    /// had a reader.
     pub(crate) async fn wait_deserted(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         let mut departed = 0;

@@ -30,18 +30,18 @@ pub(crate) struct LoadedConfig {
 }
 
 impl LoadedConfig {
-    /// Builds the state that a configuration describes. MCP servers whose settings equal those in `before`
+    /// Builds the state that a configuration describes. MCP servers whose settings equal those in `previous`
     /// stay connected.
     pub(crate) fn new(
         config: Config,
         metrics: &Metrics,
-        before: Option<&LoadedConfig>,
+        previous: Option<&LoadedConfig>,
     ) -> Result<LoadedConfig, ConfigError> {
         config.check()?;
         let upstreams = config.upstream_section().build_upstreams(&metrics.upstreams)?;
         let webhooks = WebhookClient::new(&config.tools);
         let skeins = config.load_skeins()?;
-        let mcp = McpServers::new(config.mcp_section(), before.map(|before| &before.mcp))?;
+        let mcp = McpServers::new(config.mcp_section(), previous.map(|previous| &previous.mcp))?;
         Ok(LoadedConfig { config, upstreams, webhooks, mcp, skeins, rotation: Rotation::default() })
     }
 
@@ -52,8 +52,8 @@ impl LoadedConfig {
     }
 
     /// Returns the aliases to try for an alias, in order, until one gives a usable reply. Aliases whose
-    /// upstreams keep failing come last. Of healthy aliases with weights, a different one comes first each
-    /// time.
+    /// upstreams keep failing come last, except that one whose pause is over comes first, as a probe. If
+    /// `alias` has a weight, the healthy aliases with weights take turns at coming first.
     pub(crate) fn fallback_chain<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
         let mut chain = self.config.alias_chain(alias);
         if chain.len() < 2 {

@@ -30,8 +30,8 @@ pub(crate) struct StartRequest {
     pub(crate) conversation_id: Option<String>,
     /// Prompt of the request; earlier messages of the conversation precede its `text`.
     pub(crate) prompt: PromptRecord,
-    /// Upstreams to ask: the first choice, then the fallbacks in order. Their requests get the messages when
-    /// the earlier messages of the conversation are over.
+    /// Upstreams to ask, at least one: the first choice, then the fallbacks in order. The messages of the
+    /// prompt are added to their requests once the earlier messages of the conversation have ended.
     pub(crate) candidates: Vec<UpstreamChoice>,
     /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<ToolOffer>,

@@ -17,7 +17,7 @@ pub fn load_folder(root: &Path) -> Result<TemplateFiles, String> {
     TemplateFiles::new(files).map_err(|error| error.to_string())
 }
 
-/// Deepest level of subfolders that is read.
+/// Maximum number of components in the path of a template, from the root; deeper folders are not read.
 const MAX_DEPTH: usize = 8;
 
 /// Adds the templates of a folder below `root` to `files`: path from `root` with `/`, and text.

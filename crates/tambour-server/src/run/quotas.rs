@@ -58,7 +58,7 @@ impl Quotas {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request of a key. `now` and `time` are the same time.
+    /// Counts a request of a key. `now` and `time` are the same moment, on the monotonic and the wall clock.
     ///
     /// # Errors
     /// The tokens of the day are used up, or too many requests came within a minute.

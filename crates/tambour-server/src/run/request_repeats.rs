@@ -13,7 +13,8 @@ pub(crate) fn in_progress_problem() -> Problem {
     Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
-/// Returns the time (RFC 3339) from which on requests count as the first of a repetition.
+/// Returns the start (RFC 3339) of the time in which a request must have come for a repetition to get its
+/// response.
 pub(crate) fn repeat_since() -> String {
     let retention = SignedDuration::from_hours(RETENTION_HOURS);
     Timestamp::now().checked_sub(retention).map(|time| format!("{time:.3}")).unwrap_or_default()

@@ -32,7 +32,7 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
-    /// Registers a turn of an owner's dialogue; `None` if the owner has the most runs allowed already.
+    /// Registers a turn of an owner's dialogue; `None` if the owner already has the maximum number of runs.
     pub(crate) fn begin(engine: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let max = engine.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));

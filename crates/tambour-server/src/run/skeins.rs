@@ -23,7 +23,7 @@ use crate::store::ImportKind;
 
 /// Maximum number of lorebooks of one prompt.
 const MAX_BOOKS: usize = 20;
-/// Maximum number of bytes of all imported files of one prompt.
+/// Maximum total size of the imported files of one prompt, in bytes.
 const MAX_IMPORT_BYTES: u64 = 64 << 20;
 
 /// Sources of a prompt.

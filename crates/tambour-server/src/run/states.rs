@@ -105,7 +105,7 @@ pub(crate) async fn lock_conversation(
     })
 }
 
-/// Returns the version of a state with its schema: a hash of both, in hexadecimal digits.
+/// Returns the version of a state with its schema: 12 bytes of a hash of both, in hexadecimal digits.
 pub(crate) fn state_version(state: &str, schema: Option<&str>) -> String {
     let mut hash = Sha256::new();
     hash.update(state);
@@ -140,8 +140,9 @@ pub(crate) struct ChangedState {
     pub(crate) version: String,
 }
 
-/// Applies operations of a client to the state of a conversation, as an update of its own. If `atomic`, none
-/// is applied unless all succeed. `based_on` is the version that the state must have.
+/// Applies operations of a client to the state of a conversation, as an update that belongs to no message.
+/// `analysis` is the client's note on them, stored with the update. If `atomic`, none is applied unless all
+/// succeed. `based_on` is the version that the state must have; `None` means any version.
 ///
 /// # Errors
 /// The conversation is busy or unknown, its state has another version, or the client has disconnected.

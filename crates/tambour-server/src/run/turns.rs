@@ -1,6 +1,6 @@
 //! Queues for exclusive access to a conversation or dialogue: its messages, turns and other changes run one
-//! at a time. The order of messages is that of the store: each waits for the earlier ones of its lease before
-//! it enters the queue.
+//! at a time. Messages run in the order of the store: each waits, through its lease, for the earlier ones
+//! before it enters the queue.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use futures_util::FutureExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Queues of all conversations that something is running or waiting in.
+/// Queues of all conversations in which something runs or waits.
 #[derive(Default)]
 pub(crate) struct ConversationQueues {
     by_conversation: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,

@@ -25,7 +25,7 @@ pub(crate) enum CallError {
     /// The user denied another call of the same reply.
     OtherDenied,
     /// An earlier call of the same reply failed.
-    BeforeFailed,
+    EarlierFailed,
     /// The message ended before the call began.
     MessageEnded,
     /// The server stopped before the call began.
@@ -83,7 +83,7 @@ impl CallError {
             NoTool(_) => "tool_unknown",
             Forbidden(_) => "tool_forbidden",
             Arguments(..) => "tool_args_invalid",
-            OtherRefused | OtherDenied | BeforeFailed | MessageEnded | ServerStopped | NoExecutor => {
+            OtherRefused | OtherDenied | EarlierFailed | MessageEnded | ServerStopped | NoExecutor => {
                 "not_run"
             }
             Denied(_) => "denied",
@@ -124,7 +124,7 @@ impl CallError {
             Arguments(message, place) => format!("{message} at `{place}` of the arguments"),
             OtherRefused => "another call of the plan must not run".to_owned(),
             OtherDenied => "another call of the plan was not allowed".to_owned(),
-            BeforeFailed => "a call of the plan before it failed".to_owned(),
+            EarlierFailed => "a call of the plan before it failed".to_owned(),
             MessageEnded => "the message ended before it".to_owned(),
             ServerStopped => "the server stopped before it".to_owned(),
             NoExecutor => "nobody runs this tool".to_owned(),
@@ -175,7 +175,7 @@ impl CallError {
             Arguments(message, place) => format!("参数 `{place}` 不符合要求：{message}"),
             OtherRefused => "计划中的另一个调用不能执行，因此没有执行".to_owned(),
             OtherDenied => "计划中的另一个调用未获允许，因此没有执行".to_owned(),
-            BeforeFailed => "计划中它之前的一个调用失败，因此没有执行".to_owned(),
+            EarlierFailed => "计划中它之前的一个调用失败，因此没有执行".to_owned(),
             MessageEnded => "消息在它执行之前已经结束，没有执行".to_owned(),
             ServerStopped => "服务器在它执行之前停止，没有执行".to_owned(),
             NoExecutor => "没有执行者能运行这个工具".to_owned(),

@@ -145,6 +145,7 @@ fn address_kind_v4(v4: Ipv4Addr) -> AddressKind {
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => {
             AddressKind::Never
         }
+        // Private networks, loopback, and shared addresses of carrier-grade NAT.
         (10 | 127, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => AddressKind::Private,
         _ => AddressKind::Public,
     }

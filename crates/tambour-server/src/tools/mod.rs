@@ -40,13 +40,13 @@ pub struct ToolLimits {
     pub results_ms: u64,
     /// Milliseconds that users have to confirm calls.
     pub confirmations_ms: u64,
-    /// Maximum number of bytes of a result of a webhook or an MCP server.
+    /// Maximum length in bytes of a result of a webhook or an MCP server.
     pub max_answer: usize,
-    /// Maximum number of bytes of one result that the model is shown.
+    /// Maximum length in bytes of one result as the model is shown it; a longer one is cut.
     pub max_shown: usize,
     /// Maximum number of patterns of one schema; all tools of a message may have four times as many together.
     pub max_patterns: usize,
-    /// Maximum number of bytes of one compiled pattern.
+    /// Maximum size of one compiled pattern in bytes.
     pub max_pattern_bytes: usize,
 }
 
@@ -138,10 +138,10 @@ impl std::fmt::Debug for HiddenText {
     }
 }
 
-/// Maximum number of bytes of a tool's definition, and of a schema.
+/// Maximum length in bytes of a tool's definition, and of a schema.
 pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 
-/// Maximum number of bytes of a description.
+/// Maximum length of a description in bytes.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
 /// Prefix of the environment variables that may hold secrets of tools, so that no client can have another

@@ -114,7 +114,7 @@ mod tests {
     fn a_text_is_in_one_language_only() {
         let (call, mut result) = call_with_result(Value::Null);
         for call_error in
-            [CallError::BeforeFailed, CallError::Denied(None), CallError::Status(500, String::new())]
+            [CallError::EarlierFailed, CallError::Denied(None), CallError::Status(500, String::new())]
         {
             let text_in = |language| {
                 let error = Some(call_error.error(language));

@@ -13,7 +13,7 @@ use crate::base::cpu_pool::CpuPool;
 use crate::base::fail;
 use crate::base::problem::Problem;
 
-/// Maximum number of bytes of memory that the cached schemas take, by estimate.
+/// Maximum memory of the cached schemas, estimated in bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 /// Estimated bytes of a compiled schema for each byte of its text, without its patterns.
 const COMPILED_BYTES_PER_BYTE: usize = 16;
@@ -57,7 +57,7 @@ impl SchemaCache {
     /// failure is not cached.
     ///
     /// # Errors
-    /// The schema is invalid or exceeds a limit, or the pool's queue of the owner is full.
+    /// The schema is invalid or exceeds a limit, or the owner's queue in the pool is full.
     pub(crate) async fn get(
         &self,
         (cpu_pool, owner): (&CpuPool, &str),

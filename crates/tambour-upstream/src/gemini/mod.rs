@@ -191,7 +191,10 @@ fn turn_content(
                     format!("a part of the type `{kind}` cannot be sent to a service of the kind `gemini`");
                 return Err(unsendable_failure(problem));
             }
-            ChatPart::Call(call) => call_part(call, needs_signature && std::mem::take(&mut is_first_call)),
+            ChatPart::Call(call) => {
+                let call_needs_signature = needs_signature && std::mem::take(&mut is_first_call);
+                call_part(call, call_needs_signature)
+            }
             ChatPart::Result { call, text, .. } => {
                 let Some(call) = call else {
                     return Err(unsendable_failure(

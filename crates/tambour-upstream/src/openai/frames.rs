@@ -92,7 +92,7 @@ impl FrameDecoder for OpenAiFrames {
         for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             items.push(ReplyItem::Text(text.into_owned()));
         }
-        // The form of the interface before `tool_calls`.
+        // The older field, from before `tool_calls` existed: at most one call, without an id.
         let old_call = function_call
             .map(|function| CallFragment { function: Some(function), ..CallFragment::default() });
         for fragment in tool_calls.unwrap_or_default().into_iter().chain(old_call) {
@@ -135,6 +135,7 @@ impl OpenAiFrames {
             return false;
         }
         let is_same_call = |partial: &&mut PartialCall| match (index, &id) {
+            // Calls may share a number: a name with another id begins the next call.
             (Some(_), Some(id)) => {
                 partial.index == index
                     && (partial.call.id == **id || partial.call.id.is_empty() || name.is_none())

@@ -50,19 +50,15 @@ impl TelemetryConfig {
     /// # Errors
     /// The endpoint is not a base URL, the ratio is out of range, or the server is built without tracing.
     pub fn check(&self, origins: &ValueOrigins) -> Result<(), ConfigError> {
-        let telemetry = self;
         let telemetry_error =
             |field: &str, reason: &str| Err(origins.field_error(&format!("telemetry.{field}"), reason));
-        if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
-            return telemetry_error(
-                "sample_ratio",
-                &format!("must be 0 to 1, not {}", telemetry.sample_ratio),
-            );
+        if !(0.0..=1.0).contains(&self.sample_ratio) {
+            return telemetry_error("sample_ratio", &format!("must be 0 to 1, not {}", self.sample_ratio));
         }
-        if telemetry.service_name.trim().is_empty() {
+        if self.service_name.trim().is_empty() {
             return telemetry_error("service_name", "is empty");
         }
-        let Some(endpoint) = telemetry.endpoint() else { return Ok(()) };
+        let Some(endpoint) = self.endpoint() else { return Ok(()) };
         if cfg!(not(feature = "otel")) {
             return telemetry_error("otlp_endpoint", "needs a server that was built with the feature `otel`");
         }

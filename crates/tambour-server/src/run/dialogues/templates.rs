@@ -31,7 +31,7 @@ pub(crate) struct ParsedTemplateCache {
     misses: Counter,
 }
 
-/// Maximum number of cached templates. When they are reached, the whole cache is cleared, which is rare: only
+/// Maximum number of cached templates. When it is reached, the whole cache is cleared, which is rare: only
 /// constantly changed templates fill it.
 const MAX_CACHED: usize = 1000;
 

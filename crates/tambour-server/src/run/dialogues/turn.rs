@@ -35,7 +35,7 @@ use crate::store::{
 use crate::telemetry::TraceSpan;
 use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
 
-/// Maximum number of bytes of a script that is parsed without moving other tasks to another thread.
+/// Maximum length in bytes of a script that is parsed without moving other tasks to another thread.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 /// Milliseconds after which a round counts as slow (S-102).
 const SLOW_ROUND_MS: u64 = 3000;
@@ -88,7 +88,7 @@ struct RunningDialogue<'a> {
     upstream: Arc<Upstream>,
     /// Machine of the dialogue.
     dialogue: Dialogue,
-    /// Record of the turn; absent when an input is continued that an older version of the server had taken.
+    /// Record of the turn; absent if the turn continues an input that an older version of the server took.
     record: Option<TurnRecord>,
     /// Number of the turn's notices that are in a record already.
     recorded_notices: usize,
@@ -288,10 +288,10 @@ impl RunningDialogue<'_> {
 
     /// Returns the notices of the turn that are in no record yet; they count as recorded from now on.
     fn take_notices(&mut self) -> Vec<Notice> {
-        let all = self.dialogue.turn(&self.script).notices;
-        let new = all.get(self.recorded_notices..).unwrap_or_default().to_vec();
-        self.recorded_notices = all.len();
-        new
+        let notices = self.dialogue.turn(&self.script).notices;
+        let new_notices = notices.get(self.recorded_notices..).unwrap_or_default().to_vec();
+        self.recorded_notices = notices.len();
+        new_notices
     }
 
     /// Runs the dialogue until it waits; returns its requests to the client, in order.
@@ -393,7 +393,7 @@ impl RunningDialogue<'_> {
         } = self.read_reply(call, turn_log).await;
         fail::point("turn");
         self.engine.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
-        // Model calls of dialogues name no model, so the price is that of the upstream's own one.
+        // Model calls of dialogues name no model, so the price is that of the upstream's default model.
         let spending = UpstreamSpending::from_call(&self.upstream, &ModelRequest::default(), &usage);
         if elapsed_ms > SLOW_ROUND_MS {
             Metrics::increment(&self.engine.metrics.slow_rounds);
@@ -449,7 +449,7 @@ impl RunningDialogue<'_> {
                 code if code == CANCELLED => "cancelled",
                 _ => "failed",
             },
-            replaced: !record["unreadable"].is_null(),
+            is_replaced: !record["unreadable"].is_null(),
             first_text_ms,
             findings: record.get("findings"),
         };
@@ -572,8 +572,8 @@ impl RunningDialogue<'_> {
 /// End of a cancelled reply.
 const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
-/// Waits until the turn must stop, and returns its end: cancelled, or failed since the key was removed or the
-/// server stops.
+/// Waits until the turn must stop, and returns its end: cancelled, or failed because the key was removed or
+/// the server stops.
 async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
     tokio::select! {
         () = engine.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),

@@ -197,6 +197,7 @@ impl TurnLog {
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         if !self.is_over && self.final_outcome.is_none() {
             let failure = match problem.code() {
+                // The server is shutting down.
                 "closing" => interrupted_failure(),
                 code => Failure::new(code, problem.detail(), problem.is_retryable()),
             };

@@ -67,7 +67,7 @@ pub(crate) struct DialogueOrigin {
 pub(crate) struct ForkOrigin {
     /// Dialogue whose turns come before those of the fork.
     pub(crate) dialogue_id: String,
-    /// Id of the turn in its place of which the fork goes another way.
+    /// Id of the turn of that dialogue that the first turn of the fork replaces.
     pub(crate) turn: String,
 }
 

@@ -65,7 +65,7 @@ pub(super) struct AttemptSettings {
 
 /// Minimum interval between two appends; chunks of a fast model are batched.
 const APPEND_INTERVAL: Duration = Duration::from_millis(4);
-/// Gathered bytes from which they are appended without waiting.
+/// Size of the gathered entries, in bytes, from which they are appended without waiting.
 const FULL_BATCH_BYTES: usize = 8 << 10;
 /// Maximum number of findings that a re-ask lists.
 const MAX_REASK_FINDINGS: usize = 20;
@@ -81,6 +81,7 @@ pub(super) struct EntryGatherer {
     has_event: bool,
     /// Set once text of the answer was emitted.
     has_answer: bool,
+    /// Judgement of the reply, from its events and findings so far.
     appraisal: ReplyAppraisal,
     /// Raw reply so far, if the model may have to be shown it.
     pub(super) raw: String,

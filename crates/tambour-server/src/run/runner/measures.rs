@@ -33,7 +33,7 @@ impl RunMeasures {
         }
     }
 
-    /// Records that the run may end now.
+    /// Records the end of a reply or of its tool calls, as the end of the run unless more follows.
     pub(super) fn record_end(&mut self) {
         self.timings.total_ms = millis(self.start_time.elapsed());
     }

@@ -98,6 +98,7 @@ impl UpstreamChoice {
     /// Replaces the system prompt of another upstream with that of this one, in the prompt record and in the
     /// messages. Returns a copy of the messages.
     fn replace_system(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
+        // The old system prompt, if there is one, is the first message.
         messages.drain(..usize::from(prompt_record.system.is_some()));
         prompt_record.system.clone_from(&self.system);
         messages.splice(0..0, self.system.iter().map(|text| Message::new("system", text)));
@@ -456,7 +457,7 @@ impl RunLog {
 }
 
 /// Waits until the run must stop, and returns its end: cancelled by a client, by removal of its key or for
-/// lack of a reader, or failed since the server stops.
+/// lack of a reader, or failed because the server stops.
 async fn wait_stop(engine: &RunEngine, run: &MessageRun) -> InputEnd {
     tokio::select! {
         () = run.live_run.cancel.cancelled() => {}

@@ -138,7 +138,8 @@ impl<'a> ToolLoop<'a> {
         if loop_result.is_ok() {
             attempt.push_line_break();
         }
-        // Also added if the message ends here, since prompts of later messages include the results.
+        // Also added if the message ends here, since prompts of later messages include the results; only the
+        // results of too many calls are left out.
         let reply_message = (calls.len() <= MAX_CALLS)
             .then(|| attempt.add_results_entry(&calls, &results_text, &self.history_writer));
         if let Err(end) = &loop_result {
@@ -204,7 +205,7 @@ impl<'a> ToolLoop<'a> {
             let group = start..start + client_call_count.max(1);
             if has_failed {
                 for index in group.clone() {
-                    round.record_error(index, &CallError::BeforeFailed, &self.engine.metrics);
+                    round.record_error(index, &CallError::EarlierFailed, &self.engine.metrics);
                 }
             } else if client_call_count > 0 {
                 self.run_on_client(loaded_config, round, group.clone()).await?;
@@ -231,8 +232,8 @@ impl<'a> ToolLoop<'a> {
         }
     }
 
-    /// Waits for the confirmations of calls that need one. If one is denied or not confirmed in time, returns
-    /// the error of each call that has one, in the order of all calls.
+    /// Waits for the confirmations of calls that need one. Returns `None` if all are allowed; otherwise, for
+    /// each call of the round, its error if it was denied or not confirmed in time.
     async fn wait_confirmations(
         &self,
         loaded_config: &LoadedConfig,
