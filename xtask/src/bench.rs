@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares the server with a bare mapper, both as release builds.
+/// Compares the server with a bare mapper, a minimal proxy that only converts events; both as release
+/// builds.
 fn bench_server(options: &[&str]) -> anyhow::Result<()> {
     let status = cargo_command(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"])
         .status()?;
@@ -57,7 +58,7 @@ fn cargo_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Counts the instructions a byte of each case of the benchmark `stream` under callgrind, and prints them.
+/// Counts instructions per byte for each case of the benchmark `stream` under callgrind, and prints them.
 fn count_instructions() -> anyhow::Result<()> {
     if !crate::work::has_valgrind() {
         println!("valgrind is not installed: there are no instruction counts");

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-/// Least percentage of covered lines, over all crates.
+/// Minimum percentage of covered lines, over all crates.
 const MIN_COVERAGE: f64 = 80.0;
 
 /// Version of cargo-llvm-cov to install if it is missing.

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     write_seeds(&root)
 }
 
-/// Copies the corpora from the shared folder, if it is there.
+/// Copies the corpora from the shared folder, if it exists.
 fn copy_corpora(root: &Path) -> anyhow::Result<()> {
     let Some(shared_folder) = corpora_folder(root) else {
         println!("no ../shared/corpus beside the repository: the corpora stay as they are");
@@ -34,7 +34,7 @@ fn copy_corpora(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Longest input of a fuzz seed, in bytes.
+/// Maximum length of the input of a fuzz seed, in bytes.
 const MAX_SEED_BYTES: usize = 500;
 /// Number of seeds of a fuzz target.
 const SEEDS_PER_TARGET: usize = 16;

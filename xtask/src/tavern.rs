@@ -20,7 +20,7 @@ use tambour_prompt::macros::migrate_foreign;
 /// Folder of the rows and of the script that runs SillyTavern on them.
 const ROWS_FOLDER: &str = "tests/sillytavern";
 
-/// Least number of equal rows, of 100.
+/// Minimum number of equal rows in 100.
 const MIN_EQUAL_ROWS: usize = 97;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -80,12 +80,12 @@ fn row_name(row: &Value) -> String {
 
 /// Renders the text of a card.
 fn render_card_text(row: &Value, context: &Value) -> Value {
-    let rendered_prompt = PromptContext::from_json(context).and_then(|context| {
+    let render_result = PromptContext::from_json(context).and_then(|context| {
         let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
         Assembly::new(&Engine::new(UndefinedMode::Lenient), context, 1)
             .render("row", &migrate_foreign(text).text)
     });
-    rendered_prompt.unwrap_or_else(|error| format!("error: {error}")).into()
+    render_result.unwrap_or_else(|error| format!("error: {error}")).into()
 }
 
 /// Lists the active world info of a row for each of its steps, or describes the error.
@@ -121,7 +121,7 @@ fn try_list_world_info(row: &Value) -> Result<Value> {
         Ok((source, text.as_str().unwrap_or_default().to_owned()))
     });
     let sources: Vec<(CharacterText, String)> = sources.collect::<Result<_>>()?;
-    // A row without steps has one, its lines.
+    // A row without steps has a single step: its lines.
     let only_step = [row.get("lines").cloned().unwrap_or_default()];
     let steps = row.get("steps").and_then(Value::as_array).map_or(&only_step[..], Vec::as_slice);
     let count_words = |text: &str| text.split_whitespace().count();

@@ -24,7 +24,7 @@ use crate::stamp::ProofStamp;
 struct WorkPass {
     /// Sizes in bytes.
     sizes: [usize; 3],
-    /// Greatest growth that is allowed. The growth of linear work is not exactly 2, because of buffers and
+    /// Maximum growth that is allowed. The growth of linear work is not exactly 2, because of buffers and
     /// limits of fixed size.
     max_growth: f64,
 }
@@ -38,8 +38,8 @@ const PASSES: [WorkPass; 3] = [
     WorkPass { sizes: [40 << 10, 80 << 10, 160 << 10], max_growth: 2.3 },
 ];
 
-/// Instructions a byte that are never too many; with fewer, steps in the copying of memory dominate the
-/// growth.
+/// Instructions per byte up to which no growth is suspicious: steps in the copying of memory dominate it
+/// there.
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
 /// Chunk size in bytes, like that of models.
@@ -281,7 +281,7 @@ impl WorkCost {
         large.saturating_sub(*middle) as f64 / middle.saturating_sub(*small).max(1) as f64
     }
 
-    /// Instructions a byte between the larger two sizes.
+    /// Instructions per byte that the largest size adds to the middle one.
     fn per_last_byte(&self, pass: &WorkPass) -> f64 {
         self.0[2].saturating_sub(self.0[1]) as f64 / (pass.sizes[2] - pass.sizes[1]) as f64
     }
@@ -291,7 +291,7 @@ impl WorkCost {
         self.growth() > pass.max_growth && self.per_last_byte(pass) > CHEAP_INSTRUCTIONS
     }
 
-    /// Instructions a byte at the largest size.
+    /// Instructions per byte at the largest size.
     fn per_byte(&self, pass: &WorkPass) -> f64 {
         self.0[2] as f64 / pass.sizes[2] as f64
     }

@@ -1,4 +1,4 @@
-//! Table of figures, each beside its target.
+//! Table of figures, each with its target.
 
 /// Target of a figure.
 pub(crate) enum FigureTarget {

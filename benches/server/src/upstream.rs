@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Bytes of a chunk.
+/// Length of the text in a chunk, in bytes.
 pub(crate) const CHUNK_LEN: usize = 4;
 
 const RESPONSE_HEAD: &str =

@@ -33,7 +33,7 @@ pub(crate) struct ServeCommand {
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
     model: Option<String>,
-    /// Start even if messages were lost to damage of the journal; the intact rest is kept
+    /// Start although a damaged part of the journal lost messages; the intact rest is kept
     #[arg(long)]
     accept_loss: bool,
     /// Print the configuration with secrets masked, and exit

@@ -94,7 +94,7 @@ impl ReadingCase<'_> {
     /// Reads the input in chunks, with extension events.
     ///
     /// # Errors
-    /// An unknown dialect.
+    /// The dialect is unknown, or an input that is read whole is not UTF-8.
     pub fn read(&self, cuts: ChunkCuts<'_>) -> Result<FixtureReading, String> {
         self.read_with(cuts, &mut |_, _| ())
     }
@@ -103,7 +103,7 @@ impl ReadingCase<'_> {
     /// bytes pushed so far. Pseudo-dialects have no pipeline and make no calls.
     ///
     /// # Errors
-    /// An unknown dialect.
+    /// The dialect is unknown, or an input that is read whole is not UTF-8.
     pub fn read_with(
         &self,
         cuts: ChunkCuts<'_>,

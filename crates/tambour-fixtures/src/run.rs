@@ -36,7 +36,7 @@ impl ProfileReadings {
     /// Reads a fixture in one chunk.
     ///
     /// # Errors
-    /// An unknown dialect.
+    /// The dialect is unknown, or an input that is read whole is not UTF-8.
     pub fn read(fixture: &Fixture) -> Result<ProfileReadings, String> {
         let read = |profile| {
             let options = options_for(fixture, profile);

@@ -16,15 +16,14 @@ use crate::fixture::{Fixture, expectations_path};
 use crate::reading::is_judged_only;
 use crate::run::{ProfileReadings, compare, completed_event, contract_events, join_deltas};
 
-/// Maximum number of bytes of a reply within a `.jsonl` file, and number of line breaks that it must stay
-/// below; a longer reply gets files of its own.
+/// Maximum length in bytes of a reply within a `.jsonl` file, and the number of line breaks that it must stay
+/// below; a longer reply gets separate files.
 const SHORT_REPLY: (usize, usize) = (400, 12);
 
 /// Changed lines of a file, by number from 0; `None` removes a line.
 type LineChanges = BTreeMap<usize, Option<Map<String, Value>>>;
 
-/// Rewrites recorded expectations and moves long replies to files of their own. Returns complaints, a line
-/// each.
+/// Rewrites recorded expectations and moves long replies to separate files. Returns complaints, a line each.
 pub fn update_fixtures(fixtures: &[Fixture]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut changes: BTreeMap<&Path, LineChanges> = BTreeMap::new();
@@ -106,10 +105,11 @@ fn record_findings(fixture: &Fixture, readings: &ProfileReadings, fields: &mut M
     set_key(fields, "findings_strict", (strict != lenient).then(|| json!(strict)), &["findings"]);
 }
 
-/// Records the metadata of `completed` where it says something.
+/// Records the metadata of `completed` that is not the default.
 fn record_metadata(readings: &ProfileReadings, fields: &mut Map<String, Value>) {
     let Some(completed) = completed_event(&readings.lenient) else { return };
     let metadata = &completed.metadata;
+    // An explicit `false` stays in the fixture.
     if metadata.truncated || fields.get("truncated") != Some(&json!(false)) {
         let truncated = metadata.truncated.then_some(json!(true));
         set_key(fields, "truncated", truncated, &["findings_strict", "findings"]);
@@ -149,7 +149,7 @@ fn reply_path(fixture: &Fixture) -> Option<PathBuf> {
     (is_file_name && is_long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
 }
 
-/// Writes the reply and the keys of a line to files of their own, named after its id.
+/// Writes the reply and the keys of a line to separate files, named after its id.
 fn write_files(path: &Path, input: &[u8], fields: &Map<String, Value>) -> Result<(), String> {
     if path.exists() {
         return Err(format!("{}: the file is there already", path.display()));
@@ -174,7 +174,7 @@ fn rewrite_lines(path: &Path, changes: &LineChanges) -> Result<(), String> {
             None => out += &format!("{line}\n"),
             Some(None) => {}
             Some(Some(fields)) => {
-                // The style of the line before is kept.
+                // The spacing of the old line is kept.
                 let is_spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
                 let mut line_text = String::new();
                 print_compact(&Value::Object(fields.clone()), is_spaced, &mut line_text);

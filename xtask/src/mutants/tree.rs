@@ -122,8 +122,8 @@ impl WorkspaceCopy {
         Ok(Some(path.context("cargo says where the test program is")?))
     }
 
-    /// Runs the tests that match `filters`, or all without filters. Returns `true` if they pass; a test program
-    /// that hangs does not.
+    /// Runs the tests that match `filters`, or all without filters. Returns `true` if they pass; a test
+    /// program that hangs does not.
     fn run_program(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
         let mut child = Command::new(program)
             .args(filters)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tambour_fixtures::Fixture;
 use tambour_fixtures::fixture::parse_line;
 
-use super::prove::{FixtureProofs, innocence_doubt, proof_pairs, silence_doubts};
+use super::prove::{FixtureProofs, no_finding_objection, proof_pairs, unasserted_row_objections};
 use super::table::{self, SpecRow};
 use super::{SpecScope, find_gaps, scan};
 
@@ -59,13 +59,13 @@ fn parse_fixture(line: &str) -> Fixture {
 }
 
 /// Returns the reason why fixtures do not prove `code` on `row`; `owner` is the rule's table.
-fn proof_doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
+fn proof_objection(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
     let fixtures: Vec<Fixture> = lines.iter().map(|line| parse_fixture(line)).collect();
     let proofs = FixtureProofs::from_fixtures(&fixtures);
     assert_eq!(proofs.broken, [""; 0]);
     let pairs = proof_pairs(&spec_rows(&[row]));
     let mut matching_pairs = pairs.iter().filter(|pair| pair.code == code && pair.owner == Some(owner));
-    proofs.doubt(matching_pairs.next().expect("the rule names the row"))
+    proofs.objection(matching_pairs.next().expect("the rule names the row"))
 }
 
 /// Source of a test that names a row.
@@ -150,8 +150,8 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     .enumerate()
     {
         let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{assertion}}}"#);
-        let doubts = silence_doubts(&parse_fixture(&line), &spec_rows(&[row]));
-        assert!(doubts.len() == 1 && doubts[0].contains(row_about), "{line}: {doubts:?}");
+        let objections = unasserted_row_objections(&parse_fixture(&line), &spec_rows(&[row]));
+        assert!(objections.len() == 1 && objections[0].contains(row_about), "{line}: {objections:?}");
         let repository =
             PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
         assert!(!repository.is_counted(row), "{line}");
@@ -159,7 +159,7 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let empty_line = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
     assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &empty_line)]).is_counted("T-014"));
     let asserting_line = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(silence_doubts(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
+    assert_eq!(unasserted_row_objections(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
 }
 
 #[test]
@@ -173,11 +173,11 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
     };
     // The row is about a tag in code; a tag in text is a finding of another row.
     let (tag_in_text, tag_in_code) = (fixture_line("a<b>c"), fixture_line("`a<b>c`"));
-    let doubt = proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text]);
-    assert_eq!(doubt.as_deref(), Some("findings of this code are on T-020, none on this row"));
-    assert_eq!(proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text, &tag_in_code]), None);
+    let objection = proof_objection("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text]);
+    assert_eq!(objection.as_deref(), Some("findings of this code are on T-020, none on this row"));
+    assert_eq!(proof_objection("thinkingml", "unexpected_tag", "T-029", &[&tag_in_text, &tag_in_code]), None);
     // A finding of the same code in another rule table.
-    let doubt = proof_doubt(
+    let objection = proof_objection(
         "jsonseq",
         "parsing_error_marker",
         "J-055",
@@ -185,7 +185,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
             r#"{"spec":["J-055"],"dialect":"plain","input":"<<ParsingError>>","findings":["1:1 parsing_error_marker J-055 repaired"],"fallback_reason":"parsing_error"}"#,
         ],
     );
-    assert_eq!(doubt.as_deref(), Some("no fixture reads with a finding of this code"));
+    assert_eq!(objection.as_deref(), Some("no fixture reads with a finding of this code"));
 }
 
 #[test]
@@ -196,16 +196,16 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
         )
     };
     for assertion in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
-        let doubt = proof_doubt("plain", "think_in_answer", "X-012", &[&line(assertion)]);
+        let objection = proof_objection("plain", "think_in_answer", "X-012", &[&line(assertion)]);
         assert_eq!(
-            doubt.as_deref(),
+            objection.as_deref(),
             Some("1 fixtures read with the finding, none fails without it"),
             "{assertion}"
         );
     }
     let listing_line = line(r#""findings":["2:1 think_in_answer X-012 repaired"]"#);
-    assert_eq!(proof_doubt("plain", "think_in_answer", "X-012", &[&listing_line]), None);
-    assert!(proof_doubt("plain", "think_in_answer", "X-012", &[]).is_some());
+    assert_eq!(proof_objection("plain", "think_in_answer", "X-012", &[&listing_line]), None);
+    assert!(proof_objection("plain", "think_in_answer", "X-012", &[]).is_some());
 }
 
 #[test]
@@ -214,10 +214,10 @@ fn a_row_that_expects_no_finding_needs_a_complete_list() {
     let line = |assertion: &str| {
         parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{assertion}}}"#))
     };
-    assert!(innocence_doubt(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
-    assert!(innocence_doubt(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
-    assert!(innocence_doubt(row, &[]).is_some());
-    assert!(innocence_doubt(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
+    assert!(no_finding_objection(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
+    assert!(no_finding_objection(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
+    assert!(no_finding_objection(row, &[]).is_some());
+    assert!(no_finding_objection(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
 }
 
 #[test]

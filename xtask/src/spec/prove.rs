@@ -22,25 +22,25 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     let fixtures = scan::load_fixtures(root)?;
     let pairs = proof_pairs(&rows);
     let proofs = FixtureProofs::from_fixtures(&fixtures);
-    let mut doubts = Vec::new();
+    let mut objections = Vec::new();
     for pair in &pairs {
-        let Some(doubt) = proofs.doubt(pair) else { continue };
+        let Some(objection) = proofs.objection(pair) else { continue };
         if pair.is_required {
-            doubts.push(format!("{pair}: {doubt}"));
+            objections.push(format!("{pair}: {objection}"));
         } else {
-            println!("should: {pair}: {doubt}");
+            println!("should: {pair}: {objection}");
         }
     }
-    let unproven_count = doubts.len();
-    let innocent_rows = rows.iter().filter(|row| row.forbids_finding);
-    doubts.extend(innocent_rows.filter_map(|row| innocence_doubt(row, &fixtures)));
-    doubts.extend(fixtures.iter().flat_map(|fixture| silence_doubts(fixture, &rows)));
+    let unproven_count = objections.len();
+    let rows_without_finding = rows.iter().filter(|row| row.forbids_finding);
+    objections.extend(rows_without_finding.filter_map(|row| no_finding_objection(row, &fixtures)));
+    objections.extend(fixtures.iter().flat_map(|fixture| unasserted_row_objections(fixture, &rows)));
     let row_places = scan::read_places(root, &rows)?;
-    doubts.extend(
+    objections.extend(
         super::find_gaps(&rows, &row_places).into_iter().map(|row| format!("{}: no test names it", row.id)),
     );
-    for doubt in proofs.broken.iter().chain(&doubts) {
-        println!("{doubt}");
+    for objection in proofs.broken.iter().chain(&objections) {
+        println!("{objection}");
     }
     let required_count = pairs.iter().filter(|pair| pair.is_required).count();
     println!(
@@ -50,9 +50,9 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     );
     anyhow::ensure!(proofs.broken.is_empty(), "{} fixtures fail", proofs.broken.len());
     if REQUIRES_LISTED_FINDINGS {
-        anyhow::ensure!(doubts.is_empty(), "{} proofs are missing", doubts.len());
-    } else if !doubts.is_empty() {
-        println!("{} proofs are missing; fixtures do not list their findings yet", doubts.len());
+        anyhow::ensure!(objections.is_empty(), "{} proofs are missing", objections.len());
+    } else if !objections.is_empty() {
+        println!("{} proofs are missing; fixtures do not list their findings yet", objections.len());
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ impl FixtureProofs {
     }
 
     /// Returns the reason why a pair is not proven; `None` when it is.
-    pub(super) fn doubt(&self, pair: &ProofPair) -> Option<String> {
+    pub(super) fn objection(&self, pair: &ProofPair) -> Option<String> {
         if !tambour_prompt::catalogue::all().any(|entry| entry.rule.code == pair.code) {
             return Some("no rule table has the code".to_owned());
         }
@@ -196,18 +196,18 @@ impl FixtureProofs {
 }
 
 /// Complains about rows that a fixture names without asserting anything about them.
-pub(super) fn silence_doubts(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
+pub(super) fn unasserted_row_objections(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
-    let doubts = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
+    let objections = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
         let subject = if row.describes_output { "what comes out" } else { "findings" };
         format!("{} names {}, which is about {subject}, but compares none", fixture.name, row.id)
     });
-    doubts.collect()
+    objections.collect()
 }
 
 /// Returns the reason why a row that expects no finding is not proven; `None` when it is. Its proof is a
 /// fixture that names the row and lists all findings, none of them on this row.
-pub(super) fn innocence_doubt(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
+pub(super) fn no_finding_objection(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
     let mut naming_fixtures = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
     let is_proof = |fixture: &Fixture| {
         let expectation = &fixture.expectation;

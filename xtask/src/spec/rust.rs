@@ -35,79 +35,80 @@ enum SourceToken {
 /// Splits a source into tokens, each with its line, from 1.
 fn tokenize(text: &str) -> Vec<(usize, SourceToken)> {
     let mut tokens = Vec::new();
-    let (mut rest, mut line) = (text, 1);
-    while let Some(c) = rest.chars().next() {
-        let (token, len) = read_token(rest, c);
+    let (mut remaining, mut line) = (text, 1);
+    while let Some(c) = remaining.chars().next() {
+        let (token, len) = read_token(remaining, c);
         tokens.extend(token.map(|token| (line, token)));
-        line += rest[..len].matches('\n').count();
-        rest = &rest[len..];
+        line += remaining[..len].matches('\n').count();
+        remaining = &remaining[len..];
     }
     tokens
 }
 
-/// Reads the token at the start of `rest`, whose first character is `c`. Returns the token, `None` for white
-/// space, and its length in bytes. The functions below count in bytes too.
-fn read_token(rest: &str, c: char) -> (Option<SourceToken>, usize) {
-    if rest.starts_with("//") {
-        let len = rest.find('\n').unwrap_or(rest.len());
-        return (Some(SourceToken::Comment(rest[2..len].to_owned())), len);
+/// Reads the token at the start of `remaining`, whose first character is `c`. Returns the token, `None` for
+/// white space, and its length in bytes. The functions below count in bytes too.
+fn read_token(remaining: &str, c: char) -> (Option<SourceToken>, usize) {
+    if remaining.starts_with("//") {
+        let len = remaining.find('\n').unwrap_or(remaining.len());
+        return (Some(SourceToken::Comment(remaining[2..len].to_owned())), len);
     }
-    if rest.starts_with("/*") {
-        let len = block_comment_len(rest);
-        return (Some(SourceToken::Comment(rest[2..len].to_owned())), len);
+    if remaining.starts_with("/*") {
+        let len = block_comment_len(remaining);
+        return (Some(SourceToken::Comment(remaining[2..len].to_owned())), len);
     }
-    if let Some(len) = raw_text_len(rest) {
-        return (Some(SourceToken::Text(rest[..len].to_owned())), len);
+    if let Some(len) = raw_text_len(remaining) {
+        return (Some(SourceToken::Text(remaining[..len].to_owned())), len);
     }
     if c == '"' {
-        let len = quoted_text_len(rest, '"');
-        return (Some(SourceToken::Text(rest[1..len].trim_end_matches('"').to_owned())), len);
+        let len = quoted_text_len(remaining, '"');
+        return (Some(SourceToken::Text(remaining[1..len].trim_end_matches('"').to_owned())), len);
     }
     if c == '\'' {
-        return read_quote(rest);
+        return read_quote(remaining);
     }
     if c.is_alphanumeric() || c == '_' {
-        let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        return (Some(SourceToken::Word(rest[..len].to_owned())), len);
+        let len = remaining.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(remaining.len());
+        return (Some(SourceToken::Word(remaining[..len].to_owned())), len);
     }
     ((!c.is_whitespace()).then_some(SourceToken::Mark(c)), c.len_utf8())
 }
 
 /// Length of a block comment, with the comments nested in it.
-fn block_comment_len(rest: &str) -> usize {
+fn block_comment_len(remaining: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
-    while at < rest.len() {
-        if rest[at..].starts_with("/*") {
+    while at < remaining.len() {
+        if remaining[at..].starts_with("/*") {
             depth += 1;
             at += 2;
-        } else if rest[at..].starts_with("*/") {
+        } else if remaining[at..].starts_with("*/") {
             depth -= 1;
             at += 2;
             if depth == 0 {
                 return at;
             }
         } else {
-            at += rest[at..].chars().next().map_or(1, char::len_utf8);
+            at += remaining[at..].chars().next().map_or(1, char::len_utf8);
         }
     }
-    rest.len()
+    remaining.len()
 }
 
 /// Length of a raw text (`r"…"`, `br#"…"#`), if one starts here. A raw name (`r#name`) has no quote.
-fn raw_text_len(rest: &str) -> Option<usize> {
+fn raw_text_len(remaining: &str) -> Option<usize> {
     let prefix = ["r", "br", "cr"].into_iter().find(|prefix| {
-        rest.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
+        let after_prefix = remaining.strip_prefix(prefix);
+        after_prefix.is_some_and(|after_prefix| after_prefix.trim_start_matches('#').starts_with('"'))
     })?;
-    let hash_count = rest[prefix.len()..].bytes().take_while(|byte| *byte == b'#').count();
+    let hash_count = remaining[prefix.len()..].bytes().take_while(|byte| *byte == b'#').count();
     let text_start = prefix.len() + hash_count + 1;
     let end = format!("\"{}", "#".repeat(hash_count));
-    Some(rest[text_start..].find(&end).map_or(rest.len(), |at| text_start + at + end.len()))
+    Some(remaining[text_start..].find(&end).map_or(remaining.len(), |at| text_start + at + end.len()))
 }
 
 /// Length of a text that ends with the quote `mark`.
-fn quoted_text_len(rest: &str, mark: char) -> usize {
+fn quoted_text_len(remaining: &str, mark: char) -> usize {
     let mut is_escaped = false;
-    for (at, c) in rest.char_indices().skip(1) {
+    for (at, c) in remaining.char_indices().skip(1) {
         match c {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
@@ -115,12 +116,12 @@ fn quoted_text_len(rest: &str, mark: char) -> usize {
             _ => {}
         }
     }
-    rest.len()
+    remaining.len()
 }
 
 /// Reads a character literal, or the quote of a lifetime.
-fn read_quote(rest: &str) -> (Option<SourceToken>, usize) {
-    let mut chars = rest[1..].chars();
+fn read_quote(remaining: &str) -> (Option<SourceToken>, usize) {
+    let mut chars = remaining[1..].chars();
     let is_lifetime = match (chars.next(), chars.next()) {
         (Some('\\'), _) | (_, Some('\'')) => false,
         (Some(c), _) => c.is_alphabetic() || c == '_',
@@ -129,7 +130,7 @@ fn read_quote(rest: &str) -> (Option<SourceToken>, usize) {
     if is_lifetime {
         return (Some(SourceToken::Mark('\'')), 1);
     }
-    (Some(SourceToken::Text(String::new())), quoted_text_len(rest, '\''))
+    (Some(SourceToken::Text(String::new())), quoted_text_len(remaining, '\''))
 }
 
 /// Reader of the items of a module.

@@ -47,7 +47,7 @@ pub(super) fn load_fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     Ok(fixtures)
 }
 
-/// Returns `true` if a fixture asserts something about a row. For a row about output it must compare events or
+/// Returns `true` if a fixture asserts something about a row. For a row about output it must compare events,
 /// their content, or metadata if the row is about that; for a row about findings it must compare findings.
 pub(super) fn asserts_row(fixture: &Fixture, row: &SpecRow) -> bool {
     let expectation = &fixture.expectation;

@@ -114,9 +114,9 @@ fn parse_rows(text: &str) -> Vec<SpecRow> {
 }
 
 /// Returns `true` if a row describes output, so that a fixture that names it must compare output. Its
-/// *Expected* column then has a part about the mapper (`M:`), or more than the findings of the validator
-/// (`V:`). An X row has no such column; it describes output if it mentions events, sent or streamed text, or
-/// metadata.
+/// *Expected* column then has a part about the mapper (`M:`), which turns replies into events, or more than
+/// the findings of the validator (`V:`). An X row has no such column; it describes output if it mentions
+/// events, sent or streamed text, or metadata.
 fn describes_output(id: &str, rule: &str, expected: &str) -> bool {
     if id.starts_with("X-") {
         return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));

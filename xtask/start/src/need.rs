@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 /// Required program.
 struct RequiredProgram {
-    /// Command that succeeds if the program is there.
+    /// Command that succeeds if the program is installed.
     check_command: &'static [&'static str],
     /// Part of the tests that needs the program, for messages.
     purpose: &'static str,
     /// Component of the toolchain for `rustup`, if the program is one.
     component: Option<&'static str>,
-    /// Package manager and name of the package in it.
+    /// Package managers, each with the name of its package.
     packages: &'static [(&'static str, &'static str)],
 }
 

@@ -86,7 +86,7 @@ fn run_proofs(
         // Runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
     }
-    // Tests of pages spend half of their time waiting, so steps that only compute run beside them.
+    // Tests of pages spend half of their time waiting, so steps that only compute run at the same time.
     let background = start_background(steps)?;
     if has_studio {
         steps.run_step("studio, in a browser", &mut pages_command("browser:pages"));
@@ -97,8 +97,8 @@ fn run_proofs(
     Ok(())
 }
 
-/// Tests the clients, which mostly wait, beside the checks of the studio, which compute. Returns `true` if the
-/// studio was built.
+/// Tests the clients, which mostly wait, in parallel with the checks of the studio, which compute. Returns
+/// `true` if the studio was built.
 fn check_clients_and_studio(
     steps: &mut TestSteps,
     clients: ClientSetup,
@@ -202,6 +202,7 @@ fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
         ("studio, tests", &["run", "--silent", "test"]),
         ("studio, build", &["run", "--silent", "build"]),
     ];
+    // The last script is the build.
     let mut is_built = true;
     for (name, arguments) in scripts {
         is_built = steps.run_step(name, &mut studio::npm_command(arguments));

@@ -14,19 +14,20 @@ pub(super) struct WrittenBlock {
     pub(super) fault: BlockZone,
     /// True if the block only shows something and never acts. If the reply ends cleanly inside it, the part
     /// written so far is still shown (F-204).
-    pub(super) is_shown: bool,
+    pub(super) is_display_only: bool,
     /// Written form of a call, one of [`FORMS`]; empty for other blocks.
     pub(super) form: &'static str,
 }
 
 impl WrittenBlock {
     fn new(text: String, needed_len: usize, fault: BlockZone) -> WrittenBlock {
-        WrittenBlock { text, needed_len, fault, is_shown: false, form: "" }
+        WrittenBlock { text, needed_len, fault, is_display_only: false, form: "" }
     }
 
     /// Makes a block that is only shown.
     fn for_display(text: String) -> WrittenBlock {
-        WrittenBlock { needed_len: text.len(), text, fault: BlockZone::Plain, is_shown: true, form: "" }
+        let needed_len = text.len();
+        WrittenBlock { is_display_only: true, ..WrittenBlock::new(text, needed_len, BlockZone::Plain) }
     }
 
     /// Puts the block on one line, for places that end at a line break.
@@ -272,7 +273,7 @@ struct ElementTags {
     close: &'static str,
     /// Prefix of the tag names `invoke` and `parameter`.
     tag_prefix: &'static str,
-    /// True if each argument declares in its tag whether its value is text; other values are JSON.
+    /// True if the tag of each argument declares whether its value is text or JSON.
     is_typed: bool,
 }
 

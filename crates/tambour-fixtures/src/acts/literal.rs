@@ -53,8 +53,8 @@ impl Literals {
         }
     }
 
-    /// Finds the first part of a value that is no literal. With `tagged_reply`, the reply itself, a text
-    /// between its tags is a literal too.
+    /// Finds the first part of a value that is no literal. If `tagged_reply` has the reply, a text between
+    /// two of its tags counts as a literal too.
     pub(super) fn find_missing(&self, value: &Value, tagged_reply: Option<&str>) -> Option<String> {
         match value {
             Value::Array(items) => items.iter().find_map(|item| self.find_missing(item, tagged_reply)),

@@ -113,8 +113,8 @@ pub struct Block {
     pub needed_end: usize,
     /// End of the zone, as an offset in the reply.
     pub end: usize,
-    /// True if the block is only shown, and as far as it was written.
-    pub is_shown: bool,
+    /// True if the block only shows something; it is shown as far as it was written.
+    pub is_display_only: bool,
     /// Written form of a call, one of [`FORMS`](super::FORMS); empty for other blocks.
     pub form: &'static str,
 }
@@ -192,7 +192,7 @@ impl Composer<'_> {
 
     /// Appends a block. Its zone ends with it, unless [`Composer::end_zone`] moves the end.
     fn push_block(&mut self, zone: BlockZone, written_block: WrittenBlock) {
-        let WrittenBlock { text, needed_len, fault, is_shown, form } = written_block;
+        let WrittenBlock { text, needed_len, fault, is_display_only, form } = written_block;
         let zone = if zone == Plain { fault } else { zone };
         let start = self.reply.text.len();
         self.push_text(&text);
@@ -205,7 +205,7 @@ impl Composer<'_> {
             start,
             needed_end: start + needed_len,
             end,
-            is_shown,
+            is_display_only,
             form,
         });
     }

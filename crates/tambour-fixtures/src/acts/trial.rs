@@ -89,8 +89,8 @@ pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
         let at = words.below(input.len() + 1);
         input.truncate(at);
     }
-    let is_ended = fixture::parse_end(finish).is_ok_and(|end| !end.is_truncated());
-    let facts = ReplyFacts::from_reply(&reply, &input, is_ended);
+    let has_clean_end = fixture::parse_end(finish).is_ok_and(|end| !end.is_truncated());
+    let facts = ReplyFacts::from_reply(&reply, &input, has_clean_end);
     ActionTrial { dialect: dialect.to_owned(), options, finish, input, seed, facts }
 }
 
@@ -166,7 +166,8 @@ impl ActionTrial {
     #[must_use]
     pub fn judge(&self, actions: &[Action]) -> Vec<Violation> {
         let tools: &[&str] = if self.options.tools.is_some() { &[TOOL] } else { &[] };
-        judge(&self.facts, &self.input, self.end().is_truncated(), tools, actions)
+        let has_clean_end = !self.end().is_truncated();
+        judge(&self.facts, &self.input, has_clean_end, tools, actions)
     }
 
     /// Lists the words in the damaged reply that must not act, each with the violation if it does.

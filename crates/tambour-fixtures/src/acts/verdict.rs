@@ -6,7 +6,7 @@ use std::fmt;
 use super::action::{Action, ActionKind};
 use super::literal::Literals;
 use super::replies::{Block, BlockZone, Reply, count_word};
-use crate::words::{WordNumber, count_mendable};
+use crate::words::{WordNumber, count_restorable};
 
 /// Kind of fault of an action, or of a repaired reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,26 +51,30 @@ impl fmt::Display for Violation {
 pub(super) struct ReplyFacts {
     /// Words that must not act, each with the violation if it does.
     pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
-    /// Zone and written form of each block that is still intact and must not act because of its zone.
+    /// Zone and written form of each block that must not act because of its zone. Blocks whose text or place
+    /// the damage changed are left out, except foreign ones.
     pub(super) zones: Vec<(BlockZone, &'static str)>,
     /// Words of blocks that may act, each with the written form of the block.
     pub(super) forms: BTreeMap<WordNumber, &'static str>,
 }
 
 impl ReplyFacts {
-    /// Collects the facts about `reply` after damage turned it into `input`. `is_ended` says that the stream
-    /// ended cleanly.
-    pub(super) fn from_reply(reply: &Reply, input: &[u8], is_ended: bool) -> ReplyFacts {
+    /// Collects the facts about `reply` after damage turned it into `input`. `has_clean_end` is true if the
+    /// stream ended cleanly.
+    pub(super) fn from_reply(reply: &Reply, input: &[u8], has_clean_end: bool) -> ReplyFacts {
         let text = reply.text.as_bytes();
         // Blocks in the common beginning are where they were written.
         let common_len = text.iter().zip(input).take_while(|(a, b)| a == b).count();
-        let is_truncated = common_len == input.len() && common_len < text.len();
+        let is_proper_prefix = common_len == input.len() && common_len < text.len();
         let mut facts = ReplyFacts::default();
         for block in &reply.blocks {
             let has_no_copies =
                 block.words.iter().all(|word| count_word(input, *word) <= count_word(text, *word));
+            // After a clean end, a block that only shows something is shown as far as it was written (F-204).
+            let may_be_partial = block.is_display_only && has_clean_end;
             let kind = match block.zone {
                 BlockZone::Foreign => ViolationKind::Zone(BlockZone::Foreign),
+                // The block itself is faulty, so its place does not matter.
                 zone if zone.is_block_fault() => {
                     if !is_intact(block, input) {
                         continue;
@@ -81,8 +85,8 @@ impl ReplyFacts {
                     ViolationKind::Zone(zone)
                 }
                 BlockZone::Plain
-                    if is_truncated
-                        && !(block.is_shown && is_ended)
+                    if is_proper_prefix
+                        && !may_be_partial
                         && block.start < common_len
                         && common_len < block.needed_end =>
                 {
@@ -112,12 +116,12 @@ fn is_intact(block: &Block, input: &[u8]) -> bool {
         && block.words.iter().all(|word| count_word(input, *word) == copy_count * count_word(text, *word))
 }
 
-/// Judges the actions of one reading. `is_truncated` says that the stream did not end cleanly; `tools` are
-/// the registered ones.
+/// Judges the actions of one reading. `has_clean_end` is true if the stream ended cleanly; `tools` are the
+/// registered ones.
 pub(super) fn judge(
     facts: &ReplyFacts,
     input: &[u8],
-    is_truncated: bool,
+    has_clean_end: bool,
     tools: &[&str],
     actions: &[Action],
 ) -> Vec<Violation> {
@@ -140,7 +144,8 @@ pub(super) fn judge(
             }
             let act_count = counts.entry((action.kind, word)).or_default();
             *act_count += 1;
-            let max_times = count_word(input, word) + count_mendable(input, word);
+            // A broken word may act too: a repair may remove the text that broke it.
+            let max_times = count_word(input, word) + count_restorable(input, word);
             if *act_count > max_times {
                 add(
                     ViolationKind::Duplicate,
@@ -149,10 +154,11 @@ pub(super) fn judge(
                 );
             }
         }
-        if is_truncated && matches!(action.kind, ActionKind::Call | ActionKind::Planned | ActionKind::Exit) {
+        let is_call = matches!(action.kind, ActionKind::Call | ActionKind::Planned);
+        let needs_whole_reply = is_call || action.kind == ActionKind::Exit;
+        if needs_whole_reply && !has_clean_end {
             add(ViolationKind::Truncated, action, "the reply is cut".to_owned());
         }
-        let is_call = matches!(action.kind, ActionKind::Call | ActionKind::Planned);
         if is_call && !action.data["name"].as_str().is_some_and(|name| tools.contains(&name)) {
             add(ViolationKind::UnregisteredTool, action, "nobody registered the tool".to_owned());
         }

@@ -74,6 +74,7 @@ fn is_listed(html: &str) -> bool {
         let name = after_mark.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let tag = after_mark.find('>').map_or(after_mark, |end| &after_mark[..end]);
         let is_bare = tag.len() == name.len() || matches!(&tag[name.len()..], "/" | " /");
+        // The attribute follows the four letters of the name.
         let is_styled_span = name.eq_ignore_ascii_case("span")
             && tag[4..].to_ascii_lowercase().starts_with(" style=\"")
             && tag.matches('"').count() == 2

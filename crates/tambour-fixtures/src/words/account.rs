@@ -7,7 +7,7 @@ use serde_json::Value;
 use tambour::event::{Extension, ToolCall};
 use tambour::{Event, Finding, Severity};
 
-use super::{MARKER_LEN, WordNumber, count_mendable, find_words, marker};
+use super::{MARKER_LEN, WordNumber, count_restorable, find_words, marker};
 
 /// Kind of text that a word is delivered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,8 +70,8 @@ pub struct WordAccount {
     pub word_count: usize,
     /// Number of delivered words, by kind.
     pub delivered: BTreeMap<WordKind, usize>,
-    /// Number of words that only a finding covers, by its code; of several findings that with the shortest
-    /// span counts.
+    /// Number of words that only a finding covers, by its code; if several do, the one with the shortest span
+    /// counts.
     pub covered_by_code: BTreeMap<String, usize>,
 }
 
@@ -225,10 +225,10 @@ pub fn account_words(
             complaints.push(WordComplaint { fault: WordFault::Missing, word: Some(word), message });
         }
         // Removal of the markup inside a broken word may deliver the word once more.
-        let has_mendable = || replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
+        let has_restorable = || replies.iter().any(|reply| count_restorable(reply.input, word) > 0);
         if let [(reply, Some(at))] = places[..]
             && sent_count == 1
-            && !has_mendable()
+            && !has_restorable()
             && let Some(finding) = reply
                 .findings
                 .iter()
@@ -255,7 +255,7 @@ pub fn account_words(
         // Removing markup from the middle of a broken word makes it whole again.
         let max_count = places.len()
             + places.iter().filter(is_repeated).count()
-            + replies.iter().map(|reply| count_mendable(reply.input, word)).sum::<usize>();
+            + replies.iter().map(|reply| count_restorable(reply.input, word)).sum::<usize>();
         if delivered_count(word) > max_count {
             let kinds = words_by_kind.iter().filter(|(_, words)| words.contains(&word));
             let kinds: Vec<String> = kinds.map(|(kind, _)| format!("{kind:?}")).collect();
@@ -271,8 +271,8 @@ pub fn account_words(
     if complaints.is_empty() { Ok(account) } else { Err(complaints) }
 }
 
-/// Finds the first word of a kind that is delivered out of order; `None` too if a finding allows another
-/// order.
+/// Finds the first word of a kind that is delivered out of order; `None` if there is none, or if a finding
+/// allows another order.
 fn find_misplaced_word(
     replies: &[ReceivedReply<'_>],
     words_by_kind: &[(WordKind, Vec<WordNumber>)],
@@ -292,8 +292,9 @@ fn find_misplaced_word(
     let received_words: Vec<WordNumber> =
         replies.iter().flat_map(ReceivedReply::words).map(|(_, word)| word).collect();
     // A broken word that was repaired may be anywhere.
-    let is_mendable = |word: WordNumber| replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
-    let is_comparable = |word: &&WordNumber| received_words.contains(word) && !is_mendable(**word);
+    let is_restorable =
+        |word: WordNumber| replies.iter().any(|reply| count_restorable(reply.input, word) > 0);
+    let is_comparable = |word: &&WordNumber| received_words.contains(word) && !is_restorable(**word);
     for (kind, words) in words_by_kind {
         // Fields of an assessment and of a block are delivered in a fixed order.
         if matches!(kind, WordKind::Assessment | WordKind::Block) {

@@ -22,9 +22,9 @@ pub struct DeliveryLag {
     pub max_pending: usize,
 }
 
-/// Reads `trial` byte by byte. A word is pending after it arrived and until it is delivered. The pending
-/// words that stream must have no more bytes than `reported_bytes` returns for the pipeline (plus
-/// `PENDING_SLACK`), and than the limits allow.
+/// Reads `trial` byte by byte. A word is pending after it arrived and until it is delivered. After each byte,
+/// the pending words of streamed text may have at most as many bytes as `reported_bytes` returns for the
+/// pipeline (plus `PENDING_SLACK`), and as the limits allow.
 ///
 /// # Errors
 /// More bytes are pending.
@@ -62,7 +62,7 @@ pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) ->
     let mut offsets: BTreeMap<WordNumber, Vec<usize>> = BTreeMap::new();
     find_words(&trial.input).for_each(|(at, word)| offsets.entry(word).or_default().push(at));
     for (word, offsets) in offsets {
-        // A word that is in the reply, and delivered, exactly once.
+        // Only words that are in the reply, and delivered, exactly once are timed.
         let ([at], Some([delivery])) = (&offsets[..], sink.delivered_at.get(&word).map(Vec::as_slice)) else {
             continue;
         };

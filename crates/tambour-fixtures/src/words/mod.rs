@@ -67,10 +67,10 @@ fn parse_word(text: &[u8]) -> Option<WordNumber> {
 const MAX_MARK_BYTES: usize = 64;
 
 /// Counts the broken words in `text` that can become `word` again when the text that broke them is removed.
-pub(crate) fn count_mendable(text: &[u8], word: WordNumber) -> usize {
+pub(crate) fn count_restorable(text: &[u8], word: WordNumber) -> usize {
     let marker = marker(word);
     // A beginning of this word, up to its digits or further, followed by other text.
-    let is_mendable = |&at: &usize| {
+    let is_restorable = |&at: &usize| {
         let matched_len = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
         matched_len < MARKER_LEN && !text.get(at + matched_len).is_some_and(u8::is_ascii_digit)
     };
@@ -80,10 +80,11 @@ pub(crate) fn count_mendable(text: &[u8], word: WordNumber) -> usize {
         let matched_len = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
         let following = &text[at + matched_len..text.len().min(at + matched_len + MAX_MARK_BYTES)];
         (1..MARKER_PREFIX.len()).contains(&matched_len)
+            // 0xE2 begins `◁` in UTF-8.
             && matches!(following.first(), Some(b'<' | b'[' | 0xE2))
             && following
                 .windows(MARKER_LEN - matched_len)
                 .any(|window| window == &marker.as_bytes()[matched_len..])
     };
-    word_starts(text).filter(is_mendable).count() + (0..text.len()).filter(is_split_by_mark).count()
+    word_starts(text).filter(is_restorable).count() + (0..text.len()).filter(is_split_by_mark).count()
 }

@@ -53,7 +53,7 @@ pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
 #[must_use]
 pub fn make_long_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     let mut words = WordSource::new(RandomSource::new(seed)).with_length_factor(12);
-    // In `WordTrial::new` 6 to 11 choose any of six ends, then the small limits.
+    // In `WordTrial::new`, the choices 6 to 11 are the six ends with the small limits.
     let choice = words.below(6) as u16 + 6;
     let reply = replies.make_reply(dialect, &mut words);
     let input = if words.is_once_in(2) { reply.into_bytes() } else { damage_reply(&mut words, reply) };
@@ -66,7 +66,7 @@ impl WordTrial {
     pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> WordTrial {
         let mut options = Options::default();
         options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
-        // The settings are digits of `choice`, each in a base of its own.
+        // Each setting is a digit of `choice`, in a base that is the number of its values.
         let mut remaining_choice = choice;
         let mut choose_below = |base: u16| {
             let digit = remaining_choice % base;
