@@ -79,7 +79,7 @@ fn write_seeds(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shared folder of the corpora beside the repository; `None` if there is none.
+/// Shared folder of the corpora, next to the repository; `None` if there is none.
 fn corpora_folder(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?.join("shared/corpus");
     folder.is_dir().then_some(folder)

@@ -1,5 +1,5 @@
 //! Bare mapper: hyper on both sides, chat completion frames in, JSONSeq frames out. It checks, repairs and
-//! stores nothing: the least cost of a server between a model and a reader.
+//! stores nothing: the minimum cost of a server between a model and a reader.
 
 use std::convert::Infallible;
 

@@ -129,7 +129,7 @@ fn read_chunks(path: &Path) -> Result<Vec<String>> {
         .with_context(|| format!("{} is not a JSON array of strings", crate::input::display_name(Some(path))))
 }
 
-/// Decoding under way: a pipeline, and the output of its events.
+/// Decoding in progress: a pipeline, and the output of its events.
 struct DecodeRun<W> {
     pipeline: Pipeline,
     lines: EventLines,

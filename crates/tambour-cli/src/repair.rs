@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RepairCommand) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// Repair of one reply, under way.
+/// Repair of one reply, in progress.
 pub(crate) struct ReplyRepair {
     pipeline: Pipeline,
     joined_events: JoinedEvents,
@@ -88,8 +88,8 @@ impl ReplyRepair {
         self.pipeline.push(bytes, &mut self.joined_events);
     }
 
-    /// Ends the reply and writes it anew. Unfinished parts of a truncated reply do not act in the written
-    /// one.
+    /// Ends the reply and writes it again. Unfinished parts of a truncated reply have no effect in the
+    /// written one.
     ///
     /// # Errors
     /// Replies of the dialect cannot be written.

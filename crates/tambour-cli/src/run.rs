@@ -202,7 +202,7 @@ fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
 struct TerminalRun {
     /// Test recorded from the run so far.
     test: ScriptTest,
-    /// Record of the turn under way, for the test.
+    /// Record of the current turn, for the test.
     current_turn: TestTurn,
     script: Script,
     files: TemplateFiles,

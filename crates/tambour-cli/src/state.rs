@@ -110,8 +110,8 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
             }
         }
         all_operations.extend(operations);
-        }
-        Ok(all_operations)
+    }
+    Ok(all_operations)
 }
 
 fn read_json(path: Option<&Path>) -> Result<Value> {

@@ -1,6 +1,6 @@
-//! Wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
-//! stream, a future for a rare event would otherwise be polled at every chunk, and some of these futures take
-//! locks that all streams share.
+//! Wrapper that polls its inner future only on that future's own wake-ups. In a `select!` together with a
+//! busy stream, a future for a rare event would otherwise be polled at every chunk, and some of these futures
+//! take locks that all streams share.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

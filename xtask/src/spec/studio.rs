@@ -12,7 +12,7 @@ pub(super) struct TitledTest {
     pub(super) place: String,
 }
 
-/// Finds the studio's tests below `root`: those of its logic are beside the sources, those of its pages in
+/// Finds the studio's tests below `root`: those of its logic are next to the sources, those of its pages in
 /// `tests`.
 pub(super) fn find_tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
     let mut found = Vec::new();

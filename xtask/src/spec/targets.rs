@@ -55,7 +55,7 @@ fn is_switched_off(manifest: &str, section: &str) -> bool {
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
 }
 
-/// Adds a file and its modules to `sources`. The modules of a target's root (`is_root`) are beside it.
+/// Adds a file and its modules to `sources`. The modules of a target's root (`is_root`) are next to it.
 fn add_modules(file: &Path, is_root: bool, sources: &mut Vec<(PathBuf, SourceScan)>) -> anyhow::Result<()> {
     let source = rust::scan_source(&read_file(file)?);
     let folder = file.parent().unwrap_or(file);

@@ -88,7 +88,7 @@ fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
 /// Program with the commands that need the library.
 const TOOLS: &str = "xtask-tools";
 
-/// Command of `xtask-tools`, built beside this program.
+/// Command of `xtask-tools`, which is built into the same folder as this program.
 fn tools_command() -> anyhow::Result<Command> {
     let program = std::env::current_exe()?;
     let folder = program.parent().context("a program is in a folder")?;

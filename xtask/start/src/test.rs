@@ -210,7 +210,7 @@ fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
     is_built
 }
 
-/// Installation, under way, of published clients of other protocols in the versions of their lock files.
+/// Installation, in progress, of published clients of other protocols in the versions of their lock files.
 struct ClientSetup {
     /// Folder with the tests of the clients.
     folder: PathBuf,

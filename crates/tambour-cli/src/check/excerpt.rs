@@ -94,13 +94,13 @@ fn push_line(excerpt_text: &mut String, line: &[u8]) {
 /// Bytes of the longest character in UTF-8.
 const MAX_CHAR_BYTES: usize = 4;
 
-/// Decodes the first characters of a text: at least `count`, if it has so many.
+/// Decodes the first characters of a text: at least `count`, if it has that many.
 fn decode_start(text: &[u8], count: usize) -> Cow<'_, str> {
     // One character more, since the cut may fall within a character.
     String::from_utf8_lossy(&text[..text.len().min(MAX_CHAR_BYTES * (count + 1))])
 }
 
-/// Decodes the last characters of a text: at least `count`, if it has so many.
+/// Decodes the last characters of a text: at least `count`, if it has that many.
 fn decode_end(text: &[u8], count: usize) -> Cow<'_, str> {
     let cut = text.len().saturating_sub(MAX_CHAR_BYTES * (count + 1));
     // Bytes 10xxxxxx at the cut continue a character whose start is cut off.

@@ -281,7 +281,7 @@ fn progress_bar(files: &[files::InputFile], plan: &texts::CheckPlan<'_>) -> Prog
     bar
 }
 
-/// State of a check under way: takes each checked text, counts it and passes it to the report.
+/// State of a check in progress: takes each checked text, counts it and passes it to the report.
 struct CheckRun {
     report: Box<dyn ReportWriter>,
     totals: CheckTotals,

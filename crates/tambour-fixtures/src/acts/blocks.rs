@@ -24,7 +24,7 @@ impl WrittenBlock {
         WrittenBlock { text, needed_len, fault, is_display_only: false, form: "" }
     }
 
-    /// Makes a block that is only shown.
+    /// Makes a block that only shows something.
     fn for_display(text: String) -> WrittenBlock {
         let needed_len = text.len();
         WrittenBlock { is_display_only: true, ..WrittenBlock::new(text, needed_len, BlockZone::Plain) }

@@ -302,7 +302,7 @@ impl LogFold {
         let status = self.status();
         let history =
             if self.has_ended() { self.history_text(&self.history_writer(request, defaults)) } else { None };
-        // Of several replies, each has its history text beside it in `turns`.
+        // With several replies, each has its own history text in `turns`.
         let (rounds, history) =
             if self.rounds.is_empty() { (Vec::new(), history) } else { (self.round_records(history), None) };
         let answer = self.answer();

@@ -236,7 +236,7 @@ async fn begin_message(
         return Err(StoreError::Closed.into());
     }
     if let Some(timed_effects) = &start_request.timed_lore {
-        // If this fails, the message stays valid; timed lore starts anew with the next message.
+        // If this fails, the message stays valid; timed lore starts over with the next message.
         let put_result =
             engine.store.put_timed_effects(&row.conversation_id, &json!(timed_effects).to_string()).await;
         put_result.unwrap_or_else(

@@ -1,4 +1,4 @@
-//! Measurements of a run, taken while it goes on.
+//! Measurements of a run, taken while it is in progress.
 
 use std::time::Instant;
 

@@ -280,7 +280,7 @@ async fn read_replies(
     let (mut reasks, mut previous, mut best) = (0, None, None::<BestReply>);
     let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;
-    // One future for all attempts of a reply, so that the grace time goes on across them.
+    // One future for all attempts of a reply, so that a grace time that began in one continues in the next.
     let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
     let earlier_runs = log.lease.wait_earlier_runs();
     let preparation =
