@@ -434,9 +434,8 @@ impl EventReader {
 
     /// Waits for the next batch.
     async fn fetch_batch(&mut self, app: &App) -> Result<(), StoreError> {
-        let batches = self
-            .batches
-            .get_or_insert_with(|| app.store.follow(&self.run_id, self.last_number, FRAME_BYTES));
+        let batches =
+            self.batches.get_or_insert_with(|| app.store.follow(&self.run_id, self.last_number, FRAME_BYTES));
         // No batch is left, but no entry ended the log: the server is stopping, and the next start writes the
         // end.
         let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;

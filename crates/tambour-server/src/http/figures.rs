@@ -110,9 +110,8 @@ pub(super) async fn show(
         sums_by_upstream.entry(&row.upstream).or_insert_with(FigureSum::default).add(row);
         let mut sum = FigureSum::default();
         sum.add(row);
-        row_figures.push(
-            sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]),
-        );
+        row_figures
+            .push(sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]));
     }
     let mut rules_by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
     for StepRepairs { time, rule } in &repairs {

@@ -334,8 +334,7 @@ impl NewMessage {
         request_id: String,
         idempotency_key: Option<String>,
     ) -> Result<StartRequest, Problem> {
-        let protocol_selects_model =
-            self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
+        let protocol_selects_model = self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
         caller.limits.check_alias(self.named_model.as_deref().filter(|_| protocol_selects_model))?;
         let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
         caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
@@ -352,7 +351,9 @@ impl NewMessage {
         let mut candidates = Vec::with_capacity(1 + self.fallbacks.len());
         for candidate in [self].into_iter().chain(&self.fallbacks) {
             candidates.push(
-                candidate.upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref()).await?,
+                candidate
+                    .upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref())
+                    .await?,
             );
         }
         let (built_prompt, timed_lore) = match self.has_skein() {

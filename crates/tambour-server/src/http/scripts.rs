@@ -84,8 +84,7 @@ async fn check_script(
     // A missing template can still be added before the script runs.
     let prevents_run =
         |fault: &ScriptFault| fault.is_error() && fault.report.rule.code != "template_not_found";
-    let (errors, warnings): (Vec<ScriptFault>, Vec<ScriptFault>) =
-        faults.into_iter().partition(prevents_run);
+    let (errors, warnings): (Vec<ScriptFault>, Vec<ScriptFault>) = faults.into_iter().partition(prevents_run);
     let to_json = |faults: Vec<ScriptFault>| faults.iter().map(fault_json).collect();
     Ok(ScriptFaults { errors: to_json(errors), warnings: to_json(warnings) })
 }

@@ -61,9 +61,8 @@ impl PendingRows {
     /// Returns the pending message of an owner with this idempotency key.
     pub(super) fn row_by_key(&self, owner: &str, idempotency_key: &str) -> Option<Arc<MessageRow>> {
         let rows = self.lock_rows();
-        let is_same = |row: &&Arc<MessageRow>| {
-            row.owner == owner && row.repeat.as_deref() == Some(idempotency_key)
-        };
+        let is_same =
+            |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(idempotency_key);
         rows.values().filter_map(|entry| entry.row.as_ref()).find(is_same).cloned()
     }
 

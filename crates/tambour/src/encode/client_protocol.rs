@@ -64,7 +64,7 @@ impl UsageCounts {
 
     /// Counts in the form of the chat completions interface.
     #[must_use]
-    pub(crate) fn to_chat_usage(&self) -> Value {
+    pub(crate) fn to_chat_usage(self) -> Value {
         let UsageCounts { input, output, total, reasoning, cached } = self;
         json!({
             "prompt_tokens": input, "completion_tokens": output, "total_tokens": total,

@@ -375,9 +375,7 @@ impl PlanCheck<'_> {
                     message,
                 ));
             }
-            AnswerRequirement::Required if !is_filled => {
-                self.report_no_answer(mode, text.is_none(), extent)
-            }
+            AnswerRequirement::Required if !is_filled => self.report_no_answer(mode, text.is_none(), extent),
             AnswerRequirement::Optional
                 if !is_filled && (text.is_some() || !(has_calls || mode.extra_field.is_some())) =>
             {

@@ -48,7 +48,8 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
             () if has_two_lists && is_plan_member("tool_calls") => duplicate.report(duplicate.first),
             // The intended one of two modes, or of two values in a call, is unknown as well.
             () if checked_plan.is_acting
-                && (is_plan_member("response_mode") || doubts.is_duplicate_in_call(duplicate.second.place)) =>
+                && (is_plan_member("response_mode")
+                    || doubts.is_duplicate_in_call(duplicate.second.place)) =>
             {
                 duplicate.report(duplicate.first)
             }

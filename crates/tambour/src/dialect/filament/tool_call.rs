@@ -73,7 +73,12 @@ pub(super) fn read_call(
         false => read_json(&block.body, block.body_start, &cx.options.limits, out),
     };
     if json.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
-        return refuse_call(block, invalid_report("there is other text around the arguments"), tool_name, out);
+        return refuse_call(
+            block,
+            invalid_report("there is other text around the arguments"),
+            tool_name,
+            out,
+        );
     }
     // Without a closing tag an empty body may have been truncated before the arguments.
     if json.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
@@ -83,7 +88,9 @@ pub(super) fn read_call(
     let mut args = match json.as_ref().map(|json| json.value.clone()) {
         None if is_empty => Map::new(),
         Some(Value::Object(args)) => args,
-        _ => return refuse_call(block, invalid_report("the arguments are not a JSON object"), tool_name, out),
+        _ => {
+            return refuse_call(block, invalid_report("the arguments are not a JSON object"), tool_name, out);
+        }
     };
     let name = match tool_name {
         Some(name) => name,

@@ -361,9 +361,7 @@ pub(super) fn report_unsent(
             _ => continue,
         };
         // A second `text` in the same object already has a finding as a duplicate key.
-        if key == "text"
-            && extent.place.offset != line.text_at
-            && (is_over_limit || level != line.text_depth)
+        if key == "text" && extent.place.offset != line.text_at && (is_over_limit || level != line.text_depth)
         {
             let repair = "left out, the first one was sent";
             order.reports.add_at(

@@ -550,8 +550,7 @@ impl AnswerWriter {
         let mut rest = raw;
         while let Some(held_mark) = self.held_mark.as_mut().filter(|_| !rest.is_empty()) {
             // Cut at the limit itself, so that the result does not depend on the chunks.
-            let fitting_len =
-                rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
+            let fitting_len = rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
             if fitting_len == 0 {
                 let ignores_backticks = true;
                 return Some(self.remove_held_mark(ignores_backticks, rest, out));

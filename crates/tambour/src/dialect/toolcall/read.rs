@@ -360,10 +360,9 @@ impl<'a> TypedCall<'a> {
         }
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(invalid_call(&format!(
-                "the argument `{}` is given twice",
-                clip(key, MAX_EXCERPT_CHARS)
-            ))),
+            Some(_) => {
+                Err(invalid_call(&format!("the argument `{}` is given twice", clip(key, MAX_EXCERPT_CHARS))))
+            }
         }
     }
 

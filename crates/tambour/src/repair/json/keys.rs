@@ -61,13 +61,7 @@ impl DuplicateKey {
     }
 
     /// Adds a duplicate key to the list of a value. The end of its second value is not known yet.
-    pub(super) fn add(
-        list: &mut Vec<DuplicateKey>,
-        key: &str,
-        first: Extent,
-        second: Place,
-        depth: usize,
-    ) {
+    pub(super) fn add(list: &mut Vec<DuplicateKey>, key: &str, first: Extent, second: Place, depth: usize) {
         if list.len() < MAX_DUPLICATES {
             return list.push(DuplicateKey::new(key, first, second, depth));
         }

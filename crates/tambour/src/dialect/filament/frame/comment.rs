@@ -130,8 +130,7 @@ impl FilamentFrame {
     pub(super) fn turn_comment_into_text(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, .. }) = self.comment.take() else { return };
         let mark_end = start.offset + "<!--".len();
-        let report =
-            FindingReport::new(rules::COMMENT_UNCLOSED, start, mark_end, "a comment is not closed");
+        let report = FindingReport::new(rules::COMMENT_UNCLOSED, start, mark_end, "a comment is not closed");
         out.report(report.with_repair("read as text"));
         // If this comment is unclosed, the comments in it are too.
         self.ignores_comments = true;
