@@ -42,17 +42,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let package_install = std::thread::spawn(studio::install_packages);
     let clients = ClientSetup::start(&steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
-    // Benchmarks are built by lints only: nothing here runs them.
-    let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples"];
-    let mut build = cargo_command();
-    build.arg("build").args(targets);
-    if lints_while_building() {
-        build.arg("--benches");
-    } else {
-        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        steps.run_step("clippy", cargo_command().args(clippy));
-    }
-    if steps.run_step("build", &mut build) {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    steps.run_step("clippy", cargo_command().args(clippy));
+    // Benchmarks are left out: no step runs them, and `clippy` has compiled them.
+    let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+    if steps.run_step("build", cargo_command().args(build)) {
         let packages =
             package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
         run_proofs(&mut steps, clients, packages)?;
@@ -64,11 +58,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         println!("\n== coverage: left out, the other steps took too long for it");
     }
     steps.print_summary()
-}
-
-/// Returns `true` if Clippy stands in for the compiler, as in `.ci/run`, and so has checked what is built.
-fn lints_while_building() -> bool {
-    std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|wrapper| wrapper == "clippy-driver")
 }
 
 /// Runs the steps that need the built programs. `packages` is the result of installing the studio's packages.
