@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["read", pass_index, dialect, amount, case_indices @ ..] => {
             let pass = &PASSES[pass_index.parse::<usize>()?];
             warm_up_dialect(dialect);
-            let cases = all_cases(amount);
+            let cases = all_cases(amount, dialect);
             for case_index in case_indices {
                 read_case(dialect, &cases[case_index.parse::<usize>()?], pass);
             }
@@ -107,11 +107,11 @@ struct WorkCase {
     chunk_size: usize,
 }
 
-/// Lists cases; `amount` is `few` or `all`. Most of the few are in chunks like those of models, since the
-/// cost of inputs in one chunk depends on the repeated pattern more than on its place.
-fn all_cases(amount: &str) -> Vec<WorkCase> {
+/// Lists cases of a dialect; `amount` is `few` or `all`. Most of the few are in chunks like those of models,
+/// since the cost of inputs in one chunk depends on the repeated pattern more than on its place.
+fn all_cases(amount: &str, dialect: &str) -> Vec<WorkCase> {
     let (chunked_shapes, whole_shapes) = match amount {
-        "few" => (hostile::few_shapes(), hostile::fewest_shapes()),
+        "few" => (hostile::few_shapes_of(dialect), hostile::fewest_shapes()),
         _ => (hostile::all_shapes(), hostile::all_shapes()),
     };
     let to_cases = |shapes: Vec<HostileShape>, chunk_size| {
@@ -144,24 +144,23 @@ fn read_counted(dialect: &str, input: &[u8], chunk_size: usize) {
 /// A case is suspicious in every pass.
 fn compare_costs(amount: &str) -> anyhow::Result<()> {
     anyhow::ensure!(has_valgrind(), "valgrind is not installed: without it instructions cannot be counted");
-    let cases = all_cases(amount);
-    let case_indices: Vec<usize> = (0..cases.len()).collect();
-    let groups = || case_indices.chunks(CASES_PER_PROCESS).map(<[usize]>::to_vec);
-    let jobs: Vec<WorkJob> = DIALECTS
-        .iter()
-        .flat_map(|entry| groups().map(|case_indices| WorkJob { dialect: entry.name, case_indices }))
-        .collect();
+    let mut jobs = Vec::new();
+    for entry in DIALECTS {
+        let case_indices: Vec<usize> = (0..all_cases(amount, entry.name).len()).collect();
+        let groups = case_indices.chunks(CASES_PER_PROCESS).map(<[usize]>::to_vec);
+        jobs.extend(groups.map(|case_indices| WorkJob { dialect: entry.name, case_indices }));
+    }
     let costs = count_all(&jobs, 0, amount)?;
     for entry in DIALECTS {
         let dialect_costs: Vec<_> = costs.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
         let per_byte = |cost: &WorkCost| cost.per_byte(&PASSES[0]);
         let count = dialect_costs.len().max(1);
         let mean_cost = dialect_costs.iter().map(|(.., cost)| per_byte(cost)).sum::<f64>() / count as f64;
-        println!("{}: {mean_cost:.0} instructions a byte of hostile input", entry.name);
+        println!("{}: {mean_cost:.0} instructions per byte of hostile input", entry.name);
         if let Some((_, case_index, cost)) =
             dialect_costs.iter().max_by(|a, b| per_byte(&a.2).total_cmp(&per_byte(&b.2)))
         {
-            println!("  at most {:.0}: {}", per_byte(cost), cases[*case_index]);
+            println!("  at most {:.0}: {}", per_byte(cost), all_cases(amount, entry.name)[*case_index]);
         }
     }
     let mut suspicious = select_suspicious(costs, 0);
@@ -171,7 +170,8 @@ fn compare_costs(amount: &str) -> anyhow::Result<()> {
         suspicious = select_suspicious(costs, pass_index);
     }
     for (dialect, case_index, cost) in &suspicious {
-        println!("{dialect}: {}: {}", cases[*case_index], cost.format_cost(&PASSES[PASSES.len() - 1]));
+        let case = &all_cases(amount, dialect)[*case_index];
+        println!("{dialect}: {case}: {}", cost.format_cost(&PASSES[PASSES.len() - 1]));
     }
     anyhow::ensure!(suspicious.is_empty(), "{} inputs cost more than linear work", suspicious.len());
     Ok(())

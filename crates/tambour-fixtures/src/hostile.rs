@@ -72,6 +72,23 @@ pub fn few_shapes() -> Vec<HostileShape> {
     shapes
 }
 
+/// Lists the shapes of [`few_shapes`] whose beginning concerns a dialect: none, a draft, one of each other
+/// format, and all of its own. `auto` reads every format.
+#[must_use]
+pub fn few_shapes_of(dialect: &str) -> Vec<HostileShape> {
+    let mut shapes = few_shapes();
+    shapes.retain(|shape| {
+        let is_common = ["", BEGINNINGS[2], BEGINNINGS[8], BEGINNINGS[16]].contains(&shape.beginning);
+        let own_dialect = match shape.beginning {
+            beginning if beginning.starts_with("<thinking>") => "thinkingml",
+            beginning if beginning.starts_with("{\"event\"") => "jsonseq",
+            _ => "aiplan",
+        };
+        shape.prefix.is_some() || is_common || dialect == own_dialect || dialect == "auto"
+    });
+    shapes
+}
+
 /// Lists the patterns of [`few_shapes`] at only three beginnings (none, in `<final>`, in a `final_delta`) and
 /// all its prefixed shapes, for very slow measurements.
 #[must_use]
