@@ -13,9 +13,11 @@ use tambour::texts::{Language, bilingual};
 /// List of problems with its limit and language. The parameter `row` of the functions in this folder is the
 /// row of the specification that a problem breaks.
 pub(super) struct ProblemList {
-    pub(super) problems: Vec<ScriptProblem>,
-    /// Number of problems that may still be added.
-    pub(super) remaining: usize,
+    problems: Vec<ScriptProblem>,
+    /// Maximum number of errors, and of warnings before [`ProblemList::into_problems`].
+    limit: usize,
+    error_count: usize,
+    warning_count: usize,
     /// Language of the messages.
     pub(super) language: Language,
 }
@@ -24,6 +26,27 @@ pub(super) struct ProblemList {
 pub(super) type Noun = (&'static str, &'static str);
 
 impl ProblemList {
+    /// Creates an empty list for at most `limit` problems, and at least one.
+    pub(super) fn new(limit: usize, language: Language) -> ProblemList {
+        ProblemList { problems: Vec::new(), limit: limit.max(1), error_count: 0, warning_count: 0, language }
+    }
+
+    /// Returns the problems in source order. Warnings take the places that errors leave.
+    pub(super) fn into_problems(self) -> Vec<ScriptProblem> {
+        let mut problems = self.problems;
+        let mut warnings_left = self.limit.saturating_sub(self.error_count);
+        problems.retain(|problem| {
+            if problem.is_error() {
+                return true;
+            }
+            let is_kept = warnings_left > 0;
+            warnings_left = warnings_left.saturating_sub(1);
+            is_kept
+        });
+        problems.sort_by_key(|problem| problem.report.place.offset);
+        problems
+    }
+
     /// Returns the name of a kind of part in the language of the problems.
     pub(super) fn noun(&self, (zh, en): Noun) -> &'static str {
         match self.language {
@@ -37,7 +60,7 @@ impl ProblemList {
         node.describe(self.language)
     }
 
-    /// Adds a problem, unless the limit is reached.
+    /// Adds a problem, unless the limit of its kind is reached: warnings take no place from errors.
     pub(super) fn add(
         &mut self,
         path: String,
@@ -46,10 +69,16 @@ impl ProblemList {
         row: &'static str,
         message: String,
     ) {
-        if self.remaining > 0 {
-            self.remaining -= 1;
-            let report = FindingReport::new(rule, spot.place, spot.end, message).with_row(row);
-            self.problems.push(ScriptProblem::new(path, report));
+        let report = FindingReport::new(rule, spot.place, spot.end, message).with_row(row);
+        self.push(ScriptProblem::new(path, report));
+    }
+
+    /// Adds a problem like [`ProblemList::add`].
+    pub(super) fn push(&mut self, problem: ScriptProblem) {
+        let count = if problem.is_error() { &mut self.error_count } else { &mut self.warning_count };
+        if *count < self.limit {
+            *count += 1;
+            self.problems.push(problem);
         }
     }
 }

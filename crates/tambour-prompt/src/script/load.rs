@@ -25,7 +25,7 @@ pub struct LoadedScript {
 /// Reads a script in the layout of the specification, or in the flat layout, which has a single `session` in
 /// place of the list `sessions` (S-013). A wrong field is an error; it is never replaced by its default.
 ///
-/// Linear in the text. Reports at most `limits.findings` problems.
+/// Linear in the text. Reports at most `limits.findings` problems, and at least one, errors before warnings.
 #[must_use]
 pub fn load(text: &str, limits: &Limits) -> LoadedScript {
     load_in(text, limits, Language::En)
@@ -34,17 +34,15 @@ pub fn load(text: &str, limits: &Limits) -> LoadedScript {
 /// Like [`load`], with messages in `language`.
 #[must_use]
 pub fn load_in(text: &str, limits: &Limits, language: Language) -> LoadedScript {
-    // Even a limit of 0 leaves room for one problem.
-    let mut problem_list = ProblemList { problems: Vec::new(), remaining: limits.findings.max(1), language };
+    let mut problem_list = ProblemList::new(limits.findings, language);
     let script = match parse_yaml(text, limits, language) {
         Ok(root) => read_script(&root, &mut problem_list),
         Err(problem) => {
-            problem_list.problems.push(*problem);
+            problem_list.push(*problem);
             None
         }
     };
-    let mut problems = problem_list.problems;
-    problems.sort_by_key(|problem| problem.report.place.offset);
+    let problems = problem_list.into_problems();
     let (script, partial_script) =
         if problems.iter().any(ScriptProblem::is_error) { (None, script) } else { (script, None) };
     LoadedScript { script, partial_script, problems }

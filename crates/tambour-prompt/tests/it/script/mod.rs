@@ -296,6 +296,21 @@ fn hostile_scripts_are_refused_soon() {
 }
 
 #[test]
+fn warnings_hide_no_error() {
+    let warnings = "{type: ai_say, content: x, mood: 1, tone: 2, pace: 3}";
+    let text = script_with_action(&format!("{warnings}\n              - {{type: ai_shout, content: x}}"));
+    let mut limits = Limits::default();
+    limits.findings = 2;
+    let loaded = load(&text, &limits);
+    assert_eq!(loaded.script, None); // S-003
+    let codes: Vec<_> = loaded.problems.iter().map(|problem| problem.finding().code).collect();
+    assert_eq!(codes, ["field_unknown", "action_unknown"]); // S-003, S-012
+    limits.findings = 0;
+    let loaded = load(&text, &limits);
+    assert_eq!((loaded.script, loaded.problems.len()), (None, 1)); // S-003
+}
+
+#[test]
 fn places_count_characters() {
     let text = "sessions:\n  - session: 介绍\n    阶段: []\n    phases: [{phase: 一, steps: 三}]\n";
     assert_eq!(
