@@ -86,7 +86,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
             "以 `{{` 开头的值要加引号，例如 `content: \"{{用户名}}，你好\"`",
             "a value that begins with `{{` must be in quotes, such as `content: \"{{name}}, hello\"`",
         ),
-        _ if line.trim_start().starts_with('\t') || line.starts_with('\t') => {
+        _ if has_tab_indentation(line) => {
             bilingual!(language, "YAML 用空格缩进，不用制表符", "indent YAML with spaces, not tabs")
         }
         _ if has_second_colon(line) => bilingual!(
@@ -113,6 +113,11 @@ fn documents_message(language: Language) -> String {
         "脚本只有一个文档；这里是另一个的开头",
         "a script must be one YAML document; a second one begins here"
     )
+}
+
+/// Returns true if the white space at the start of a line has a tab.
+fn has_tab_indentation(line: &str) -> bool {
+    line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t')
 }
 
 /// Returns the key of a line.

@@ -267,6 +267,7 @@ fn yaml_that_is_none_is_told_with_its_place() {
         ("sessions: []\nsessions: []\n", 2, "uplicate"),
         ("a: 1\n---\nb: 2\n", 0, ""),
         ("sessions: !python/object []\n", 1, ""),
+        ("sessions:\n  - session: \"s\"\n \tphases: []\n", 3, "with spaces, not tabs"),
     ] {
         let loaded = load_text(text);
         let finding = loaded.problems[0].finding();
