@@ -194,12 +194,25 @@ fn is_pattern(text: &str) -> bool {
 
 /// Returns true if a pattern has a look-around or a back reference.
 fn has_look_around(pattern: &str) -> bool {
-    let is_backreference = |at: usize| {
-        let next_byte = pattern.as_bytes().get(at + 1);
-        next_byte.is_some_and(|&byte| matches!(byte, b'1'..=b'9' | b'k'))
-    };
-    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| pattern.contains(start))
-        || pattern.match_indices('\\').any(|(at, _)| is_backreference(at))
+    let mut rest = pattern;
+    while let Some(at) = rest.find(['\\', '(']) {
+        let after = &rest[at + 1..];
+        let is_escape = rest[at..].starts_with('\\');
+        let is_found = match is_escape {
+            true => after.starts_with(|c: char| matches!(c, '1'..='9' | 'k')),
+            false => ["?=", "?!", "?<=", "?<!"].iter().any(|start| after.starts_with(start)),
+        };
+        if is_found {
+            return true;
+        }
+        // An escaped character begins nothing.
+        let mut chars = after.chars();
+        if is_escape {
+            chars.next();
+        }
+        rest = chars.as_str();
+    }
+    false
 }
 
 /// Returns the pointer of the first pattern that satisfies `is_match`.

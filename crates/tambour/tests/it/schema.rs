@@ -198,6 +198,8 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
         json!({"$id": "http://example.com/x", "properties": {"a": {"$ref": "http://example.com/x"}}}),
         json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}),
         json!({"properties": {"$ref": {"type": "string"}, "pattern": {"type": "string"}}}),
+        // An escaped backslash before a digit is no back reference, and an escaped bracket begins no group.
+        json!({"pattern": r"^C:\\1$", "patternProperties": {r"^\(?=x$": {}}}),
     ] {
         Schema::from_checked(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
         Schema::new(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
