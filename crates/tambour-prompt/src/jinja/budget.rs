@@ -113,6 +113,14 @@ impl Budget {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
+    /// Returns the error after [`Budget::spend`] has returned false.
+    pub(super) fn steps_error(&self) -> Error {
+        match self.is_stopped() {
+            true => stopped_error(),
+            false => Error::new(ErrorKind::OutOfFuel, "the templates of the prompt take too many steps"),
+        }
+    }
+
     /// Counts `steps` and calls the stop callback if [`STEPS_PER_STOP_CHECK`] steps have passed since its
     /// last call. Returns false once the rendering must stop.
     pub(super) fn may_continue(&self, steps: u64) -> bool {

@@ -315,7 +315,7 @@ impl PromptScope {
         let mut state = self.lock();
         // The list of names is built again on the next read: a step for every four names.
         if !self.budget.spend(state.global.len() as u64 / 4) {
-            return Err(budget::memory_error());
+            return Err(self.budget.steps_error());
         }
         state.global_names = None;
         state.read_globals.remove(name);
@@ -462,14 +462,11 @@ impl PromptScope {
     /// Renders a field text: migrates its macros, then renders it in this scope (M-021).
     pub(super) fn render_field(self: &Arc<PromptScope>, name: &str, source: &Arc<str>) -> Value {
         // The text is searched for macros, and looked up in the cache by its full content.
-        let has_budget =
-            self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
-        if !has_budget {
-            return Value::from(if self.budget.is_stopped() {
-                budget::stopped_error()
-            } else {
-                budget::memory_error()
-            });
+        if !self.budget.spend_read(source.len() as u64) {
+            return Value::from(self.budget.steps_error());
+        }
+        if !self.budget.allocate(source.len() as u64) {
+            return Value::from(budget::memory_error());
         }
         if !macros::may_contain_macros(source) {
             return Value::from(&**source);

@@ -683,6 +683,26 @@ fn the_templates_of_a_prompt_share_a_budget() {
 }
 
 #[test]
+fn steps_that_run_out_are_told_as_steps() {
+    // F-024
+    let mut limits = JinjaLimits::default();
+    limits.prompt_fuel = 500;
+    let engine = Engine::with_limits(UndefinedMode::Lenient, limits);
+    let globals: serde_json::Map<_, _> = (0..4_000).map(|at| (format!("g{at}"), json!(at))).collect();
+    let context = PromptContext::from_json(&json!({
+        "user": "U", "char": {"name": "C", "description": "x".repeat(64_000) + "{{user}}"},
+        "global_state": globals
+    }))
+    .expect("a context");
+    for source in ["{{ set_global('x', 1) }}", "{{ char.description }}"] {
+        let mut assembly = Assembly::new(&engine, context.clone(), 1);
+        let error = assembly.render("t", source).expect_err(source);
+        assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
+        assert!(error.to_string().contains("too many steps"), "{source}: {error}");
+    }
+}
+
+#[test]
 fn expressions_of_scripts_are_bounded() {
     let variables = json!({"s": "x".repeat(10_000), "l": [1, 2, 3]}).as_object().cloned().unwrap_or_default();
     for expression in [
