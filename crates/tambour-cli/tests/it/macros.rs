@@ -122,6 +122,19 @@ fn lists_variables() {
     let lines: Vec<&str> =
         ran.stdout.lines().filter_map(|line| line.split_once(": ").map(|(_, rest)| rest)).collect();
     assert_eq!(lines, ["used {伤病}", "used {gone}", "used {mood}", "undefined {gone}"], "{}", ran.stdout); // S-013, S-043
+    // Other fields that set a variable, and those that the dialogue sets.
+    let outputs = write_file(
+        &folder,
+        "o.yaml",
+        "session:\n  session_name: a\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - {type: ai_ask, question: x, extract_to: a1}\n            - {type: ai_think, prompt: x, output_variables: {a2: y}}\n            \
+         - {type: ai_think, prompt: x, output: [a3, {get: a4, define: y}]}\n            \
+         - {type: ai_say, content: \"{a1} {a2} {a3} {a4} {define} {output_fields}\"}\n",
+    );
+    let ran = run(&["prompt", "vars", &outputs], "");
+    let undefined: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("undefined")).collect();
+    assert_eq!(undefined.len(), 1, "{}", ran.stdout); // S-011, S-013
+    assert!(undefined[0].ends_with("{define}"), "{undefined:?}");
     let skein = write_file(
         &folder,
         "k.yaml",

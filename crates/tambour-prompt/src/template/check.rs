@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Layer, LayeredTemplate, SHIPPED_TEMPLATES, SYSTEM_NAMES};
 use crate::jinja::{self, Engine, UndefinedMode, is_context_name};
@@ -102,22 +102,16 @@ impl VariableSource {
 /// # Errors
 /// A text of a Skein is not a valid template.
 pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
-    // The library itself defines `topic_content` in each round.
-    let mut defined_names: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
+    // Variables that the dialogue itself sets in each round.
+    let mut defined_names: HashSet<String> = ["topic_content", "output_fields"].map(str::to_owned).into();
     let mut declarations: BTreeMap<String, VariableUse> = BTreeMap::new();
     for source in sources {
         if let SourceKind::Script(value) = &source.kind {
             visit_fields(value, &mut |key, value| {
-                if let ("output", Value::Object(fields)) = (key, value) {
-                    defined_names.extend(fields.keys().cloned());
-                }
-                let ("var" | "variable" | "target_variable" | "output_variable", Value::String(name)) =
-                    (key, value)
-                else {
-                    return;
-                };
-                defined_names.insert(name.clone());
-                if key == "var" {
+                let Value::Object(fields) = value else { return };
+                defined_names.extend(assigned_names(fields).into_iter().map(str::to_owned));
+                if let ("declare", Some(Value::String(name))) = (key, fields.get("var")) {
+                    defined_names.insert(name.clone());
                     let usage = || source.use_at(source.find(name), name.clone());
                     declarations.entry(name.clone()).or_insert_with(usage);
                 }
@@ -177,6 +171,25 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
         .collect();
     report.unused.sort();
     Ok(report)
+}
+
+/// Returns the variables that an action with these fields sets (S-011, S-013).
+fn assigned_names(fields: &Map<String, Value>) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for key in ["variable", "target_variable", "output_variable", "extract_to"] {
+        names.extend(fields.get(key).and_then(Value::as_str));
+    }
+    for output in ["output", "output_variables"].iter().filter_map(|key| fields.get(*key)) {
+        match output {
+            Value::Object(descriptions) => names.extend(descriptions.keys().map(String::as_str)),
+            Value::Array(items) => names.extend(items.iter().filter_map(|item| match item {
+                Value::Object(item) => ["get", "var", "name"].iter().find_map(|key| item.get(*key)?.as_str()),
+                item => item.as_str(),
+            })),
+            _ => {}
+        }
+    }
+    names
 }
 
 /// Adds the variables of a Skein's texts to the report.
