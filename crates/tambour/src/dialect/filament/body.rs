@@ -241,9 +241,8 @@ pub(super) fn read_elements<'a>(
                 if is_known {
                     reader.open_element =
                         Some(OpenBlockElement { name, attributes: attributes(&tag), start: place });
-                    reader.text_index = end;
                     if kind == TagKind::SelfClosing {
-                        reader.text_index = end;
+                        (reader.text_index, reader.text_start) = (end, place.end_of(tag.raw));
                         let is_closed = true;
                         reader.finish_element(end, is_closed);
                     }
