@@ -210,7 +210,7 @@ pub fn starts_lowercase(after: &str) -> bool {
 #[must_use]
 pub fn is_within_sentence(after: &str) -> bool {
     let text = after.trim_start_matches([' ', '\t']);
-    after.len() - text.len() < MAX_BLANK && (starts_lowercase(after) || text.starts_with(CLOSING_SIGNS))
+    after.len() - text.len() <= MAX_BLANK && (starts_lowercase(after) || text.starts_with(CLOSING_SIGNS))
 }
 
 /// Punctuation after a closing tag that continues or ends a sentence about it.
@@ -232,7 +232,18 @@ pub fn closes_sentence(content: &str, after: &str, is_end: bool) -> Option<bool>
 
 #[cfg(test)]
 mod tests {
-    use super::{closes_sentence, continues_sentence, starts_lowercase};
+    use super::{MAX_BLANK, closes_sentence, continues_sentence, is_within_sentence, starts_lowercase};
+
+    #[test]
+    fn the_longest_blank_continues_a_sentence() {
+        //
+        for (len, is_sentence) in [(MAX_BLANK, true), (MAX_BLANK + 1, false)] {
+            let after = " ".repeat(len) + ", and so on";
+            assert_eq!(continues_sentence(&after, true), Some(is_sentence), "{len}");
+            assert_eq!(closes_sentence(" marks it and ", &after, true), Some(is_sentence), "{len}");
+            assert_eq!(is_within_sentence(&after), is_sentence, "{len}");
+        }
+    }
 
     #[test]
     fn sentences_about_a_tag_are_told_from_other_text() {

@@ -571,7 +571,7 @@ impl PlainParser {
         };
         pending.text_after.push_str(text);
         let is_blank_text = pending.text_after.trim_start_matches([' ', '\t']).is_empty();
-        if is_blank_text && pending.text_after.len() < tag_sentence::MAX_BLANK {
+        if is_blank_text && pending.text_after.len() <= tag_sentence::MAX_BLANK {
             self.pending_close = Some(pending);
         } else {
             let is_word = tag_sentence::is_within_sentence(&pending.text_after);
