@@ -201,6 +201,18 @@ fn without_tools_nothing_is_called() {
 }
 
 #[test]
+fn rules_of_the_text_around_calls_are_listed() {
+    //
+    let rules = dialect::find_dialect("toolcall").expect("a dialect").rules;
+    for (reply, code) in
+        [("The answer is 4.<|im_end|>", "control_mark"), ("assistant\n<think>2 + 2</think>4", "role_word")]
+    {
+        assert_eq!(read(reply, 3, &options_with_tools()).codes, [code], "{reply}");
+        assert!(rules.iter().any(|rule| rule.code == code), "{code}");
+    }
+}
+
+#[test]
 fn arguments_without_ends_are_read_in_linear_time() {
     //
     for piece in [

@@ -83,7 +83,7 @@ pub(super) const CALLS: call_check::CallRules = call_check::CallRules {
 };
 
 /// Rules for the text around calls, which is read as plain text.
-const TEXT: [&Rule; 10] = [
+const TEXT: [&Rule; 12] = [
     plain::PARSING_ERROR_MARKER,
     plain::PARSING_ERROR_FORM,
     plain::ANSWER_MISSING,
@@ -94,6 +94,8 @@ const TEXT: [&Rule; 10] = [
     plain::THINK_UNCLOSED,
     plain::THINK_IN_ANSWER,
     plain::THINK_IN_MARKUP,
+    plain::CONTROL_MARK,
+    plain::ROLE_WORD,
 ];
 
 /// All rules of the dialect: those of calls, then those of text. A constant expression can join the lists
