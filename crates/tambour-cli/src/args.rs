@@ -75,13 +75,13 @@ pub(crate) struct StructureArgs {
 
 impl StructureArgs {
     /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
-    /// `flag` is the name of the dialect argument, for error messages.
-    pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
+    /// `argument` is the flag or the command before the name of the dialect, for error messages.
+    pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, argument: &str) -> Result<Option<&'a str>> {
         match (&self.structure, name) {
             (None, _) => Ok(name),
             (Some(_), None | Some("auto" | "filament")) => Ok(Some("filament")),
             (Some(_), Some(other)) => bail!(
-                "`--structure` says which tags a reply of `filament` has; give `{flag} filament` with it, not `{other}`"
+                "`--structure` says which tags a reply of `filament` has; give `{argument} filament` with it, not `{other}`"
             ),
         }
     }

@@ -79,7 +79,7 @@ pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
     let ContractCommand::Show(show) = command;
     let entry = dialect::find_dialect(&show.name)?;
     // Only refuses a structure for a dialect other than `filament`.
-    show.structure.dialect(Some(&show.name), "the dialect")?;
+    show.structure.dialect(Some(&show.name), "contract show")?;
     let mut options =
         show.options.options_with_structure(Profile::default(), show.structure.structure.as_deref())?;
     if let Some(lang) = show.lang {

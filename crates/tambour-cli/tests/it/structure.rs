@@ -176,13 +176,13 @@ fn a_structure_is_one_of_filament() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(finding_codes(&ran).contains(&"tag_missing".to_owned()), "{ran:?}");
     assert_eq!(run(&["check", "--contract", "auto", "--structure", &file, "-"], bad).code, Some(1));
-    for arguments in [
-        &["check", "--contract", "plain", "--structure", &file, "-"][..],
-        &["decode", "--from", "aiplan", "--structure", &file, "-"],
-        &["contract", "show", "aiplan", "--structure", &file],
+    for (arguments, remedy) in [
+        (&["check", "--contract", "plain", "--structure", &file, "-"][..], "`--contract filament`"),
+        (&["decode", "--from", "aiplan", "--structure", &file, "-"][..], "`--from filament`"),
+        (&["contract", "show", "aiplan", "--structure", &file][..], "`contract show filament`"),
     ] {
         let ran = run(arguments, bad);
-        assert!(ran.code == Some(2) && ran.stderr.contains("filament"), "{arguments:?}: {ran:?}");
+        assert!(ran.code == Some(2) && ran.stderr.contains(remedy), "{arguments:?}: {ran:?}");
     }
     // The structure alone suffices to read the reply, and to write it.
     let reply = std::fs::read_to_string(example_path("report.txt")).expect("it is there");
