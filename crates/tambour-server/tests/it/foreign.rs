@@ -302,6 +302,12 @@ async fn errors_have_the_form_of_the_protocol() {
     let missing = server.post("/v1/messages", &json!({"model": "openai/m", "messages": []})).await;
     assert_eq!((missing.status, &missing.json["type"]), (422, &json!("error")), "{}", missing.text);
     assert_eq!(missing.json["error"]["type"], "invalid_request_error");
+    let messages = json!([{"role": "tool", "content": "x"}]);
+    let request = json!({"model": "openai/m", "max_tokens": 9, "messages": messages});
+    let wrong = server.post("/v1/messages", &request).await;
+    let message = wrong.json["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!(wrong.status, 422, "{}", wrong.text);
+    assert!(message.contains("must be `user`, `assistant` or `system`"), "{}", wrong.text);
 
     // Errors of the model.
     let failure = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
