@@ -66,9 +66,9 @@ fn count_instructions() -> anyhow::Result<()> {
     }
     let program = build_benchmark()?;
     let output = Command::new(&program).arg("--cases").output()?;
-    println!("{:<20} {:>12} {:>12} {:>12}", "instructions a byte", "4 bytes", "64 bytes", "whole");
+    println!("{:<21} {:>12} {:>12} {:>12}", "instructions per byte", "4 bytes", "64 bytes", "whole");
     for case in String::from_utf8(output.stdout)?.lines() {
-        print!("{case:<20}");
+        print!("{case:<21}");
         for chunk_size in [4, 64, usize::MAX] {
             let counts = COUNTED_SIZES.map(|size| count_case(&program, case, size, chunk_size));
             let [small_count, large_count] = counts.map(|count| count.map(|count| count as f64));

@@ -13,7 +13,7 @@ use crate::{CommandOutcome, output};
 /// Start the server; the first line of the output is `listening on http://ADDRESS`
 #[derive(clap::Args, Clone)]
 #[command(after_help = "Example:\n  tambour serve --listen 127.0.0.1:0 --upstream demo --print-config\n\n\
-    Flags go before TAMBOUR_* variables, these before the configuration file.")]
+    Flags override TAMBOUR_* variables, which override the configuration file.")]
 pub(crate) struct ServeCommand {
     /// Configuration file; default: `tambour.toml` in this folder, if it exists
     #[arg(long, value_name = "FILE", env = "TAMBOUR_CONFIG")]
@@ -33,7 +33,7 @@ pub(crate) struct ServeCommand {
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
     model: Option<String>,
-    /// Start although a damaged part of the journal lost messages; the intact rest is kept
+    /// Start even if messages were lost to journal damage; the intact rest is kept
     #[arg(long)]
     accept_loss: bool,
     /// Print the configuration with secrets masked, and exit

@@ -38,12 +38,12 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
     ),
     ("coverage", "[--if-there]", "lines of the crates that tests run through", None),
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
-    ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", None),
-    ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", None),
+    ("fixtures", "", "imports the corpora into fixtures/, if their folder is present", None),
+    ("peers", "[--verbose]", "other projects' cases of broken JSON, if their folder is present", None),
     (
         "tavern",
         "FOLDER",
-        "macros and world info beside SillyTavern's own, from its unpacked npm package",
+        "compares macros and world info with SillyTavern's own, from its unpacked npm package",
         None,
     ),
 ];
