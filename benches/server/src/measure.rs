@@ -254,7 +254,9 @@ async fn measure_encoders(
         }
     }
     let own_median = median(&times_by_route[0]);
-    println!("\nCPU of 1,000 chunks in bursts: the protocol of the client (tambour) compared with our own (bare)");
+    println!(
+        "\nCPU of 1,000 chunks in bursts: the protocol of the client (tambour) compared with our own (bare)"
+    );
     for (protocol, times) in ClientProtocol::ALL.iter().zip(&times_by_route[1..]) {
         table.print_line(protocol.name(), "ms", Some(own_median), median(times), &FigureTarget::Ratio(1.15));
     }

@@ -139,7 +139,8 @@ fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage,
 fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
     let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
-    let role = role.ok_or_else(|| new_problem("a role must be `user`, `assistant` or `system`".to_owned()))?;
+    let role =
+        role.ok_or_else(|| new_problem("a role must be `user`, `assistant` or `system`".to_owned()))?;
     let blocks = match &message["content"] {
         Value::Array(blocks) => blocks,
         content => return Ok(vec![json!({"role": role, "content": content})]),
