@@ -29,7 +29,7 @@ pub(super) enum CallRefusalReason {
     InvalidArguments,
     /// The call has no arguments, and the schema requires some.
     MissingArguments,
-    /// A value of the call may not be the one that was meant.
+    /// A value of the call may differ from the intended one.
     DoubtfulValue(Doubt),
 }
 

@@ -41,7 +41,7 @@ pub(super) struct LeadingDraft {
 
 #[derive(Clone, Debug)]
 enum LeadingState {
-    /// Only white space and drafts so far; the mark is the one that closed the last draft.
+    /// Only white space and drafts so far; holds the mark that closed the last draft, if any.
     Start(Option<ReasoningMark>),
     /// In a draft: its open mark and its text.
     InDraft(OpenReasoning, Box<ReasoningBuffer>),

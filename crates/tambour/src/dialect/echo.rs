@@ -104,7 +104,7 @@ fn read_example(example: &str, options: &Arc<Options>, factory: ReaderFactory) -
 
 /// Reader that compares replies with examples.
 struct EchoReader {
-    /// Reader of the reply; after a refusal, a reader that was given no text.
+    /// Reader of the reply; after a refusal, a new reader that gets no text.
     inner: Box<dyn Dialect>,
     factory: ReaderFactory,
     options: Arc<Options>,

@@ -50,7 +50,7 @@ const MAX_EXCERPT_CHARS: usize = 60;
 /// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
 const FAILURE_MARKER: &str = "<<ParsingError>>";
 
-/// Meaning that a dialect read, before policy and order.
+/// One piece of the meaning that a dialect reads from a reply. Policy and sequencer turn intents into events.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(hidden)]
 pub enum Intent<'a> {

@@ -12,7 +12,7 @@ pub(super) struct SurroundingLines {
     place: Place,
 }
 
-/// A line outside a structure, or the part of one before or after a value or thought.
+/// A line outside a structure, or the part of a line before or after a value or thought.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SurroundingLine {
     /// Its beginning, from the first non-blank character; at most [`MAX_LINE_PREFIX`] bytes.

@@ -58,7 +58,7 @@ pub(super) enum ResponseShape {
     Object,
     /// An answer written as a string.
     Answer,
-    /// An answer written as a string, some of whose fields also occur beside `response`.
+    /// An answer written as a string, some of whose fields are also siblings of `response`.
     PartialAnswer,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn read_answer(
     let assessment_fields = fields.read_assessment();
     let mut round_answer = RoundAnswer::default();
     let assessment = &mut round_answer.assessment;
-    // Fields of the assessment may also occur beside it; there they are unknown only if the assessment has
+    // Fields of the assessment may be misplaced next to it. There they are unknown only if the assessment has
     // them too.
     let mut known_fields: Vec<&str> = [ANSWER_FIELDS, ASSESSMENT_FIELDS].concat();
     // A missing assessment gets one finding, not one per field.
@@ -112,7 +112,8 @@ pub(super) fn read_answer(
     round_answer
 }
 
-/// Parses a field: returns the value and true if it has the right type, or `None` if it is unusable.
+/// Parser of a field. Returns the value, and true if it was written in the right type; `None` if it is
+/// unusable.
 type FieldParser<T> = fn(&Value) -> Option<(T, bool)>;
 
 /// Reader of an answer's fields.
@@ -132,14 +133,14 @@ impl AnswerFields<'_> {
     /// Returns the extent of the field, or of the closest member around it.
     fn nearest_extent(&self, path: &[&str]) -> Extent {
         let places = &self.answer.places;
-        // Fields of an answer written as a string have no places of their own: `response` stands in for them.
+        // The places of fields in an answer written as a string are unknown: `response` is used instead.
         let is_inner =
             matches!(self.answer.response_shape, ResponseShape::Answer | ResponseShape::PartialAnswer)
                 && places.get(&path[..path.len().min(1)]).is_none();
         places.nearest_extent(if is_inner { &["response"] } else { path })
     }
 
-    /// Returns the repair text for an unread field. One without a place of its own is not "left out", because
+    /// Returns the repair text for an unread field. A field whose place is unknown is not "left out", because
     /// the finding spans more than the field.
     fn unread_repair(&self, path: &[&str]) -> &'static str {
         if self.answer.places.get(path).is_some() { "left out" } else { "not used" }
@@ -206,7 +207,7 @@ impl AnswerFields<'_> {
         assessment_fields
     }
 
-    /// Reads a field of the assessment, which may also be beside it.
+    /// Reads a field of the assessment. The field may be misplaced next to the assessment.
     fn read_assessed<T>(
         &mut self,
         assessment_fields: &Map<String, Value>,
@@ -273,8 +274,8 @@ impl AnswerFields<'_> {
         }
     }
 
-    /// Clamps the level to the range from 0 to 100, and reports one outside it or one that looks like a
-    /// fraction.
+    /// Clamps the level to the range from 0 to 100. Reports a level outside that range, or one that looks
+    /// like a fraction.
     fn clamp_level(&mut self, level: f64, assessment_fields: &Map<String, Value>) -> f64 {
         let path = ["assessment", "understanding_level"];
         let is_beside_assessment = assessment_fields.get(path[1]).is_none_or(Value::is_null);

@@ -25,7 +25,7 @@ pub(super) struct AnswerMessage {
     other_text: Option<(String, Place)>,
     /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
-    /// Set if the current string is in place of the object `response`.
+    /// Set if the current string is the value of `response`, which should be an object.
     is_whole_response: bool,
     /// Set if the current string may be the speaker's name.
     is_speaker_key: bool,
@@ -38,7 +38,7 @@ pub(super) struct AnswerMessage {
     is_other_named: bool,
     /// A further text under a name of the message, with the place of its key.
     named_text: Option<(String, Place)>,
-    /// Set if a text under a name of the message follows even that.
+    /// Set if yet another text under a name of the message follows `named_text`.
     has_more_named: bool,
     /// The current string.
     current_text: String,
@@ -99,7 +99,7 @@ pub(super) enum StringOutcome {
 /// Position of a text in `response`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextPosition {
-    /// In place of the object `response`.
+    /// The text is the value of `response`, which should be an object.
     WholeResponse,
     /// Under the role key.
     Role,
@@ -320,8 +320,8 @@ impl AnswerMessage {
         self.has_joined
     }
 
-    /// Holds back more of the current string; of one that cannot be the message, only enough to show that it
-    /// is not blank.
+    /// Holds back more of the current string. Of a string that cannot be the message, it holds back only
+    /// enough to show that the string is not blank.
     fn hold_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let text = if self.current_text.is_empty() { text.trim_start() } else { text };
         let is_separate = self.other_text.is_some() && !self.continues_other();

@@ -147,7 +147,7 @@ pub(super) fn is_assessment_key(key: &str) -> bool {
 /// neighbour, or two such errors in a long name.
 fn is_misspelled(word: &str, name: &str) -> bool {
     let max_distance = if name.len() < LONG_NAME { 1 } else { 2 };
-    // The beginning of a name is a word of its own, such as `assess`.
+    // The beginning of a name, such as `assess`, is another word and no misspelling.
     !name.starts_with(word)
         && word.len().abs_diff(name.len()) <= max_distance
         && word.starts_with(&name[..1])

@@ -42,7 +42,7 @@ pub(super) struct AnswerObject {
     /// Interpretation of `response`, and the fields of an answer that it contains as a string.
     pub(super) response_shape: ResponseShape,
     pub(super) inner_fields: Map<String, Value>,
-    /// Place of the last bracket outside the fields; after it, if it is a closing one.
+    /// Place of the last bracket outside the fields, or the place after it if it is a closing bracket.
     bracket: Place,
     /// For an object in an array: its start and end.
     pub(super) object_bounds: (Place, Place),

@@ -129,6 +129,8 @@ impl JsonStructure for AiSayReader {
             None => report,
         };
         let object = &self.object;
+        // Findings wait until the object is known to be an answer. After a message has been emitted, an
+        // object is not read as the answer, so its findings are dropped.
         if report.rule.code == rules::LIMIT_EXCEEDED.code || object.is_recognized && !object.is_late {
             out.report(report);
         } else if !object.is_late {
@@ -351,6 +353,7 @@ impl AiSayReader {
     /// Handles the start or end of a thought outside the objects.
     fn handle_thought_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
+            // The mark was held by this event; its meaning is not known yet.
             _ if self.pending_mark.is_some() => {}
             JsonEvent::ThoughtStart(mark) => self.prose_extents.end_prose(mark.place.offset),
             JsonEvent::ThoughtEnd(mark, closing) => {
@@ -374,6 +377,7 @@ impl AiSayReader {
     ///
     fn discard_reasoning(&mut self, out: &mut dyn IntentSink) {
         self.prose.clear();
+        // The extents of prose are dropped, because reasoning is not reported as prose.
         if !self.has_begun {
             self.prose_extents.take_extents(0);
         } else if self.text_after.is_keeping() {

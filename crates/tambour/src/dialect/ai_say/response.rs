@@ -87,7 +87,7 @@ impl ResponseMembers<'_> {
             (Some(outermost), Some(key)) => {
                 (outermost.extent.place, key.key_end, "left out: its text is taken as the message")
             }
-            // The text has no key of its own, or its key's place was not recorded.
+            // The text is not under a key, or the place of its key was not recorded.
             (Some(MemberPlace { extent, .. }), _) => {
                 (extent.place, extent.end, "taken as the message, its keys not used")
             }

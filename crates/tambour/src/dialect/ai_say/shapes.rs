@@ -55,7 +55,7 @@ pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[Str
         matches!(value, Some(Value::String(_) | Value::Object(_)))
             || value.is_some_and(|value| text_in(value).is_some())
     };
-    // The message itself may be beside the assessment.
+    // Instead of a response, the answer may have the message itself, for example under a role key.
     let keys = || answer.keys().map(String::as_str).filter(is_response);
     let take_only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
         (name, None) => name,
@@ -118,7 +118,7 @@ pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String,
 }
 
 /// Returns true if the object has an assessment or fields of one. A key that only resembles these counts if
-/// its value is an object or a message is beside it.
+/// its value is an object, or if the object also has a message.
 fn has_assessment(fields: &Map<String, Value>) -> bool {
     let is_known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
     let is_named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();
@@ -279,7 +279,8 @@ impl<'a> ResponseReader<'a> {
         }
     }
 
-    /// Reads a list under `key`. Its non-empty objects have places of their own, in order.
+    /// Reads a list under `key`, whose key is at `at`. `places` yields the recorded places of the non-empty
+    /// objects in the list, in order.
     fn read_list(
         &mut self,
         key: &str,

@@ -123,14 +123,14 @@ impl AiSayReader {
         end: usize,
         out: &mut dyn IntentSink,
     ) {
-        let (at, (first, last)) = (self.object.place, self.object.object_bounds);
+        let (at, (object_start, object_end)) = (self.object.place, self.object.object_bounds);
         let report = |at, end, message| FindingReport::new(rules::ANSWER_IN_ARRAY, at, end, message);
         out.report(report(at, end, "the answer is an item of an array").with_repair("read alone"));
         if count_before > 0 {
-            out.report(report(at, first.offset, "items before the answer").with_repair("left out"));
+            out.report(report(at, object_start.offset, "items before the answer").with_repair("left out"));
         }
         if count_after > 0 {
-            out.report(report(last, end, "items after the answer").with_repair("left out"));
+            out.report(report(object_end, end, "items after the answer").with_repair("left out"));
         }
     }
 
@@ -281,7 +281,7 @@ impl AiSayReader {
         }
     }
 
-    /// Joins the texts of a response that is not a string to the message.
+    /// Joins the texts of a response that is not a string, and emits them as the message.
     fn join_texts(
         &mut self,
         name: &str,

@@ -17,7 +17,7 @@ pub(super) fn is_args_name(key: &str) -> bool {
 }
 
 /// Moves the name and arguments of a call to their proper keys if they are under other names, the proper keys
-/// are absent and no other key can be a name of them. Returns a description of the change.
+/// are absent and no other key could be meant as well. Returns a description of the change.
 pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     if call.contains_key("args") {
         return None;
@@ -78,15 +78,15 @@ pub(super) enum DecodedArgs {
     Object(Value, Vec<DuplicateKey>),
     /// The string has no object, or is not JSON.
     NoObject,
-    /// The string has an object with a value that may not be the one that was meant: the doubt, and its
+    /// The string has an object with a value that may differ from the intended one: the doubt, and its
     /// description.
     Doubtful(Doubt, String),
     /// The string has an object that is unusable, for this reason.
     Unusable(String),
 }
 
-/// Reads arguments written as a string. `budget` holds the bytes and the values that strings of the plan may
-/// still have (`limits.value`, `limits.items`), and is reduced.
+/// Reads arguments written as a string. `budget` holds the number of bytes and the number of values that such
+/// strings of the plan may still use (`limits.value`, `limits.items`); it is reduced by those of this string.
 pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usize)) -> DecodedArgs {
     let mut sink = ArgsSink {
         builder: ValueBuilder::with_limits(budget.0, budget.1),
@@ -126,8 +126,10 @@ pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usiz
 /// Sink for the single value of a string and its first fault.
 struct ArgsSink {
     builder: ValueBuilder,
+    /// The value, once it is complete, and the duplicate keys in it.
     value: Option<(Value, Vec<DuplicateKey>)>,
     fault: Option<FindingReport>,
+    /// Set if a number was rounded.
     has_rounded: bool,
 }
 

@@ -39,6 +39,7 @@ impl PlanCheck<'_> {
         calls.retain_mut(|call| {
             let index = indices.next().unwrap_or_default();
             let report_count = self.reports.len();
+            // While a call is checked, `is_valid` is about that call alone.
             let was_valid = std::mem::replace(&mut self.is_valid, true);
             self.check_call(index, call, mode);
             valid_count += usize::from(self.is_valid);
@@ -77,7 +78,7 @@ impl PlanCheck<'_> {
         self.reports.push(report.with_repair("left out; the other calls are kept"));
     }
 
-    /// Checks one call; any fault makes the plan invalid (P-028).
+    /// Checks one call. A fault makes the plan invalid (P-028), unless invalid calls are left out.
     fn check_call(&mut self, index: usize, call: &mut Value, mode: Option<&PlanMode>) {
         let extent = self.places.call_extent(index);
         let Extent { place, end } = extent;
@@ -145,7 +146,7 @@ impl PlanCheck<'_> {
                 FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message).with_row("R-30"),
             );
         }
-        // For a call that cannot run, everything has been reported already.
+        // Unknown fields are reported only here, because a call that cannot run has a finding already.
         if let Some(message) = unknown_message {
             self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
@@ -210,7 +211,8 @@ impl PlanCheck<'_> {
         mismatches.is_empty()
     }
 
-    /// Handles a call without arguments, which is valid for a tool that needs none (P-031).
+    /// Handles a call without arguments, which is valid for a tool that needs none (P-031). Returns true if
+    /// the call is valid, and gives it empty arguments then.
     fn default_args(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -233,7 +235,7 @@ impl PlanCheck<'_> {
     }
 }
 
-/// Builds the finding on a call with a value that may not be the one meant.
+/// Builds the finding on a call with a value that may differ from the intended one.
 fn doubt_report(doubt: Doubt, Extent { place, end }: Extent, message: String) -> FindingReport {
     let rule = match doubt {
         Doubt::Guess => rules::VALUE_GUESSED,

@@ -17,17 +17,20 @@ use crate::tool::MAX_REPLY_CHECK_STEPS;
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Minimum number of plan fields that make an object nested in another value a plan.
+/// Number of plan fields from which an object that is nested in another value, or follows prose, counts as a
+/// plan.
 pub(super) const MIN_NESTED_FIELDS: usize = 2;
 
-/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown fields.
+/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown
+/// fields.
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanPlaces {
-    /// Start of the object, and the offset after it; while it is read, the end of the last member.
+    /// Start of the object.
     pub(super) start: Place,
+    /// Offset after the object; while the object is being read, the offset of its last key.
     pub(super) end: usize,
     /// Members of the object, each from its key to the next one. A duplicate field has its last place.
     members: Vec<(String, Extent)>,
@@ -38,7 +41,7 @@ pub(super) struct PlanPlaces {
     /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
     /// key.
     calls: Vec<Option<Extent>>,
-    /// Index of the current call.
+    /// Index in `calls` of the call being read; `None` before its first key.
     current_call: Option<usize>,
     /// Number of `tool_calls` keys seen.
     pub(super) list_count: usize,
@@ -171,8 +174,7 @@ pub(super) struct CheckedPlan {
 }
 
 impl CheckedPlan {
-    /// Returns the text of an unusable plan without calls, which is still the answer; empty if there
-    /// is none.
+    /// Returns the answer text of an unusable plan that does not act; empty if it has none.
     pub(super) fn answer(&self) -> String {
         let Some(value) = self.plan.get("direct_response").filter(|_| !self.is_acting) else {
             return String::new();
@@ -182,7 +184,8 @@ impl CheckedPlan {
     }
 }
 
-/// Checks an object against the contract. `places` are those of its parts, `doubts` those about its values.
+/// Checks an object against the contract. `places` are the places of its parts, `doubts` the doubts about its
+/// values.
 pub(super) fn check_plan(
     value: Value,
     places: &PlanPlaces,
@@ -234,6 +237,7 @@ pub(super) fn check_plan(
 
 /// Check of one object against the contract.
 pub(super) struct PlanCheck<'a> {
+    /// Fields of the object, repaired as they are checked.
     pub(super) fields: Map<String, Value>,
     pub(super) places: &'a PlanPlaces,
     pub(super) doubts: &'a PlanDoubts,
@@ -278,7 +282,8 @@ impl PlanCheck<'_> {
         is_present
     }
 
-    /// Reports that the field `name` is not what `expected` describes, on this row of the rule.
+    /// Reports that the type of the field `name` is not the one that `expected` describes. `row` is the
+    /// specification row of the finding.
     pub(super) fn report_type(&mut self, name: &str, expected: &str, row: &'static str) {
         let Extent { place, end } = self.places.member_extent(name);
         let message = format!("`/{name}` is {}, not {expected}", type_name(&self.fields[name]));
@@ -335,7 +340,7 @@ impl PlanCheck<'_> {
         Some(mode)
     }
 
-    /// Returns a key that resembles that of the mode and holds another mode.
+    /// Returns a key that resembles `response_mode` and whose value is not `current_mode`.
     fn find_conflicting_mode(&self, current_mode: &PlanMode) -> Option<String> {
         let resembles_mode_key = |key: &str| {
             let is_alphanumeric = |c: &char| c.is_ascii_alphanumeric();

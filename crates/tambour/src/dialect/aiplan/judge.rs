@@ -114,9 +114,10 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     checked_plan
 }
 
-/// Returns true if one of these extents, of parts of an unused plan, is not covered by findings that say so.
+/// Returns true if one of `extents`, the parts of a plan that is not used, is not covered by findings on
+/// losses.
 fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
-    // A finding with a repair is about something kept, unless it says `left out`.
+    // A finding is on a loss if it has no repair, or a repair that says `left out`.
     let is_loss =
         |report: &&FindingReport| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
     let losses = reports.iter().filter(is_loss).map(|report| (report.place.offset, report.end));
@@ -135,7 +136,7 @@ fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
     })
 }
 
-/// Keys that may wrap a plan, in any letter case. Under another key it is not a plan.
+/// Keys that may wrap a plan, in any letter case. An object under any other key is not a plan.
 const WRAPPER_KEYS: &[&str] =
     &["aiplan", "ai_plan", "answer", "data", "json", "output", "plan", "reply", "response", "result"];
 
@@ -180,7 +181,7 @@ fn is_plan(value: &Value) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct PlanDoubts {
     doubts: ValueDoubts,
-    /// Paths of the mode and of the calls.
+    /// Paths of `response_mode` and of `tool_calls`.
     mode_path: Vec<PathStep>,
     calls_path: Vec<PathStep>,
 }
@@ -197,7 +198,7 @@ impl PlanDoubts {
         PlanDoubts { doubts, mode_path: path("response_mode"), calls_path: path("tool_calls") }
     }
 
-    /// Returns true if the mode is given twice.
+    /// Returns true if the key of the mode occurs twice.
     fn has_two_modes(&self) -> bool {
         self.doubts.iter().any(|entry| entry.doubt == Doubt::DuplicateKey && entry.path == self.mode_path)
     }

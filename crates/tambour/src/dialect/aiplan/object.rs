@@ -145,7 +145,7 @@ impl PlanObject {
                     self.inner_places.push_key(text, place.place());
                     self.is_likely |= self.inner_places.field_count() >= MIN_NESTED_FIELDS;
                 }
-                // A key of a call, and below that one of a call of a wrapped plan.
+                // Depth 3 is that of keys in a call, depth 4 that of keys in a call of a wrapped plan.
                 3 if tracker.enclosing_key() == Some("tool_calls") => {
                     self.places.push_call_key(|| place.place())
                 }
@@ -198,8 +198,8 @@ impl PlanObject {
         }
     }
 
-    /// Handles a key of the object itself. What an earlier key of this name gave and was not emitted is
-    /// dropped.
+    /// Handles a key of the object itself. If the key is a duplicate, the earlier mode or the earlier answer,
+    /// unless it was emitted, is dropped.
     fn push_top_key(&mut self, text: &str, place: Place) {
         self.places.push_key(text, place);
         match text {
@@ -210,7 +210,7 @@ impl PlanObject {
         }
     }
 
-    /// Returns true if the value contains a likely plan, and is none itself.
+    /// Returns true if the value contains a likely plan, but is no plan itself.
     pub(super) fn is_wrapped(&self) -> bool {
         self.is_likely && self.places.field_count() == 0
     }
@@ -223,7 +223,7 @@ impl PlanObject {
         }
     }
 
-    /// Emits the thought so far, for an object that is a plan after all.
+    /// Emits the held-back thought, because the object counts as a plan.
     pub(super) fn emit_held_thought(
         &mut self,
         (has_thought, has_answer): (&mut bool, bool),

@@ -42,6 +42,7 @@ pub(super) struct PlanReader {
     object: Option<PlanObject>,
     /// Set once something that looks like a plan has begun.
     pub(super) has_begun: bool,
+    /// Thoughts outside the objects.
     thoughts: Thoughts,
     /// Place of the last thought's beginning.
     thought_start: Place,
@@ -49,7 +50,8 @@ pub(super) struct PlanReader {
     pub(super) is_truncated: bool,
     /// The plan, once it is known which object that is.
     pub(super) chosen_plan: Option<PlanCandidate>,
-    /// The first object that was not a plan, kept for its findings.
+    /// The first unusable object, or the first that at least looks like a plan; kept for its findings and its
+    /// answer.
     pub(super) first_rejected: Option<PlanCandidate>,
     /// The last plan with calls that a later closing mark, such as `</think>`, made part of a thought.
     pub(super) thought_plan: Option<ThoughtPlan>,
@@ -195,7 +197,7 @@ impl PlanReader {
         }
     }
 
-    /// Handles an event whose text is within the limit.
+    /// Handles an event whose text lies on one side of the builder's limit.
     #[inline]
     fn push_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         self.top_key.push_event(event);
@@ -309,8 +311,8 @@ impl PlanReader {
         }
     }
 
-    /// Handles a complete object and decides whether it is the plan. An object beyond the limits has no
-    /// value.
+    /// Handles a complete object and decides whether it is the plan. `built_value` is `None` for an object
+    /// beyond the limits.
     fn finish_object(&mut self, end: ValueEnd, built_value: Option<BuiltValue>, out: &mut dyn IntentSink) {
         let Some(mut object) = self.object.take() else { return };
         let start = object.places.start;
@@ -387,8 +389,9 @@ impl PlanReader {
         }
     }
 
-    /// Emits the thought of a plan in a list or under a key, and holds its answer. They wait for the end of
-    /// that value, because another item or key in it would mean that it is no plan.
+    /// Emits the thought of a wrapped plan, which is in a list or under a key, and holds its answer. Both are
+    /// handled only at the end of the list or object around the plan, because another item or key there would
+    /// mean that there is no plan.
     fn emit_wrapped(
         &mut self,
         object: &mut PlanObject,

@@ -32,7 +32,7 @@ pub(super) struct PlanSurroundings {
     extent_after: Option<Extent>,
     /// Set if there is text besides fences and values.
     has_text: bool,
-    /// Extent of acting plans that were thoughts, with the text around them.
+    /// Extent of acting plans that were part of thoughts, with the text around them.
     thought_plans: Option<Extent>,
     /// Prose state of the text so far, without values.
     prose: ProseTracker,
@@ -95,7 +95,7 @@ enum Continuation {
     /// There is none.
     #[default]
     Absent,
-    /// The text after the plan does not decide it yet: the text before the plan on its line, and that text.
+    /// Undecided: holds the line up to the plan, and the text after the plan so far.
     Undecided(ProseLine, String),
     /// There is one.
     Present,
@@ -161,7 +161,7 @@ impl PlanSurroundings {
         self.draft_extent = Some(Extent { place: draft_start, end: self.place.offset });
     }
 
-    /// Records the end of a thought; `start` is its start if it precedes the plan, which makes it a draft.
+    /// Records the end of a thought. `start` is its start if the thought precedes the plan and so is a draft.
     pub(super) fn end_thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
         let thought = start.map(|start| Extent { place: start, end: end.offset });
@@ -218,7 +218,7 @@ impl PlanSurroundings {
         self.extent_after = Extent::join_present([self.extent_after, Some(extent)]);
     }
 
-    /// Records that a value is text.
+    /// Records that a value counts as text, so that the reply is prose.
     pub(super) fn mark_text(&mut self) {
         self.has_text = true;
     }
@@ -302,6 +302,7 @@ impl PlanSurroundings {
         }
         if let Continuation::Undecided(line, text_after) = &mut self.continuation {
             text_after.push_str(text);
+            // A word directly after the plan continues the sentence, unless it has a capital letter.
             let is_adjacent_word =
                 text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
             if let Some(is_continuation) = line.continues_with(text_after, false) {
@@ -430,8 +431,8 @@ impl PlanSurroundings {
             Extent::join_present([self.thought_plans, self.extent_before.take(), self.extent_after.take()]);
     }
 
-    /// Reports the text around a plan that is not used because it was part of a thought. `plan_start` is its
-    /// start, and `extent_after` is that of the text between it and the end of the thought.
+    /// Reports the text around a plan that is not used because it was part of a thought. `plan_start` is the
+    /// start of the plan, `extent_after` the extent of the text between the plan and the end of the thought.
     pub(super) fn report_around_thought(
         &mut self,
         plan_start: Place,
@@ -447,7 +448,7 @@ impl PlanSurroundings {
         }
     }
 
-    /// Ends the reply and reports faults around the plan, which is the one with this context.
+    /// Ends the reply and reports faults around the plan; `context` is the context of the plan.
     pub(super) fn finish(
         &mut self,
         context: &PlanContext,
@@ -502,7 +503,7 @@ impl PlanSurroundings {
     }
 }
 
-/// Returns the finding on text beside the plan.
+/// Returns the finding on text outside the plan.
 fn surrounding_text_report(Extent { place, end }: Extent) -> FindingReport {
     FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan")
         .with_repair("not used")

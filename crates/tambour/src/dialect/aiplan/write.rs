@@ -8,7 +8,8 @@ use super::options::{self, PlanVariant};
 use crate::event::{Event, Extension};
 use crate::options::Options;
 
-/// Writes the reply: its last plan in a code fence, or a plan that gives its answer if it has none.
+/// Writes the reply: its last plan, in a code fence. A reply without a plan becomes a plan that gives its
+/// answer.
 pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
     let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),

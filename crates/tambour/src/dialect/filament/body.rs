@@ -23,7 +23,7 @@ pub(super) struct BlockJson {
     pub(super) is_complete: bool,
     /// Range of the JSON in the text it was read from.
     pub(super) span: Range<usize>,
-    /// Values that may not be the ones meant. Their places count from `base`.
+    /// Values that may differ from the intended ones. Their places count from `base`.
     pub(super) doubts: ValueDoubts,
     /// Place in the reply from which the places of `doubts` count.
     pub(super) base: Place,

@@ -8,7 +8,8 @@ use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
-/// Never set, since character references such as `&lt;` need no handling while code is tracked.
+/// Whether the code tracker stops at `&`. It need not, because character references such as `&lt;` have no
+/// effect on what is code.
 pub(super) const STOPS_AT_AMPERSAND: bool = false;
 
 /// Position of a tag, which decides whether it counts.

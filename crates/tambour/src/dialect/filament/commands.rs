@@ -227,7 +227,7 @@ fn parse_reason(text: &str) -> Option<(usize, &str)> {
     Some((blank_len + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
 }
 
-/// Returns the report on an operation whose value may not be the one meant.
+/// Returns the report on an operation whose value may differ from the intended one.
 pub(super) fn guessed_report(message: &str, place: Place, end: usize) -> FindingReport {
     let report = FindingReport::new(rules::VALUE_GUESSED, place, end, message);
     report.with_repair("it is not carried out, its value is not used")
@@ -252,7 +252,7 @@ impl MvuCommands {
         place: Place,
         end: usize,
     ) -> Option<FindingReport> {
-        // The state decides on operations with a command, unless their value is at fault.
+        // The state decides whether an operation with a command is refused, unless its value is at fault.
         let is_refused = |operation: &Operation| {
             let is_value_fault =
                 |reason| matches!(reason, RefusalReason::NumberOutOfRange | RefusalReason::ValueGuessed);
@@ -280,7 +280,7 @@ impl MvuCommands {
         let path = path_of(args).unwrap_or_default();
         self.operations.push(match parse_lodash_path(&path).and_then(StatePath::new) {
             Some(path) => {
-                // The value 0 stands in for the one that would be guessed.
+                // The value 0 replaces the value that would be guessed.
                 Operation::new(op, path, Some(0.into())).refuse(RefusalReason::ValueGuessed, message)
             }
             // An invalid path is kept as written, and so is the value.
@@ -410,7 +410,7 @@ fn path_of(args: &[&str]) -> Option<String> {
 }
 
 /// Returns the reason why the arguments of a command are in doubt, whatever its name: an argument is missing,
-/// an argument may stand for several, or the path is computed.
+/// one argument may be several, or the path is computed.
 fn argument_doubt(args: &[&str], tracker: &JavaScriptTracker<'_>) -> Option<String> {
     if args.iter().any(|arg| arg.is_empty()) {
         return Some("an argument is missing between two commas".to_owned());

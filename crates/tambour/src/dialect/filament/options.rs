@@ -11,7 +11,7 @@ use crate::structure::ExpectedStructure;
 /// Options for reading Filament.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FilamentOptions {
-    /// Expected structure of replies, if given (F-200).
+    /// Expected structure of replies, if one is configured (F-200).
     pub(super) structure: Option<ExpectedStructure>,
     /// Ids of the active protocols, from which the instructions are made (F-007).
     pub(super) protocols: Option<Vec<String>>,

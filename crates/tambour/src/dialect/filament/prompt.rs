@@ -35,7 +35,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         registry: &registry,
     };
     let views = filament_options.views.as_deref();
-    // The example of an optional element stands next to its rule, not in the example reply: a small model
+    // The example of an optional element is next to its rule, not in the example reply: a small model
     // would copy it into every reply.
     let is_all_optional = expected.elements.iter().all(|element| !element.is_mandatory);
     let (mandatory, optional): (Vec<usize>, Vec<usize>) = order_elements(&expected)
@@ -93,7 +93,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
 }
 
 /// Returns the structure of all built-in protocols: without calls if there are no tools, and without
-/// components if no views are given.
+/// components if no views are configured.
 fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
     let registry = ProtocolRegistry::builtin();
     let ids = registry.iter().map(|protocol| protocol.id.as_str());
@@ -238,7 +238,7 @@ impl InstructionPart<'_> {
     }
 }
 
-/// Texts of one language. `{tag}` and `{tags}` stand for one tag and for several.
+/// Texts of one language. `{tag}` is replaced by a tag, `{tags}` by a list of tags.
 struct InstructionTexts {
     /// Task, and heading of the example.
     opening: &'static str,

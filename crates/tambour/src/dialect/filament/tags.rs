@@ -95,7 +95,7 @@ pub(super) struct TagTable {
     expected: ExpectedStructure,
     /// Kind of each element, by index.
     kinds: Vec<ElementKind>,
-    /// Set if the structure was given, so that text before all tags may be thinking (F-201).
+    /// Set if the structure is configured, so that text before all tags may be thinking (F-201).
     is_structure_given: bool,
     /// Index of the thought that was added because the structure has none: thinking is never shown as content
     /// (F-101).

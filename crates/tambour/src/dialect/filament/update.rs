@@ -517,7 +517,7 @@ fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     ParsedUpdate { analysis, operations, is_complete: true }
 }
 
-/// Returns whether a name is an operation of JSON Patch, or one that MVU (MagVarUpdate) adds to it.
+/// Returns whether a name is an operation of JSON Patch, or an operation that MVU (MagVarUpdate) adds.
 fn is_patch_operation(op: &str) -> bool {
     matches!(op, "replace" | "add" | "insert" | "remove" | "delta" | "move" | "copy" | "test")
 }

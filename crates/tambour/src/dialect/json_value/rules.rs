@@ -45,8 +45,8 @@ rules! {
         broken thought!("<think about=\"it\">Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
 }
 
-/// Rules for reasoning. Since no structure fields are given, any value at the end of unclosed reasoning may
-/// be the answer.
+/// Rules for reasoning. Since the list of structure fields is empty, any value at the end of unclosed
+/// reasoning may be the answer.
 pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,

@@ -31,13 +31,13 @@ pub(super) struct ParsedObject<'a> {
 /// The fields of one event, without its name.
 struct EventFields<'a> {
     data: Map<String, Value>,
-    /// Members beside the event's name.
+    /// Members of the object other than the event's name.
     siblings: Map<String, Value>,
     /// Start of the event.
     place: Place,
     /// Places of the object's members.
     members: &'a MemberPlaces,
-    /// Set if the object itself is the data (SSE framing).
+    /// Set if the object itself is the data, as in the framing of SSE (server-sent events).
     is_framed: bool,
     /// Set if `data` is no object, so that the places of its fields are unknown.
     is_data_text: bool,
@@ -64,8 +64,8 @@ fn is_envelope_field(key: &str) -> bool {
 /// Maximum number of unexpected fields of one event that get a finding each.
 const MAX_EXTRA_FIELDS: usize = 32;
 
-/// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a
-/// number would: nothing is lost when it is replaced by a number.
+/// Returns true if a number can replace `id` without a loss: `id` is a number, can be read as a number, or is
+/// null or a boolean.
 fn is_acceptable_id(id: &Value) -> bool {
     matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || parse_lenient_id(Some(id)).is_some()
 }
@@ -77,8 +77,8 @@ const TEXT_ALIASES: [&str; 3] = ["content", "delta", "message"];
 const RARE_TEXT_ALIASES: [&str; 9] =
     ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
 
-/// Returns the event that is meant by a name in another spelling, letter case or with other separators
-/// or by a common name of the answer.
+/// Returns the event that `name` means: a name with another spelling, letter case or separators, or a
+/// common name of the answer.
 fn find_misspelled(name: &str) -> Option<&'static str> {
     let normalized = name.to_ascii_lowercase().replace(['-', ' '], "_");
     let exact = CONTRACT_EVENTS
@@ -124,7 +124,7 @@ pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
         })
 }
 
-/// Reads an object as an event. `frame_name` is the name given by an `event:` line before it.
+/// Reads an object as an event. `frame_name` is the name in an `event:` line before the object.
 pub(super) fn read_event(
     mut parsed: ParsedObject<'_>,
     frame_name: Option<String>,
@@ -266,7 +266,7 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
     let EventLine { event_start, has_string_name, .. } = *parsed.line;
     match parsed.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
-        // Text was already emitted under the name that preceded it.
+        // The object lacks `event` because its text was streamed under the name that preceded the text.
         None if parsed.line.target.is_some() && has_string_name => return Some(parsed.line.name.clone()),
         None if parsed.line.target.is_none() => {}
         _ => {
@@ -385,8 +385,8 @@ pub(super) fn report_unsent(
 }
 
 impl EventFields<'_> {
-    /// Returns the extent of a field, in `data` if `is_in_data`, else beside the name; that of an unknown
-    /// place is empty, at the start of the event.
+    /// Returns the extent of a field, in `data` if `is_in_data`, else among the siblings. If the place of the
+    /// field is unknown, the extent is empty and at the start of the event.
     fn field_extent(&self, is_in_data: bool, key: &str) -> Extent {
         let unknown = Extent::empty(self.place);
         if is_in_data && self.is_data_text && !self.moved_keys.contains(&key) {
@@ -404,7 +404,7 @@ impl EventFields<'_> {
         member.map_or_else(|| self.field_extent(true, key), MemberPlace::key_extent)
     }
 
-    /// Returns the extent of the key of a field beside the name.
+    /// Returns the extent of the key of a sibling.
     fn sibling_key_extent(&self, key: &str) -> Extent {
         let member = self.members.find(&[key]);
         member.map_or_else(|| self.field_extent(false, key), MemberPlace::key_extent)
@@ -465,7 +465,7 @@ impl EventFields<'_> {
         };
     }
 
-    /// Moves fields of the event that are beside its name to `data`, if that lacks them.
+    /// Moves fields of the event from the siblings to `data`, if `data` lacks them.
     fn take_siblings(&mut self, name: &str, at: Place, order: &mut EventOrder) {
         let mut has_siblings = false;
         for field in contract_fields(name) {
@@ -512,9 +512,10 @@ impl EventFields<'_> {
         false
     }
 
-    /// Handles none or several candidate texts. Equal ones are the text. Of different ones the intended one
-    /// is unknown, so those of a `final_delta` are kept in source order, for a reply that has no other answer
-    /// . Returns true if they are kept.
+    /// Handles the candidate keys `keys` of the text, if there are none or several. If all hold the same
+    /// text, it is the text of the event. Otherwise the intended text is unknown; the texts of a
+    /// `final_delta` are kept in source order, for a reply that has no other answer. Returns true if
+    /// they are kept.
     fn merge_texts(
         &mut self,
         name: &str,
@@ -552,7 +553,7 @@ impl EventFields<'_> {
         is_kept
     }
 
-    /// Removes the members under these keys, each in `data` if its flag is set, else beside the name.
+    /// Removes the members under these keys, each from `data` if its flag is set, else from the siblings.
     fn remove(&mut self, keys: &[(bool, &'static str)]) {
         for &(is_in_data, key) in keys {
             let from = if is_in_data { &mut self.data } else { &mut self.siblings };
@@ -560,7 +561,7 @@ impl EventFields<'_> {
         }
     }
 
-    /// Returns those of the keys that hold text, each with true if it is in `data`, false if beside the name.
+    /// Returns the keys that hold text, each with true if it is in `data`, false if it is a sibling.
     fn find_texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
         let is_text = |fields: &Map<String, Value>, key: &str| {
             fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())

@@ -34,8 +34,9 @@ pub(super) struct EventLine {
     pub(super) has_string_name: bool,
     /// The field `id`, if it came before the text.
     pub(super) id: Option<Value>,
-    /// Text of an `id` that is a string, and whether the current string is that.
+    /// Text of an `id` that is a string.
     id_text: String,
+    /// Set while the current string is the `id`.
     is_id_string: bool,
     /// Destination of a delta's text if it is streamed, which means emitted as it arrives; set when the text
     /// begins.
@@ -194,7 +195,7 @@ impl EventLine {
     }
 }
 
-/// A parsed object, kept beside its line.
+/// A parsed object, kept with the [`EventLine`] of the same object until its event is emitted.
 pub(super) struct ParsedLine {
     /// Members of the object; `None` if it exceeds the limits, empty if its text was streamed.
     pub(super) value: Option<Map<String, Value>>,

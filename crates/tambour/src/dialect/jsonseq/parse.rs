@@ -126,7 +126,7 @@ impl JsonStructure for JsonseqReader {
 
     fn complete(&mut self, thought_structure: Option<&str>, end: Place, out: &mut dyn IntentSink) {
         if let Some(text) = thought_structure.filter(|_| !self.pending.has_begun()) {
-            // The text that looked like an event holds none, so it is part of the draft.
+            // The text that looked like events contains none, so it is part of the draft.
             out.emit_intent(Intent::Draft(text));
         }
         let ended_frame = self.surroundings.end_line(&mut self.pending, out);

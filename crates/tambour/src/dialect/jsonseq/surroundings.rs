@@ -136,7 +136,7 @@ impl LineSurroundings {
         if !object_prefix.is_framed {
             object_prefix.ended_frames.extend(self.open_frame.take());
         }
-        // A bracket between two objects opens an array, which has a finding of its own.
+        // A bracket between two objects opens an array, which is reported separately.
         let is_second = self.has_object && !prefix.contains('[');
         object_prefix.is_glued = is_second && !std::mem::replace(&mut self.has_glued, true);
         object_prefix

@@ -58,7 +58,7 @@ impl TagCandidate {
         }
         // Prose before a fence, or a language with the same tags, makes the content of the fence an example.
         let is_example = self.fence.is_some_and(|(_, is_foreign)| self.has_prose_before || is_foreign);
-        // So does prose before a leading element, unless the structure began before it.
+        // Prose before a leading element makes the element an example, unless the structure began before it.
         let is_too_late = self.is_leading && self.has_prose_before && !self.follows_structure;
         if is_example || is_too_late {
             let is_complete =

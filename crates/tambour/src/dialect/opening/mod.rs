@@ -14,7 +14,7 @@ pub struct Opening {
     pub keys: &'static [NeededKey],
     /// Set if objects of the dialect may be items of a list.
     pub may_be_listed: bool,
-    /// Key of an object that holds nothing but a list of such objects.
+    /// Object around a list of the dialect's objects, if there may be one.
     pub wrapped_list: Option<WrappedList>,
     /// Tags that identify the dialect, and their positions.
     pub tags: &'static [OpeningTag],
@@ -39,7 +39,8 @@ impl NeededKey {
     }
 }
 
-/// An object with one key that holds a list of objects: either the whole reply, or no evidence.
+/// An object whose only key holds a list of a dialect's objects. It is evidence only if it is the whole reply
+///
 #[derive(Clone, Copy, Debug)]
 pub struct WrappedList {
     /// Accepted names of the key.
@@ -97,7 +98,7 @@ pub enum TagPosition {
     /// it is an example, unless the whole reply has the shape of the structure.
     First,
     /// Like [`TagPosition::First`], and also within `<thinking>`. In a sentence of the thinking, the tag ends
-    /// it only if its element is closed and no other such tag follows.
+    /// the thinking only if its element is closed and no other tag of this name follows.
     EndsThinking,
     /// In `<thinking>`, which is then not reasoning but the beginning of the structure.
     InThinking,

@@ -97,7 +97,7 @@ const XML_STARTS: &[&str] = &["<?xml", "<!doctype"];
 struct TagScan<'a> {
     /// The text under examination.
     text: &'a str,
-    /// Set if that is all text that will be examined.
+    /// Set if `text` is all text that will be examined.
     is_whole_reply: bool,
     /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
     is_plain: bool,
@@ -115,7 +115,7 @@ struct TagScan<'a> {
     reasoning: ReasoningStage,
     /// The first `<thinking>` that may begin a structure.
     thinking: ThinkingTag,
-    /// What precedes a `<thinking>`; of several, the one with the most.
+    /// Text before a `<thinking>`; of several tags, the text that makes a structure least likely.
     thinking_lead: ThinkingLead,
     /// Set if only reasoning precedes that `<thinking>`.
     is_thinking_leading: bool,
@@ -142,7 +142,7 @@ enum ReasoningStage {
     /// Only reasoning was read, and none has closed.
     #[default]
     Unclosed,
-    /// Text came before any reasoning: from here on, marks open none.
+    /// Text came before any reasoning: from here on, marks open no reasoning.
     Absent,
     /// Closed, with text after it.
     Closed,
@@ -185,7 +185,7 @@ enum InlineFinal {
 /// State of the end of an answer.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AnswerEnd {
-    /// None was read, or an element of a dialect has begun after it.
+    /// No end of an answer was read, or an element of a dialect has begun after it.
     #[default]
     Absent,
     /// The closing tag of an answer was read.
@@ -512,8 +512,8 @@ impl TagScan<'_> {
 const STRUCTURE_LANGUAGES: &[&str] =
     &["", "xml", "html", "text", "txt", "plaintext", "markdown", "md", "thinkingml", "filament"];
 
-/// Languages among [`STRUCTURE_LANGUAGES`] that have the same tags with another meaning: a structure in such
-/// a fence is an example.
+/// Languages among [`STRUCTURE_LANGUAGES`] in which the same tags have another meaning: a structure in a
+/// fence of these languages is an example.
 const FOREIGN_LANGUAGES: &[&str] = &["html"];
 
 /// Returns whether text after the reasoning may begin a fence or JSON.

@@ -24,7 +24,8 @@ use crate::options::Options;
 use crate::span::Place;
 use marker_prefix::MarkerPrefix;
 
-/// Never set, since character references such as `&lt;` need no handling while code is tracked.
+/// Whether the code tracker stops at `&`. It need not, because character references such as `&lt;` have no
+/// effect on what is code.
 const STOPS_AT_AMPERSAND: bool = false;
 
 /// Writer of the answer.
@@ -208,7 +209,8 @@ impl AnswerWriter {
         self.push_with_signs(text, None, at, out);
     }
 
-    /// Like [`Self::push_text`]; `masks` are those of the text, if they were computed.
+    /// Like [`Self::push_text`]; `masks` mark the signs in the text that matter to Markdown, if they were
+    /// computed.
     #[inline]
     pub(super) fn push_with_signs(
         &mut self,
@@ -230,8 +232,8 @@ impl AnswerWriter {
         self.emit_with_signs(text, markdown, masks, at, out);
     }
 
-    /// Returns the end of `text` that is Markdown: all of it, or the text after the end of an open comment,
-    /// or nothing in the source text of a tool call.
+    /// Returns the suffix of `text` that is Markdown: all of it, or the text after the end of an open
+    /// comment, or nothing in the source text of a tool call.
     #[inline]
     fn markdown_part<'t>(&mut self, text: &'t str) -> &'t str {
         if self.is_call_form {
@@ -243,7 +245,7 @@ impl AnswerWriter {
         }
     }
 
-    /// Emits text, of which `markdown` is the end that is Markdown.
+    /// Emits text; `markdown` is the suffix of it that is Markdown.
     fn emit(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
         self.emit_with_signs(text, markdown, None, at, out);
     }

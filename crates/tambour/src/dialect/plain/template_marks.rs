@@ -84,7 +84,7 @@ impl PlainParser {
                 report_template_mark(&(end_marks.raw + raw), end_marks.start, out);
                 self.begin_message(at, out);
             }
-            // Reasoning follows in a message of its own: the token is handled as its opening mark.
+            // Reasoning follows in a separate message: the token is handled as its opening mark.
             Some(mark) if mark.kind == MarkKind::Open && mark.is_same_family(HARMONY_MARK) => {
                 report_template_mark(&end_marks.raw[..end_marks.marks_len], end_marks.start, out);
                 self.answer.interrupt(out);

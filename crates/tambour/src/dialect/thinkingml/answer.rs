@@ -282,7 +282,7 @@ impl FinalReader {
         FinalOutcome::Open
     }
 
-    /// Handles a tag: one that ends the answer, begins a queries block, or is text of the answer.
+    /// Handles a tag, which ends the answer, begins a queries block, or is text of the answer.
     fn handle_tag(
         &mut self,
         tag: &MarkupTag<'_>,

@@ -42,11 +42,11 @@ pub(super) struct DraftReader {
 /// `<final>` elements in the middle of a line of a draft.
 #[derive(Default)]
 struct QuotedFinals {
-    /// The one that is open.
+    /// The `<final>` that is open.
     open: Option<QuotedFinal>,
-    /// The last closed one.
+    /// The last closed `<final>`.
     last_closed: Option<QuotedFinal>,
-    /// Set if text follows the last closed one.
+    /// Set if text follows the last closed `<final>`.
     has_text_after: bool,
 }
 
@@ -260,13 +260,13 @@ impl Default for DraftReader {
     }
 }
 
-/// Returns the reasoning mark of a token; `None` if it is none, or is a tag of ThinkingML.
+/// Returns the reasoning mark that a token is; `None` if it is no mark, or is a tag of ThinkingML.
 pub(super) fn foreign_mark(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     let is_own_tag = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
     mark_of(token).filter(|_| !is_own_tag)
 }
 
-/// Returns the reasoning mark of a token; `None` if it is none. A self-closing tag never is one.
+/// Returns the reasoning mark that a token is; `None` if it is no mark. A self-closing tag never is a mark.
 fn mark_of(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     match token {
         MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,

@@ -65,12 +65,12 @@ impl LateElement {
         }
     }
 
-    /// The same element inside an open `<thinking>`, which continues after it.
+    /// Returns the same element as part of an open `<thinking>`, which continues after it.
     pub(super) fn into_part_of_thinking(self) -> LateElement {
         LateElement { is_in_thinking: true, ..self }
     }
 
-    /// The same element after another late thought, so that its text begins a new paragraph.
+    /// Returns the same element as one after another late thought, so that its text begins a new paragraph.
     pub(super) fn into_further_thought(self) -> LateElement {
         LateElement { has_text: true, has_gap: true, ..self }
     }

@@ -16,7 +16,7 @@ pub(super) enum ThinkingMlElement {
 }
 
 impl ThinkingMlElement {
-    /// Tag name of the element.
+    /// Returns the tag name of the element.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             ThinkingMlElement::Think => "think",

@@ -190,7 +190,7 @@ const CHANNEL_TO: &[FormStep] =
     &[OneOf(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
 const HARMONY_END: &[&str] = &["<|call|>"];
 
-/// Table of the forms. The first one that matches is used.
+/// Table of the forms. The first matching form is used.
 pub(super) static FORMS: &[CallForm] = &[
     CallForm {
         open_mark: CALL,

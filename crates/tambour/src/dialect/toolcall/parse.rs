@@ -325,7 +325,8 @@ impl ToolcallReader {
                 ScanResult::End(end, ending) => *open_call.end.insert((end, ending)),
             },
         };
-        // The text after the call on its line decides whether the call is in a sentence.
+        // The text after the call on its line decides whether the call is in a sentence: more text is needed
+        // until that is known.
         let (line, mark_end) = (open_call.line, open_call.scanner.mark_end(end));
         line.continues_with(self.skip_marks(&self.held_text[mark_end..], is_end)?, is_end)?;
         Some(self.end_call(end, ending, out))
@@ -345,6 +346,7 @@ impl ToolcallReader {
             return;
         }
         let at = self.plain.place();
+        // Only the marks that begin a section of calls have this word.
         let is_opening = head.form.open_mark.contains("begin");
         if is_opening {
             self.end_section(out);
@@ -382,12 +384,12 @@ impl ToolcallReader {
         if is_in_sentence {
             self.mark_chain_in_sentence();
         }
-        if scanner.values.is_empty() {
-            scanner.values.push(head.body_start..end);
+        if scanner.arguments.is_empty() {
+            scanner.arguments.push(head.body_start..end);
         }
         let place = self.plain.place();
         let complete_form =
-            CompleteForm { head: &head, raw: &raw[..used_len], place, value_ranges: &scanner.values };
+            CompleteForm { head: &head, raw: &raw[..used_len], place, argument_ranges: &scanner.arguments };
         let mut reports = Vec::new();
         let calls = match ending {
             // Unclosed values are accepted as arguments if the call itself has its end mark.
@@ -469,7 +471,7 @@ impl ToolcallReader {
                     call,
                     place: at,
                     end,
-                    // Set below.
+                    // Set after the form has been skipped.
                     watch_id: 0,
                     is_in_sentence: false,
                 });

@@ -244,7 +244,7 @@ impl<'a> PythonReader<'a> {
         Ok(value)
     }
 
-    /// Reads an integer or a decimal number; one that no double holds exactly raises a doubt.
+    /// Reads an integer or a decimal number; a number that no double holds exactly raises a doubt.
     fn read_number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let is_number_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');

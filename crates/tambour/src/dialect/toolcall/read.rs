@@ -23,9 +23,9 @@ pub(super) type CallRejection = (&'static Rule, String);
 
 /// Keys of the tool's name in an object that is a call.
 const NAME_KEYS: &[&str] = &["name", "function"];
-/// Keys of the arguments in such an object.
+/// Keys of the arguments in an object that is a call.
 const ARGUMENT_KEYS: &[&str] = &["arguments", "parameters", "args"];
-/// Further keys of such an object, which are ignored without a finding.
+/// Further keys of an object that is a call, which are ignored without a finding.
 const OTHER_KEYS: &[&str] = &["id", "type", "index"];
 
 /// A call as the reply has it, before it is checked against the tools.
@@ -44,8 +44,8 @@ pub(super) struct CompleteForm<'a> {
     pub(super) raw: &'a str,
     /// Place of the form.
     pub(super) place: Place,
-    /// Ranges of the arguments in `raw`.
-    pub(super) value_ranges: &'a [Range<usize>],
+    /// Ranges of the arguments in `raw`; calls joined by semicolons have one range each.
+    pub(super) argument_ranges: &'a [Range<usize>],
 }
 
 impl CompleteForm<'_> {
@@ -62,8 +62,8 @@ impl CompleteForm<'_> {
         reports: &mut Vec<FindingReport>,
     ) -> Result<Vec<WrittenCall>, CallRejection> {
         let mut calls: Vec<WrittenCall> = Vec::new();
-        for value in self.value_ranges {
-            let (text, at) = (&self.raw[value.clone()], self.place.end_of(&self.raw[..value.start]));
+        for range in self.argument_ranges {
+            let (text, at) = (&self.raw[range.clone()], self.place.end_of(&self.raw[..range.start]));
             match self.head.form.body {
                 CallBody::CallObjects => {
                     let (value, doubts) = read_json(text, at, options, reports)?;

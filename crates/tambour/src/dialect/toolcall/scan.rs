@@ -1,6 +1,7 @@
 //! Scanner for the end of a call: follows the arguments while they arrive; each byte is read once.
 //!
-//! A mark inside a string or a value does not end a call at once. If nothing else ends the call, for example
+//! A value is the text between the two tags of one argument, in notations that write arguments in tags. A
+//! mark inside a string or a value does not end a call at once. If nothing else ends the call, for example
 //! because a quote is missing, it ended at the first of these marks. From then on, scanners are hasty: marks
 //! inside strings and values end calls at once, so that nothing is read more than twice.
 
@@ -43,18 +44,18 @@ pub(super) struct CallScanner {
     depth: usize,
     /// Quote character of the open string, and the number of such characters that end it, 1 or 3.
     quote: Option<(u8, usize)>,
-    /// Set while a value between tags is open.
+    /// Set while a value is open.
     is_in_value: bool,
     /// Number of functions that have begun in the open value.
     nested_functions: usize,
     /// Start of the current arguments.
-    value_start: usize,
-    /// Ranges of the complete arguments; joined calls have several.
-    pub(super) values: Vec<Range<usize>>,
+    arguments_start: usize,
+    /// Ranges of the complete arguments; calls joined by semicolons have one range each.
+    pub(super) arguments: Vec<Range<usize>>,
     /// Set once the arguments are complete, so that the end mark comes next.
     has_arguments: bool,
-    /// Offset at which a mark inside a string or value would end the call, and the offset after the mark (the
-    /// same for an opening mark, which belongs to the next call).
+    /// Mark that ended the call early, or would end it if nothing else did: the offset of the mark, and the
+    /// offset after it. An opening mark belongs to the next call, so both offsets are its start.
     early_end: Option<(usize, usize)>,
     /// Set if a mark inside a string or value ends the call at once.
     pub(super) is_hasty: bool,
@@ -101,8 +102,8 @@ impl CallScanner {
             quote: None,
             is_in_value: false,
             nested_functions: 0,
-            value_start: body_start,
-            values: Vec::new(),
+            arguments_start: body_start,
+            arguments: Vec::new(),
             has_arguments: false,
             early_end: None,
             is_hasty,
@@ -139,7 +140,7 @@ impl CallScanner {
     /// Ends the reply and returns the end of the call, if it has one.
     pub(super) fn finish(&self, raw: &str) -> Option<(usize, CallEnding)> {
         if self.has_arguments {
-            let end = self.values.last().map_or(raw.len(), |value| value.end);
+            let end = self.arguments.last().map_or(raw.len(), |range| range.end);
             return Some((
                 end,
                 if self.form.is_open_ended { CallEnding::Complete } else { CallEnding::Unclosed },
@@ -230,7 +231,7 @@ impl CallScanner {
                 b'}' | b']' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        return self.end_value(self.offset + 1);
+                        return self.end_arguments(self.offset + 1);
                     }
                 }
                 _ => {}
@@ -248,9 +249,10 @@ impl CallScanner {
         Some(ScanResult::NeedMore)
     }
 
-    /// Ends the arguments before `end`. Returns `None`, the answer of the callers for complete arguments.
-    fn end_value(&mut self, end: usize) -> Option<ScanResult> {
-        self.values.push(self.value_start..end);
+    /// Ends the arguments before `end`. Always returns `None`, which its callers return to say that the
+    /// arguments are complete.
+    fn end_arguments(&mut self, end: usize) -> Option<ScanResult> {
+        self.arguments.push(self.arguments_start..end);
         self.offset = end;
         None
     }
@@ -297,7 +299,7 @@ impl CallScanner {
                 b')' | b']' | b'}' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        return self.end_value(self.offset + 1);
+                        return self.end_arguments(self.offset + 1);
                     }
                 }
                 b'<' => {
@@ -313,17 +315,17 @@ impl CallScanner {
         Some(ScanResult::NeedMore)
     }
 
-    /// Follows values between the marks `open` and `close`; the end mark of the call ends them. Never returns
-    /// `None`.
+    /// Follows values between the marks `open` and `close`; the end mark of the call ends the arguments.
+    /// Never returns `None`.
     fn scan_values(&mut self, raw: &str, open: &str, close: &str) -> Option<ScanResult> {
         let end_mark = self.form.close_marks.last().copied().unwrap_or_default();
         while let Some(distance) = scan::find(b'<', &raw.as_bytes()[self.offset..]) {
             self.offset += distance;
-            // A value may contain the end mark of the call.
+            // Inside a value, the end mark of the call is text.
             if !self.is_in_value || self.is_hasty {
                 match match_word(raw, self.offset, end_mark) {
                     WordMatch::Full(len) => {
-                        self.values.push(self.value_start..self.offset);
+                        self.arguments.push(self.arguments_start..self.offset);
                         return Some(ScanResult::End(self.offset + len, CallEnding::Complete));
                     }
                     WordMatch::Partial => return Some(ScanResult::NeedMore),
@@ -398,7 +400,7 @@ impl CallScanner {
         }
     }
 
-    /// Reads the text after complete arguments: the end mark, or a separator before another call.
+    /// Reads the text after complete arguments: the end mark, or a semicolon before another call.
     fn scan_end(&mut self, raw: &str) -> ScanResult {
         let form = self.form;
         let end = self.offset;
@@ -419,7 +421,7 @@ impl CallScanner {
                     match raw.as_bytes().get(next_start) {
                         None if next_start - end <= MAX_GAP => ScanResult::NeedMore,
                         Some(b'{') if next_start - end <= MAX_GAP => {
-                            (self.offset, self.value_start) = (next_start, next_start);
+                            (self.offset, self.arguments_start) = (next_start, next_start);
                             self.has_arguments = false;
                             self.scan(raw)
                         }

@@ -25,7 +25,7 @@ pub(super) struct ThinkingMention {
 }
 
 impl ThinkingMention {
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub(super) fn len(&self) -> usize {
         self.tag.len() + self.text.len()
     }

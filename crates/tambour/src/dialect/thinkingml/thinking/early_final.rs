@@ -78,7 +78,7 @@ impl EarlyFinal {
 
 impl ThinkingReader {
     /// Handles `<final>` directly in `<thinking>`: the closing tag was forgotten, unless it is
-    /// mentioned in the middle of a line and another one follows at the start of a line.
+    /// mentioned in the middle of a line and another `<final>` follows at the start of a line.
     pub(super) fn handle_direct_final<'a>(
         &mut self,
         is_exact: bool,
@@ -111,7 +111,7 @@ impl ThinkingReader {
         self.end_thinking(out);
     }
 
-    /// Handles `<final>` in an open phase: text, unless no real one follows.
+    /// Handles `<final>` in an open phase. It is text, unless no `<final>` that begins the answer follows.
     pub(super) fn handle_phase_final(
         &mut self,
         tag: &MarkupTag<'_>,
