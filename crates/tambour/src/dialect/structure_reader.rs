@@ -107,6 +107,7 @@ impl<S: JsonStructure> StructureReader<S> {
             + self.structure.held_bytes()
     }
 
+    /// Reads text of the reply.
     #[inline]
     pub(super) fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         if self.draft.is_over() {

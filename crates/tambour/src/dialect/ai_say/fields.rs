@@ -18,8 +18,10 @@ use crate::span::{Extent, Place};
 /// Other names of `response`.
 pub(super) const RESPONSE_ALIASES: [&str; 4] = ["message", "reply", "content", "text"];
 
-/// Fields of the answer, and of its assessment.
+/// Fields of the answer.
 pub(super) const ANSWER_FIELDS: [&str; 4] = ["assessment", "response", "should_exit", "exit_reason"];
+
+/// Fields of the assessment.
 pub(super) const ASSESSMENT_FIELDS: [&str; 4] =
     ["understanding_level", "has_questions", "expressed_understanding", "reasoning"];
 

@@ -172,6 +172,7 @@ pub(super) struct ResponseReader<'a> {
 /// Place of a value that is read once it is complete.
 #[derive(Clone)]
 pub(super) struct ValuePlace<'a> {
+    /// Place of the value's key, or of the closest key around the value whose place is known.
     key_place: Place,
     /// The member that contains the value, if known, and the number of the object in it.
     member: Option<(&'a FieldExtents, &'a MemberPlace, Option<usize>)>,

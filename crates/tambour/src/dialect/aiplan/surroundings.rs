@@ -118,6 +118,7 @@ enum CodeComment {
 pub(super) struct PlanContext {
     /// Start of the value that is or contains the plan.
     value_start: Place,
+    /// Text or fence that the value is in.
     origin: ValueOrigin,
     /// Language of the fence around the value, and its extent.
     fence_language: String,

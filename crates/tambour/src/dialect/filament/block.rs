@@ -191,6 +191,7 @@ pub(super) fn emit_notice(code: &'static str, reference: Option<String>, out: &m
 pub(super) struct StringTracker {
     /// Quote that began the string; `None` outside of strings.
     pub(super) open_quote: Option<u8>,
+    /// Set after a backslash in the string.
     is_escaped: bool,
 }
 

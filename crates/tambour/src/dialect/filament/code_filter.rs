@@ -117,8 +117,8 @@ struct HeldTokens {
 /// Condition that decides on a held tag.
 #[derive(Clone, Debug)]
 enum HoldCondition {
-    /// The tag is in code if one of the open backtick runs closes on the line. Holds the code structure up to
-    /// here, and the number of open runs.
+    /// The tag is in code if one of the open backtick runs closes on the line. The fields are the code
+    /// structure of the text read so far, and the number of open runs.
     ClosingRun(Box<CodeTracker>, usize),
     /// The tag counts if it is alone on its line.
     AloneOnLine,
@@ -201,9 +201,9 @@ impl MarkdownTracker {
         }
         let mut rest = text;
         while !rest.is_empty() {
-            let (read, stop) = self.code.read_to_stop(rest, STOPS_AT_AMPERSAND);
+            let (read_len, stop) = self.code.read_to_stop(rest, STOPS_AT_AMPERSAND);
             self.track_stop(stop);
-            rest = &rest[read..];
+            rest = &rest[read_len..];
         }
     }
 
@@ -317,7 +317,8 @@ impl MarkdownTracker {
             if is_counted {
                 self.unclosed_runs = open_runs;
             } else {
-                // The last of these runs is the one that closes.
+                // Unless the text has ended, `HoldCondition::push` has dropped the runs after the closing
+                // one, which is then the last.
                 self.closing_run = Some(open_runs.saturating_sub(1));
             }
         }

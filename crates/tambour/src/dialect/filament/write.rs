@@ -125,13 +125,13 @@ impl FilamentWriter<'_> {
             }
         }
         if !self.pending.is_empty() {
-            // An insertion before a line break stays after that break, on a line of its own.
+            // If the text begins with a line break, the insertions come after it, on a separate line.
             let blank_len = text.len() - text.trim_start_matches(is_space).len();
             let line_start = text[..blank_len].find('\n').map_or(0, |end| end + 1);
             self.append_text(&text[..line_start]);
             rest = &text[line_start..];
             self.code.end_line_start();
-            // In code it would be text, so it waits for the end of the code.
+            // In code an insertion would be text, so the insertions wait for the end of the code.
             if self.code.context() == CodeContext::Text {
                 for insertion in std::mem::take(&mut self.pending) {
                     let (ContentInsertion::Comment(markup) | ContentInsertion::Details(markup)) = insertion;

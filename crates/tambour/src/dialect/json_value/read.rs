@@ -40,6 +40,7 @@ impl ValueFault {
         ValueFault { rule, message: message.into() }
     }
 
+    /// Creates the fault of a reply without a value.
     pub(super) fn missing_value(message: &str) -> ValueFault {
         ValueFault::new(rules::JSON_MISSING, message)
     }

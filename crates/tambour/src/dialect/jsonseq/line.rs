@@ -164,6 +164,7 @@ impl EventLine {
         self.held_bytes += text.len();
     }
 
+    /// Ends the current string. The text of a string under `id` becomes the id.
     pub(super) fn end_string(&mut self) {
         self.is_name_string = false;
         self.is_streaming = false;

@@ -60,6 +60,7 @@ pub(super) struct EventOrder {
     phases: PhaseNumbering,
     /// Set once a phase has received text.
     has_phase_text: bool,
+    /// Set once a summary that is not blank was emitted.
     has_summary: bool,
     answer: AnswerStage,
     /// Answer text that waits for the end of thinking (J-016).

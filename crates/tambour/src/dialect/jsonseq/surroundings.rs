@@ -31,6 +31,7 @@ pub(super) struct LineSurroundings {
 
 /// A line outside objects that has ended.
 struct EndedLine {
+    /// The line, with its beginning only.
     line: SurroundingLine,
     /// All its text, as far as it is kept.
     full_text: String,

@@ -133,7 +133,7 @@ pub(super) enum OpeningVerdict {
 }
 
 /// Examines the beginning of a reply. Beyond the window, the dialect stays unknown only while an object may
-/// belong to one, or the role of a tag depends on more text.
+/// belong to a dialect, or the role of a tag depends on more text.
 pub(super) fn examine(reply_start: &str, extent: PrefixExtent) -> Examination {
     let text = reply_start.trim_start_matches('\u{FEFF}').trim_start();
     let object_evidence = objects::object_evidence(text, extent);

@@ -127,7 +127,7 @@ impl FoundObject {
                 PrefixExtent::All if known_count >= MIN_KEYS && !has_foreign_keys => {
                     ObjectEvidence::Dialect(entry.name)
                 }
-                // Other objects may have such keys too: the next keys decide.
+                // Objects of no dialect may have these keys too: the next keys decide.
                 PrefixExtent::Window
                     if !has_foreign_keys && (known_count >= MIN_KEYS || find_key(&keys[0]).is_some()) =>
                 {
@@ -146,7 +146,7 @@ impl FoundObject {
         let after = text[end..].trim_start_matches([' ', '\t', '\r']);
         match after.chars().next() {
             _ if !has_all => ObjectEvidence::Absent,
-            // The object may be an example for the text before it: the text after the fence decides.
+            // The object may be an example in the text around its fence: the text after the fence decides.
             _ if self.is_fenced && !self.is_first && extent != PrefixExtent::All => ObjectEvidence::Possible,
             _ if self.is_fenced && !self.is_first && !is_fence_last(&text[end..]) => ObjectEvidence::Absent,
             // A comma may join the object to a sentence or to another object.

@@ -242,7 +242,7 @@ impl TagScan<'_> {
             }
             MarkupToken::Mark(_) => {}
             MarkupToken::Text(text) => self.handle_text(text),
-            // An unclosed comment hides nothing.
+            // The marks of a comment count as text, because an unclosed comment hides nothing.
             MarkupToken::CommentOpen | MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
                 self.handle_text(token.raw())
             }
@@ -377,8 +377,9 @@ impl TagScan<'_> {
     }
 
     /// Returns whether a tag of this name, which would open reasoning, is only a word: of a sentence, or of a
-    /// text about the tag that continues on the next line. Records that the line has text if it is a word,
-    /// and that more text is needed if only that can decide. `text_start` is the offset after the tag.
+    /// text about the tag that continues on the next line. Also records that the line has text, if the tag is
+    /// a word, and that more text is needed, if only more text can decide. `text_start` is the offset after
+    /// the tag.
     fn detect_word(&mut self, name: &str, text_start: usize) -> bool {
         let is_closing = false;
         if self.open_reasoning.is_some() || marks::parse_tag_mark(name, is_closing).is_none() {
@@ -387,6 +388,7 @@ impl TagScan<'_> {
         let text = &self.text[text_start..];
         let is_sentence = tag_sentence::continues_sentence(text, self.is_whole_reply);
         self.needs_more |= is_sentence.is_none() && !self.is_whole_reply;
+        // After prose, text in lower case after the tag continues a text about it.
         let is_below_prose = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
         let is_word = is_sentence == Some(true) || is_below_prose;
         if is_word {

@@ -250,7 +250,7 @@ impl AnswerWriter {
         self.emit_with_signs(text, markdown, None, at, out);
     }
 
-    /// Like [`Self::emit`]; `masks` are those of the text, if they were computed.
+    /// Like [`Self::emit`]; `masks` are the masks of [`Self::push_with_signs`].
     #[inline]
     fn emit_with_signs(
         &mut self,
@@ -289,8 +289,8 @@ impl AnswerWriter {
         self.is_call_form = is_call_form;
     }
 
-    /// Handles the next token of the answer; `candidate` is the mark that it is. Returns a mark that is
-    /// removed.
+    /// Handles the next token of the answer; `candidate` is the mark that the token is, if it is one. Returns
+    /// a mark that is removed.
     pub(super) fn push_token(
         &mut self,
         token: &MarkupToken<'_>,
@@ -398,7 +398,8 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
         if self.unfinished_text.contains(['`', '\n']) {
-            // Only quoted attributes contain these: too rare to decide on the mark, so it stays text.
+            // Only quoted attributes contain a backtick or a line break. That is too rare to be handled, so
+            // the mark stays text.
             self.emit_unfinished(out);
             self.emit_mark(raw, at, out);
             return None;
@@ -557,9 +558,9 @@ impl AnswerWriter {
                 let ignores_backticks = true;
                 return Some(self.remove_held_mark(ignores_backticks, rest, out));
             }
-            let (read, stop) = self.code.read_to_stop(&rest[..fitting_len], STOPS_AT_AMPERSAND);
-            held_mark.text.push_str(&rest[..read]);
-            rest = &rest[read..];
+            let (read_len, stop) = self.code.read_to_stop(&rest[..fitting_len], STOPS_AT_AMPERSAND);
+            held_mark.text.push_str(&rest[..read_len]);
+            rest = &rest[read_len..];
             match stop {
                 Some(CodeStop::Closed(run)) if run < held_mark.open_runs => self.emit_as_code(out),
                 Some(CodeStop::LineEnd) => {

@@ -20,6 +20,7 @@ pub(super) struct HeldReasoning {
     /// The opening mark, its source text and its place; `None` for leading reasoning, whose text before its
     /// first closing mark has been emitted.
     opening: Option<(MarkCandidate, String, Place)>,
+    /// The opening mark, with the marks nested in it.
     open_reasoning: OpenReasoning,
     /// Held text after the opening mark; for leading reasoning, from its first closing mark on.
     text: String,

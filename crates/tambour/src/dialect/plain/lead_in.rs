@@ -55,6 +55,7 @@ impl LeadIn {
         (!self.text.is_empty() && !may_be_lead_in(&self.text)).then_some(self.start)
     }
 
+    /// Takes the held text.
     pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }

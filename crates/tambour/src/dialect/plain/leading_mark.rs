@@ -271,7 +271,7 @@ impl PlainParser {
         let is_end = false;
         match leading_mark.is_mention(is_end) {
             Some(is_word) => self.resolve_leading(&leading_mark, is_word, out),
-            // Without a closing mark it is not reasoning.
+            // A text over the limit without a closing mark is not reasoning.
             None if leading_mark.raw.len() > self.hold_limit => {
                 let is_word = true;
                 self.resolve_leading(&leading_mark, is_word, out)
@@ -292,7 +292,7 @@ impl PlainParser {
         is_word: bool,
         out: &mut dyn IntentSink,
     ) -> bool {
-        // The word of the model belongs to the mark of a turn.
+        // The word after the mark of a turn, which names the model, belongs to the mark.
         let is_turn = !is_word && leading_mark.raw[..leading_mark.tag_len] == *TURN_TAG;
         let tag_len = leading_mark.tag_len + if is_turn { MODEL_WORD.len() } else { 0 };
         let (tag, text_after) = leading_mark.raw.split_at(tag_len);

@@ -135,8 +135,8 @@ impl PlainParser {
         accepts_text && !self.has_pending()
     }
 
-    /// Emits text without tokens, where [`Self::can_continue`] allows it. `masks` are those of the text, if
-    /// they were computed.
+    /// Emits text without tokens, where [`Self::can_continue`] allows it. `masks` mark the signs in the text
+    /// that matter to Markdown, if they were computed.
     #[inline]
     pub(super) fn push_with_signs(
         &mut self,
@@ -416,7 +416,7 @@ impl PlainParser {
                 self.mention = None;
                 return Some(candidate);
             }
-            // The mark is text. Its closing mark is text too, so it is tracked.
+            // The mark is text, and so will be its closing mark: the mark is tracked to find that.
             match &mut self.mention {
                 _ if candidate.is_self_closing || !is_in_text => {}
                 Some(mention) => _ = mention.open_reasoning.apply(mark),
@@ -452,12 +452,12 @@ impl PlainParser {
         if text_after.is_empty() {
             return;
         }
-        let previous = self.answer.set_ignores_backticks(ignores_backticks);
+        let ignored_backticks = self.answer.set_ignores_backticks(ignores_backticks);
         let reads_marks = true;
         let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, reads_marks);
         lexer.push(&text_after, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
-        self.answer.set_ignores_backticks(previous);
+        self.answer.set_ignores_backticks(ignored_backticks);
     }
 
     /// Reads reasoning that the upstream sent in a separate field; after text of the answer it is an aside.
@@ -584,7 +584,7 @@ impl PlainParser {
     fn resolve_close(&mut self, pending: PendingClose, is_word: bool, out: &mut dyn IntentSink) {
         let PendingClose { candidate, raw, start, text_after } = pending;
         if is_word {
-            // Nevertheless actions before it do not run.
+            // Although the mark is text, actions before it do not run.
             self.last_unopened = Some(start.offset);
             self.push_answer_text(&raw, start, out);
         } else {

@@ -186,8 +186,8 @@ impl FinalReader {
     ) {
         let FinishedBlock { extent, query_count, is_exact } = *block;
         self.block_count += 1;
-        let previous = self.last_block.replace(extent);
-        let previous_used = self.used_block;
+        let previous_block = self.last_block.replace(extent);
+        let previous_used_block = self.used_block;
         if query_count.is_some() {
             self.used_block = Some(extent);
             self.query_count = query_count.unwrap_or_default();
@@ -195,10 +195,10 @@ impl FinalReader {
         let report = |rule, extent: Extent, message: &str, repair: &str, out: &mut dyn IntentSink| {
             out.report(FindingReport::new(rule, extent.place, extent.end, message).with_repair(repair));
         };
-        if let Some(previous) = previous {
+        if let Some(previous_block) = previous_block {
             // The finding is placed at the block that is not used.
             let unused_extent =
-                if query_count.is_some() { previous_used.unwrap_or(previous) } else { extent };
+                if query_count.is_some() { previous_used_block.unwrap_or(previous_block) } else { extent };
             let message = "one of several queries blocks";
             report(
                 rules::SERP_BLOCK_DUPLICATE,
@@ -361,7 +361,7 @@ impl FinalReader {
 
     /// Emits markup that is escaped or reported unless it is in code.
     fn keep_markup(&mut self, raw: &str, at: Place, kind: MarkupKind, out: &mut dyn IntentSink) {
-        // The first reading looked for no faults inside comments.
+        // When text is read a second time, the first reading has reported no faults inside comments.
         let is_commented = self.is_in_comment && matches!(kind, MarkupKind::FinalClose(..));
         let is_reported = at.offset < self.reported_end && !is_commented;
         self.has_text = true;

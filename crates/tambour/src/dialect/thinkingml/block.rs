@@ -151,8 +151,8 @@ impl QueriesBlock {
         is_json
     }
 
-    /// Returns the index in the body where the opening of another block starts, if one begins here; this
-    /// block was left open then.
+    /// Returns the index in the body where the opening of another block starts, if another block begins here,
+    /// which shows that this one was left open.
     fn find_next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         if self.scan.is_in_string {
@@ -196,7 +196,8 @@ impl QueriesBlock {
         self.scan.value_end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
     }
 
-    /// Handles a token inside the block, or after its closing tag. `is_in_answer`: the block is in `<final>`.
+    /// Handles a token inside the block, or after its closing tag. `is_in_answer` is set if the
+    /// block is in `<final>`.
     pub(super) fn push_token<'a>(
         &mut self,
         token: MarkupToken<'a>,

@@ -88,7 +88,7 @@ pub(super) fn report_at(
 }
 
 /// Reports the faults of a tag of this element: letter case, attributes, and a slash that closes it at once.
-/// `is_exact`: the name is in lower case.
+/// `is_exact` is set if the name is in lower case.
 pub(super) fn check_tag(
     name: ThinkingMlElement,
     is_exact: bool,

@@ -43,7 +43,7 @@ pub(super) struct DraftReader {
 #[derive(Default)]
 struct QuotedFinals {
     /// The `<final>` that is open.
-    open: Option<QuotedFinal>,
+    open_final: Option<QuotedFinal>,
     /// The last closed `<final>`.
     last_closed: Option<QuotedFinal>,
     /// Set if text follows the last closed `<final>`.
@@ -58,19 +58,19 @@ impl QuotedFinals {
             && let Some((ThinkingMlElement::Final, _)) = structure::find_element(tag.name)
         {
             if tag.kind == TagKind::Open && !is_in_comment {
-                self.open = Some(QuotedFinal { raw: raw.to_owned(), tag_len: raw.len(), start });
+                self.open_final = Some(QuotedFinal { raw: raw.to_owned(), tag_len: raw.len(), start });
                 return;
             }
             if tag.kind == TagKind::Close
-                && let Some(mut quote) = self.open.take()
+                && let Some(mut quote) = self.open_final.take()
             {
                 quote.raw.push_str(raw);
                 (self.last_closed, self.has_text_after) = (Some(quote), false);
                 return;
             }
         }
-        match &mut self.open {
-            Some(quote) if quote.raw.len() + raw.len() > limit => self.open = None,
+        match &mut self.open_final {
+            Some(quote) if quote.raw.len() + raw.len() > limit => self.open_final = None,
             Some(quote) => quote.raw.push_str(raw),
             None => {}
         }
@@ -94,8 +94,9 @@ impl DraftReader {
     /// Takes the answer that the draft holds. Unless the draft is alone in the reply, the answer must be
     /// closed and at the end of the draft.
     pub(super) fn take_quoted_final(&mut self, is_alone: bool) -> Option<QuotedFinal> {
-        let QuotedFinals { open, last_closed, has_text_after } = std::mem::take(&mut self.quoted_finals);
-        if is_alone { last_closed.or(open) } else { last_closed.filter(|_| !has_text_after) }
+        let QuotedFinals { open_final, last_closed, has_text_after } =
+            std::mem::take(&mut self.quoted_finals);
+        if is_alone { last_closed.or(open_final) } else { last_closed.filter(|_| !has_text_after) }
     }
 
     /// Begins `<think>`.
@@ -249,7 +250,7 @@ impl DraftReader {
     /// Returns whether an unfinished token at the very end begins the closing mark of the draft.
     pub(super) fn is_half_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
-            || self.quoted_finals.open.is_some() && "</final>".starts_with(carry)
+            || self.quoted_finals.open_final.is_some() && "</final>".starts_with(carry)
             || self.marks.mark() != marks::THINK_MARK && marks::is_half_close(carry)
     }
 }

@@ -83,8 +83,8 @@ impl AnswerEscape {
         seam.push_text(text, at, &mut |seam_piece| push_joined(seam_piece, filter, comment, out));
     }
 
-    /// Reads markup that is escaped or reported unless it is in code. `is_reported`: it was reported before,
-    /// and is only escaped.
+    /// Reads markup that is escaped or reported unless it is in code. `is_reported` is set if it was reported
+    /// before, so that it is only escaped.
     pub(super) fn push_markup(
         &mut self,
         raw: &str,

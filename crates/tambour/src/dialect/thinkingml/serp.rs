@@ -32,6 +32,7 @@ pub(super) struct SummaryReader {
     text: String,
     /// Length in bytes of that text in the reply.
     written_len: usize,
+    /// Finds tags that arise where markup is removed.
     seam: SeamReader,
     /// Maximum length of a tag in bytes.
     tag_limit: usize,

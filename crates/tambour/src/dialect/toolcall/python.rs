@@ -57,7 +57,7 @@ struct PythonReader<'a> {
     /// Set if the text may also be broken JSON rather than Python: an escape that the two read differently
     /// then raises a doubt.
     may_be_broken_json: bool,
-    /// The first value that is not exact, or may not be what was meant.
+    /// The first doubt: about a value that is not exact, or that may differ from the intended one.
     doubt: Option<ValueDoubt>,
 }
 

@@ -147,7 +147,7 @@ impl FilamentFrame {
         let is_in_content = matches!(self.open_element, OpenElementState::Content(_));
         let text = if is_in_content { ESCAPED_OPEN } else { "<!--" };
         self.push_text(text, LazyPlace::from(at), out);
-        // The emitted text is longer than the source, so the next text needs its place.
+        // The emitted text may be longer than the source, so the next text needs its place.
         self.content.mark_gap();
     }
 
@@ -186,13 +186,13 @@ impl FilamentFrame {
     /// the structure continued. Returns whether it ended at the earlier tag.
     pub(super) fn end_at_lone_closing_tag(&mut self, at: Place, out: &mut dyn IntentSink) -> bool {
         let end_tag = self.comment.as_ref().and_then(|comment| comment.end_tag.as_ref());
-        let ended_earlier = end_tag.is_some_and(|end_tag| end_tag.is_reopened && end_tag.start != at);
+        let ends_at_earlier_tag = end_tag.is_some_and(|end_tag| end_tag.is_reopened && end_tag.start != at);
         let is_closed = false;
-        match ended_earlier {
+        match ends_at_earlier_tag {
             true => self.end_at_end_tag(out),
             false => self.end_comment(is_closed, at.offset, out),
         }
-        ended_earlier
+        ends_at_earlier_tag
     }
 
     /// Ends the comment before the tag in it that may end it, and reads the text from that tag on again.

@@ -33,6 +33,7 @@ pub(super) struct HeldDraft {
 /// A mark that may close only a nested thought, and the state of the reader after it, which is restored if
 /// the text is read again.
 struct DoubtfulEnd {
+    /// Meaning of the mark if it closes only a nested thought.
     meaning: InnerEnd,
     markdown: MarkdownTracker,
     open_reasoning: OpenReasoning,

@@ -257,7 +257,7 @@ impl ReplyFrame {
     ) -> bool {
         let is_closing = tag.kind == TagKind::Close;
         match name {
-            // In the middle of a line it is a mere mention.
+            // A `<phase>` in the middle of a line of text is a mere mention, which no arm consumes.
             ThinkingMlElement::Phase
                 if !is_closing && (self.surrounding.is_blank() || self.context.line != LineContent::Text) =>
             {
@@ -284,7 +284,7 @@ impl ReplyFrame {
         }
     }
 
-    /// Begins a phase outside of `<thinking>`, or a late one after the answer.
+    /// Begins a phase outside of `<thinking>`, or a late phase after the answer.
     fn begin_loose_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = tag.raw.len();
         if self.seen_elements.has(ThinkingMlElement::Final) {

@@ -274,7 +274,7 @@ impl ThinkingReader {
     }
 
     /// Emits text after a phase outside of `<thinking>` as text of that phase, because thinking continues or
-    /// the answer begins. `is_blank`: the text is only white space.
+    /// the answer begins. `is_blank` is set if the text is only white space.
     pub(super) fn emit_loose_text<'a>(
         &mut self,
         runs: impl Iterator<Item = (&'a str, Place)>,
