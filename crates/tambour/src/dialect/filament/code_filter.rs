@@ -8,7 +8,7 @@ use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
-/// Whether the code tracker stops at `&`. It need not, because character references such as `&lt;` have no
+/// Set if the code tracker stops at `&`. It does not, because character references such as `&lt;` have no
 /// effect on what is code.
 pub(super) const STOPS_AT_AMPERSAND: bool = false;
 

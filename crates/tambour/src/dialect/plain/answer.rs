@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::span::Place;
 use marker_prefix::MarkerPrefix;
 
-/// Whether the code tracker stops at `&`. It need not, because character references such as `&lt;` have no
+/// Set if the code tracker stops at `&`. It does not, because character references such as `&lt;` have no
 /// effect on what is code.
 const STOPS_AT_AMPERSAND: bool = false;
 
