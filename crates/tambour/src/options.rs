@@ -233,7 +233,7 @@ fn set_examples(options: &mut Options, value: &Value) {
     }
 }
 
-/// Options of one dialect, in a type of its own.
+/// Type of the options of one dialect.
 pub(crate) trait OptionSection: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
 
 impl<T: Any + Clone + Debug + Default + PartialEq + Send + Sync> OptionSection for T {}

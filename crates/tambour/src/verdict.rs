@@ -57,7 +57,7 @@ impl Contract {
         DIALECTS.iter().map(|entry| entry.name).chain([EVENTS])
     }
 
-    /// The public name.
+    /// Public name, accepted by [`Contract::from_name`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -82,10 +82,10 @@ impl Contract {
     pub fn check(self, text: &[u8], options: &Options) -> Verdict {
         // Findings may arrive out of the order of the text, so all are collected and the first is chosen
         // below.
-        let all_options = Options { first_only: false, ..options.clone() };
+        let options_for_all_findings = Options { first_only: false, ..options.clone() };
         let mut verdict = match self {
-            Contract::Dialect(entry) => check_reply(entry, text, &all_options),
-            Contract::Events => check_transcript(text, all_options),
+            Contract::Dialect(entry) => check_reply(entry, text, &options_for_all_findings),
+            Contract::Events => check_transcript(text, options_for_all_findings),
         };
         verdict.findings.sort_by_key(|finding| finding.span.start);
         if options.first_only {

@@ -28,7 +28,7 @@ pub enum TranscriptForm {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StreamCheckOptions {
-    /// Profile, `allow_missing_thinking`, `first_only`, limits.
+    /// General options; the checker uses `profile`, `allow_missing_thinking`, `first_only` and `limits`.
     pub options: Options,
     /// Form of a transcript; detected if `None`.
     pub form: Option<TranscriptForm>,
@@ -55,7 +55,7 @@ impl Default for StreamCheckOptions {
 }
 
 impl StreamCheckOptions {
-    /// Default options, but with these general ones and their profile.
+    /// Default options, but with the general ones in `options`, whose profile applies.
     #[must_use]
     pub fn new(options: Options) -> StreamCheckOptions {
         StreamCheckOptions { options, ..StreamCheckOptions::default() }
@@ -202,8 +202,8 @@ const LEGACY_DELTA: &str = "content_delta";
 #[derive(Debug)]
 pub(super) struct CheckerCore {
     options: StreamCheckOptions,
-    /// True if the input is an SSE transcript: bytes as sent over the network.
-    pub(super) is_wire: bool,
+    /// True if the input is an SSE transcript, which has the bytes sent over the network.
+    pub(super) is_sse: bool,
     /// Number of events read from a list.
     list_len: usize,
     order: OrderChecker,
@@ -226,7 +226,7 @@ impl CheckerCore {
         CheckerCore {
             order: OrderChecker::new(options.options.allow_missing_thinking),
             options,
-            is_wire: false,
+            is_sse: false,
             list_len: 0,
             terminal: None,
             last_id: None,
@@ -271,7 +271,7 @@ impl CheckerCore {
                 )
             });
         }
-        if self.options.envelope.unwrap_or(self.is_wire) {
+        if self.options.envelope.unwrap_or(self.is_sse) {
             self.check_envelope(name, data, at, &mut reports);
         }
         let kind = parse_kind(name);
@@ -412,7 +412,7 @@ impl CheckerCore {
     fn finish(mut self, end: Extent) -> Vec<Finding> {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);
-        if self.terminal.is_none() && self.options.terminal.unwrap_or(self.is_wire) {
+        if self.terminal.is_none() && self.options.terminal.unwrap_or(self.is_sse) {
             reports.push(fault_report(
                 rules::TERMINAL_MISSING,
                 end,

@@ -72,7 +72,7 @@ enum QueriesStage {
     Absent,
     /// Directly after this `serp_queries`: only `final_end` may follow.
     Open(Extent),
-    /// After another event that followed it.
+    /// Another event followed `serp_queries`, or it came after `final_end`.
     Past,
 }
 

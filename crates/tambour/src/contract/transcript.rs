@@ -29,11 +29,11 @@ struct SseEventLines {
     /// Extent from the first line to the last; `None` before the first.
     extent: Option<Extent>,
     /// Number of `event:` lines.
-    event_lines: usize,
+    event_line_count: usize,
     /// Value of the first `event:` line.
     name: Vec<u8>,
     /// Number of `data:` lines.
-    data_lines: usize,
+    data_line_count: usize,
     /// Values of the `data:` lines, joined by line feeds.
     data: Vec<u8>,
     /// True if a line or the data exceeds the limit.
@@ -72,7 +72,7 @@ impl TranscriptReader {
         }
         match self.form {
             Some(TranscriptForm::Sse) => {
-                core.is_wire = true;
+                core.is_sse = true;
                 self.push_sse_line(line, core);
             }
             Some(TranscriptForm::Array) => self.array.push_line(line, self.limit),
@@ -84,7 +84,7 @@ impl TranscriptReader {
     pub(super) fn finish(&mut self, end: Extent, core: &mut CheckerCore) {
         match self.form {
             Some(TranscriptForm::Sse) => {
-                core.is_wire = true;
+                core.is_sse = true;
                 if let Some(at) = self.sse_event.extent {
                     let message = "the stream ends without the blank line that sends its last event";
                     core.report(fault_report(rules::SSE_UNTERMINATED, at, message));
@@ -117,14 +117,14 @@ impl TranscriptReader {
         event.is_overlong |= line.is_overlong;
         match field {
             b"event" => {
-                event.event_lines += 1;
-                if event.event_lines == 1 {
+                event.event_line_count += 1;
+                if event.event_line_count == 1 {
                     event.name = value.to_vec();
                 }
             }
             b"data" => {
-                event.data_lines += 1;
-                if event.data_lines > 1 {
+                event.data_line_count += 1;
+                if event.data_line_count > 1 {
                     event.data.push(b'\n');
                 }
                 if event.data.len() + value.len() > self.limit {
@@ -146,10 +146,10 @@ impl TranscriptReader {
     fn dispatch(&mut self, core: &mut CheckerCore) {
         let event = std::mem::take(&mut self.sse_event);
         let Some(at) = event.extent else { return };
-        if event.event_lines == 0 && event.data_lines == 0 && event.id.is_none() {
+        if event.event_line_count == 0 && event.data_line_count == 0 && event.id.is_none() {
             return; // Only `retry`, or unknown fields, which are reported already.
         }
-        let framing_fault = match (event.event_lines, event.data_lines) {
+        let framing_fault = match (event.event_line_count, event.data_line_count) {
             (1, 1) => None,
             (0, _) => Some("an event without an `event:` line"),
             (_, 0) => Some("an event without a `data:` line"),
@@ -162,13 +162,13 @@ impl TranscriptReader {
         let value = if event.is_overlong {
             core.report(fault_report(rules::LIMIT_EXCEEDED, at, "an event is longer than the limit"));
             None
-        } else if event.data_lines == 0 {
+        } else if event.data_line_count == 0 {
             None
         } else {
             parse_event(&event.data, at, core)
         };
         let id = event.id.map(|id| String::from_utf8_lossy(&id).into_owned());
-        if event.event_lines == 0 {
+        if event.event_line_count == 0 {
             // The name in the data is used instead, so that one missing line gives one finding.
             if let Some(value) = value.filter(|value| value.get("event").is_some()) {
                 core.push_value(&value, at);
@@ -186,7 +186,7 @@ impl TranscriptReader {
 /// A JSON array of events, parsed at the end of the input.
 #[derive(Debug, Default)]
 struct EventArray {
-    /// Bytes of the array, at the same distances as in the transcript.
+    /// Bytes of the array, with the same distances between them as in the transcript.
     bytes: Vec<u8>,
     /// Start of each line: offset in `bytes`, and place in the transcript.
     lines: Vec<(usize, Place)>,
@@ -319,8 +319,8 @@ pub(super) struct EventParts<'a> {
     pub(super) id: Option<String>,
 }
 
-/// Reads `{"event": NAME, "data": {...}}`, or the flat form with fields beside the name (J-050). Reports a
-/// value without a name and returns `None`.
+/// Reads `{"event": NAME, "data": {...}}`, or the flat form `{"event": NAME, ...}` with the fields in the
+/// same object (J-050). Reports a value without a name and returns `None`.
 pub(super) fn split_event<'a>(
     value: &'a Value,
     at: Extent,

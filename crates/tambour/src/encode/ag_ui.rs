@@ -44,7 +44,7 @@ pub struct AgUiEncoder {
     /// Ids of calls without a result.
     pending_calls: Vec<String>,
     has_calls: bool,
-    /// Number of activities so far that got an id of their own; it is part of the id.
+    /// Number of activities so far other than status bars; it is part of the activity's id.
     activity_count: usize,
     /// Choice offered last: id of its activity, and its data.
     last_choice: Option<(String, Value)>,
@@ -154,14 +154,13 @@ impl AgUiEncoder {
             }
             "aside" => AgUiEncoder::write_custom("comment", &data, out),
             "finding" => AgUiEncoder::write_custom("repair", &data, out),
-            // The call itself was sent with its start.
+            // `write_call` has sent the start of the call.
             "tool_start" => {}
             name => AgUiEncoder::write_custom(name, &data, out),
         }
     }
 
-    /// Sends operations on the state as a patch; their effect is taken from their results, and refused ones
-    /// are sent separately.
+    /// Sends the applied operations of a state update as one patch, and each refused one as a custom event.
     fn write_state_update(&mut self, update: &Value, out: &mut Vec<u8>) {
         let has_state = self.run.state.is_some();
         let StatePatch { patch, refused_operations, .. } =
@@ -276,7 +275,7 @@ impl Encoder for AgUiEncoder {
             Some(EntryContent::PhaseStart { id, title }) => {
                 self.phase_count += 1;
                 let phase = (id, title.into_owned());
-                // A second phase shows that the first one is not single.
+                // The first phase is held, since it may stay empty and the only one; a second phase sends it.
                 if self.phase_count == 1 {
                     self.held_phase = Some(phase);
                 } else {

@@ -22,7 +22,7 @@ pub struct AiSdkEncoder {
     is_text_open: bool,
     answer: AnswerBuffer,
     has_calls: bool,
-    /// Number of data parts so far that got an id of their own; it is part of the id.
+    /// Number of data parts so far without a fixed id; it is part of the id that they get.
     part_count: usize,
     /// State of the conversation after the entries so far.
     state: Value,
@@ -102,8 +102,8 @@ impl AiSdkEncoder {
         }
     }
 
-    /// Sends an event as a data part. A part with a fixed id replaces the earlier one with that id; any other
-    /// gets an id of its own, and a transient one gets none, since clients do not store it.
+    /// Sends an event as a data part. A part with a fixed id replaces the earlier part with that id. Other
+    /// parts get a new id, except transient ones: they have no id, since clients do not store them.
     fn write_data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(mut data) = serde_json::from_str::<Value>(json) else { return };
         let (kind, fixed_id, is_transient) = match name {

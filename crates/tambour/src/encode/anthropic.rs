@@ -46,7 +46,7 @@ impl AnthropicEncoder {
         }
     }
 
-    /// Begins a block; text continues an open text block.
+    /// Begins a block of `kind`, unless both it and the open block are text.
     fn begin_block(&mut self, kind: BlockKind, out: &mut Vec<u8>) {
         if self.open_block == Some(BlockKind::Text) && kind == BlockKind::Text {
             return;
@@ -100,6 +100,7 @@ impl AnthropicEncoder {
     fn write_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
         self.close_block(out);
         let mut block = tool_use_block(&self.context, call);
+        // The block starts without arguments; they follow as one delta.
         let input = std::mem::replace(&mut block["input"], json!({}));
         write_event("content_block_start", &json!({"index": self.block_count, "content_block": block}), out);
         let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
@@ -229,7 +230,7 @@ fn stop_reason(completed: &Completed, has_calls: bool) -> &'static str {
     }
 }
 
-/// Writes an event of `kind` with these further fields.
+/// Writes an event: `kind` is its name and its field `type`, to which the members of `fields` are added.
 fn write_event(kind: &str, fields: &Value, out: &mut Vec<u8>) {
     let mut event = json!({ "type": kind });
     if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {

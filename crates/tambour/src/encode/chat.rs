@@ -64,7 +64,7 @@ impl ChatEncoder {
             "created": context.created_at, "model": context.model,
         });
         let mut chunk_start = common_fields.to_string().into_bytes();
-        // The closing brace.
+        // Removes the closing brace: each chunk has further fields.
         chunk_start.pop();
         let answer = AnswerBuffer::new(&context);
         ChatEncoder {
@@ -91,7 +91,7 @@ impl ChatEncoder {
         });
     }
 
-    /// Writes a chunk with these `choices` and, if there is one, a further member: its name and value.
+    /// Writes a chunk with `choices` and, if there is one, a further `member`: its name and value.
     fn write_chunk(&self, choices: &Value, member: Option<(&str, &Value)>, out: &mut Vec<u8>) {
         write_data_frame(out, |out| {
             out.extend_from_slice(&self.chunk_start);
@@ -117,7 +117,7 @@ impl ChatEncoder {
         }
     }
 
-    /// Writes the title of a phase, or only what separates the phase from the one before.
+    /// Writes the title of a phase or, if titles are not sent, a blank line before every phase but the first.
     fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
         self.phase_count += 1;
         if self.options.sends_titles {

@@ -28,7 +28,7 @@ pub struct EncoderEntry<'a> {
 pub enum EncoderEntryKind<'a> {
     /// Raw text of the reply, with its number among the raw entries, from 1.
     Raw(u64),
-    /// Reasoning that the upstream sent in a field of its own.
+    /// Reasoning that the upstream sent in a separate field, not in the reply.
     Reasoning,
     /// An event, by name.
     Event(&'a str),

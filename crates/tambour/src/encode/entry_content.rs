@@ -117,7 +117,7 @@ pub struct FoldedMessage {
     pub answer: String,
     /// Calls in order.
     pub calls: Vec<ToolCall>,
-    /// True if calls precede all text of the answer.
+    /// True if the first text of the answer came after a call.
     pub has_calls_first: bool,
     /// Results of calls that ran.
     pub results: Vec<ToolResult>,
@@ -127,7 +127,7 @@ pub struct FoldedMessage {
     pub completed: Option<Box<Completed>>,
     /// Failure that ended the message.
     pub failure: Option<Failure>,
-    /// True if text of the answer precedes all calls.
+    /// True if text of the answer came before any call.
     has_text_before_calls: bool,
 }
 

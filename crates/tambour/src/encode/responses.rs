@@ -45,7 +45,7 @@ enum ItemKind {
     Message,
 }
 
-/// Names that differ between the events of the kinds of items.
+/// Names in the events of an item that depend on its kind.
 struct ItemEventNames {
     /// Prefix of the events of the item's part.
     part_event: &'static str,
@@ -108,7 +108,7 @@ impl ResponsesEncoder {
         }
     }
 
-    /// Writes an event of `kind` with the next number and these fields, unless the client has seen it.
+    /// Writes an event of `kind` with the next number and `fields`, unless the client has seen it.
     fn write_event(&mut self, kind: &str, fields: Value, out: &mut Vec<u8>) {
         let number = self.next_number;
         self.next_number += 1;
@@ -122,7 +122,7 @@ impl ResponsesEncoder {
         write_named_frame(out, kind, |out| write_value(out, &event));
     }
 
-    /// Begins an item; a message continues an open message.
+    /// Begins an item of `kind`, unless both it and the open item are messages.
     fn begin_item(&mut self, kind: ItemKind, out: &mut Vec<u8>) {
         let is_message_open = self.open_item.as_ref().is_some_and(|item| item.kind == ItemKind::Message);
         if is_message_open && kind == ItemKind::Message {
@@ -157,7 +157,7 @@ impl ResponsesEncoder {
         let ItemEventNames { text_event, index_field, .. } = kind.event_names();
         let event = format!("{text_event}.delta");
         write_named_frame(out, &event, |out| {
-            // Appends these texts, then the number.
+            // Appends `texts`, then `number`.
             let mut write_numbered = |texts: &[&str], number: u64| {
                 texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
                 write_number(number, out);

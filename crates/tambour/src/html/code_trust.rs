@@ -17,7 +17,7 @@ pub(super) struct CodeTrust {
     level: TrustLevel,
     line: LineContent,
     link: LinkState,
-    address: AddressState,
+    url: UrlState,
     ticks: TickState,
     /// True if this paragraph has a `$`: text up to the next `$` may be a formula.
     has_dollar: bool,
@@ -30,6 +30,7 @@ pub(super) struct CodeTrust {
 /// Trust in apparent code, from most to least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum TrustLevel {
+    /// Apparent fences and code spans are code.
     #[default]
     Full,
     /// Backticks up to the next blank line may belong to other syntax.
@@ -71,7 +72,7 @@ enum LinkState {
 
 /// Part of a URL at the end of the current word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum AddressState {
+enum UrlState {
     #[default]
     None,
     /// After `:`.
@@ -142,7 +143,7 @@ impl CodeTrust {
         } else {
             LineContent::Text
         };
-        (self.link, self.address) = (LinkState::None, AddressState::None);
+        (self.link, self.url) = (LinkState::None, UrlState::None);
     }
 
     /// Observes emitted text.
@@ -173,7 +174,7 @@ impl CodeTrust {
                 if self.ticks == TickState::Closed {
                     self.ticks = TickState::Open;
                 }
-                if self.address == AddressState::Inside {
+                if self.url == UrlState::Inside {
                     self.lower_to(TrustLevel::FencesOnly);
                 }
             }
@@ -205,20 +206,20 @@ impl CodeTrust {
             (LinkState::Bracket, b'(') => LinkState::Inside(0),
             _ => LinkState::None,
         };
-        self.address = match (self.address, byte) {
-            (_, b' ' | b'\t' | b'<') => AddressState::None,
-            (AddressState::Inside, _) | (AddressState::Slash, b'/') | (AddressState::Www(3), b'.') => {
-                AddressState::Inside
+        self.url = match (self.url, byte) {
+            (_, b' ' | b'\t' | b'<') => UrlState::None,
+            (UrlState::Inside, _) | (UrlState::Slash, b'/') | (UrlState::Www(3), b'.') => {
+                UrlState::Inside
             }
-            (AddressState::Colon, b'/') => AddressState::Slash,
-            (AddressState::Www(count @ 1..=2), b'w' | b'W') => AddressState::Www(count + 1),
-            (_, b'w' | b'W') => AddressState::Www(1),
-            (_, b':') => AddressState::Colon,
-            _ => AddressState::None,
+            (UrlState::Colon, b'/') => UrlState::Slash,
+            (UrlState::Www(count @ 1..=2), b'w' | b'W') => UrlState::Www(count + 1),
+            (_, b'w' | b'W') => UrlState::Www(1),
+            (_, b':') => UrlState::Colon,
+            _ => UrlState::None,
         };
     }
 
-    /// Records a `|`, or a `$` that may end a formula: code across it may be none.
+    /// Records a `|`, or a `$` that may end a formula: backticks on both sides of it may enclose no code.
     fn interrupt_ticks(&mut self) {
         if self.ticks == TickState::Open {
             self.ticks = TickState::Interrupted;
@@ -242,6 +243,6 @@ impl CodeTrust {
         }
         self.has_unclosed_ticks = self.ticks != TickState::Closed;
         (self.line, self.link) = (LineContent::Blank, LinkState::None);
-        (self.address, self.ticks) = (AddressState::None, TickState::Closed);
+        (self.url, self.ticks) = (UrlState::None, TickState::Closed);
     }
 }

@@ -118,7 +118,8 @@ enum SanitizerState {
         has_bang: bool,
         has_line_break: bool,
     },
-    /// In a script or style, which starts at `place`; `matched_len` bytes of its end tag have been read.
+    /// In a script or style, which starts at `place`; `matched_len` bytes of its end tag have been read, and
+    /// `has_line_break` is as in `Comment`.
     RawText {
         name: &'static str,
         place: Place,

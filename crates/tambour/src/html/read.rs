@@ -52,14 +52,14 @@ impl HtmlSanitizer {
         loop {
             match std::mem::replace(&mut self.state, SanitizerState::Text) {
                 SanitizerState::Text => break,
-                // Plain text only if no end tags of open elements will be written after it.
+                // The start of an address stays as it is, unless end tags of open elements follow it.
                 SanitizerState::Tag { state: HtmlTagState::AddressStart(_), raw, .. }
                     if self.open_elements.is_empty() =>
                 {
                     self.write_text(&raw, out)
                 }
                 SanitizerState::Tag { raw, place, .. } => self.escape_non_tag(&raw, place, out),
-                // The text ends before these are closed.
+                // A comment, script or style is not closed: the text ends first.
                 SanitizerState::Comment { place, .. } => self.remove_comment(place, false, out),
                 SanitizerState::RawText { name, place, .. } => self.remove_raw_text(name, place, false, out),
                 SanitizerState::PossibleCode(mut possible_code) => {
@@ -203,6 +203,7 @@ impl HtmlSanitizer {
         for (len, byte) in text.bytes().enumerate() {
             chunk_has_line_break |= byte == b'\n';
             *matched_len = match *matched_len {
+                // Read up to the byte after the name; only `>` is awaited.
                 count if count > name_end => count,
                 count if count == name_end => match byte {
                     b' ' | b'\t' | b'\n' | b'\r' | b'\x0C' | b'/' | b'>' => count + 1,

@@ -23,6 +23,7 @@ rules! {
         "every opened tag is closed inside the tag around it, and no other tag is closed",
         broken "<b>a",
         correct "<b>a</b>";
+    // A `<` that begins no tag; it is escaped, so a client shows it as text.
     HTML_ESCAPED = "html_escaped" ["F-236"] Info
         "a `<` that does not begin a tag is followed by a space, a digit or the like",
         broken "<https://example.com>",

@@ -163,6 +163,7 @@ impl HtmlSanitizer {
                 self.write_tag(if is_canonical { raw } else { "<br>" }, out);
                 self.keep_line_break(raw, out);
             }
+            // `</br>`, or an allowed element that would be empty, such as `<b/>`.
             _ if tag.name == "br" || tag.is_self_closing && ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => {
                 self.mark_removal(raw, out);
                 let message = format!("`{}` opens and closes nothing", printable(raw));

@@ -216,7 +216,7 @@ impl FenceStripper {
             FenceState::FenceMarks(run) if c == run.mark => {
                 FenceState::FenceMarks(FenceRun { count: run.count + 1, ..run })
             }
-            // Too few characters, or another one of them in the info string.
+            // Too few fence characters, or a fence character in the info string.
             FenceState::FenceMarks(run) | FenceState::Info { run, .. }
                 if run.count < MIN_LEN || c == run.mark =>
             {

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_about_a_tag_are_told_from_other_text() {
+    fn sentences_about_a_tag_are_distinguished_from_other_text() {
         //
         let texts = [
             " is a tag.",

@@ -77,7 +77,7 @@ impl Policy {
         self.phase_count <= self.max_phases
     }
 
-    /// Takes over the calls and state of `before`, an earlier reply of the same message.
+    /// Continues the numbering of calls and the state of `before`, an earlier reply of the same message.
     pub fn carry_over(&mut self, before: &Policy) {
         self.call_count = before.call_count;
         self.state.clone_from(&before.state);

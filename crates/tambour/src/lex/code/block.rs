@@ -104,7 +104,7 @@ impl BlockTracker {
             }
             LineState::ClosingFence if is_blank => {}
             LineState::ClosingFence => self.line = LineState::Inline,
-            // These are past the start of the line, where this is not called.
+            // Not called in these states: the content of the line has begun.
             LineState::Info { .. } | LineState::Inline => {}
         }
         false

@@ -76,7 +76,7 @@ impl CodeTracker {
     }
 
     /// Reads text when no caller waits for a decision: it stops only before `&`, and only with
-    /// `stops_at_ampersand`. Returns the number of bytes read.
+    /// `stops_at_ampersand`. Returns the number of bytes read, and the stop.
     #[inline]
     pub fn skim(&mut self, text: &str, stops_at_ampersand: bool) -> (usize, Option<CodeStop>) {
         let bytes = text.as_bytes();
@@ -92,7 +92,7 @@ impl CodeTracker {
         self.read::<false>(text.as_bytes(), stops_at_ampersand)
     }
 
-    /// Like [`CodeTracker::skim`], for text whose masks are known. It does not stop.
+    /// Like [`CodeTracker::skim`], for text whose [`SignMasks`] are known. It does not stop.
     #[inline]
     pub fn skim_signs(&mut self, text: &str, signs: SignMasks) {
         let bytes = text.as_bytes();
@@ -182,14 +182,14 @@ impl CodeTracker {
         let mut at = 0;
         while at < bytes.len() {
             if self.run_len == 0 && self.block.try_begin_content(bytes[at]) {
-                let rest = &bytes[at..];
+                let unread = &bytes[at..];
                 let context = match self.block.fence {
                     Some(_) => ScanContext::Fence,
                     None if self.open_runs.is_empty() => ScanContext::Text,
                     None => ScanContext::Runs,
                 };
                 let found = find_stop(at, context);
-                self.skip_bytes(&rest[..found.unwrap_or(rest.len())]);
+                self.skip_bytes(&unread[..found.unwrap_or(unread.len())]);
                 let Some(found) = found else { break };
                 at += found;
                 if bytes[at] == b'\n' {
@@ -268,7 +268,7 @@ impl CodeTracker {
         let stop = self.end_marks();
         self.is_escaped = false;
         if !matches!(self.block.line, LineState::Inline | LineState::Info { .. }) {
-            // Stands for any character that begins no block.
+            // `<` represents any character that begins no block.
             self.block.push_byte(b'<');
         }
         stop

@@ -15,7 +15,7 @@ use super::token::{TagFault, TagFaults};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagHead {
     /// Position reached.
-    part: HeadPart,
+    position: HeadPosition,
     /// True if it is a closing tag.
     pub(super) is_closing: bool,
     /// Faults so far, except for the letter case of the name.
@@ -30,7 +30,7 @@ pub(super) struct TagHead {
 
 /// Position of the last character in the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HeadPart {
+enum HeadPosition {
     /// After the opening bracket and blanks.
     Bracket,
     /// After the slash of a closing tag and blanks.
@@ -85,7 +85,7 @@ impl TagHead {
     /// Starts a tag after its opening bracket.
     pub(super) fn new(bracket: char, is_first_on_line: bool, names: &TagNames) -> TagHead {
         let head = TagHead {
-            part: HeadPart::Bracket,
+            position: HeadPosition::Bracket,
             is_closing: false,
             faults: TagFaults::NONE,
             is_first_on_line,
@@ -98,53 +98,53 @@ impl TagHead {
     /// Reads the next character. Must not be called again once the tag has ended or failed.
     pub(super) fn step(&mut self, c: char, names: &TagNames) -> HeadStep {
         let is_blank = matches!(c, ' ' | '\t');
-        match self.part {
-            HeadPart::Bracket | HeadPart::Slash if is_blank => {
+        match self.position {
+            HeadPosition::Bracket | HeadPosition::Slash if is_blank => {
                 self.faults = self.faults.with_fault(TagFault::Blanks);
                 HeadStep::Continue
             }
-            HeadPart::Bracket if is_slash(c) => {
+            HeadPosition::Bracket if is_slash(c) => {
                 self.is_closing = true;
-                self.enter(HeadPart::Slash, c)
+                self.enter(HeadPosition::Slash, c)
             }
-            HeadPart::Bracket | HeadPart::Slash => self.read_name(c, names),
-            HeadPart::Name if is_name_char(c) => self.read_name(c, names),
-            HeadPart::Name if !names.is_complete(self.name) => HeadStep::Mismatch,
-            HeadPart::Name | HeadPart::Space => match c {
-                '/' | '／' if !self.is_closing => self.enter(HeadPart::SelfSlash, c),
-                c if starts_name(c) && !self.is_closing => self.enter(HeadPart::Attribute, c),
-                _ if is_blank => self.enter(HeadPart::Space, c),
+            HeadPosition::Bracket | HeadPosition::Slash => self.read_name(c, names),
+            HeadPosition::Name if is_name_char(c) => self.read_name(c, names),
+            HeadPosition::Name if !names.is_complete(self.name) => HeadStep::Mismatch,
+            HeadPosition::Name | HeadPosition::Space => match c {
+                '/' | '／' if !self.is_closing => self.enter(HeadPosition::SelfSlash, c),
+                c if starts_name(c) && !self.is_closing => self.enter(HeadPosition::Attribute, c),
+                _ if is_blank => self.enter(HeadPosition::Space, c),
                 _ => self.end_tag(c),
             },
-            HeadPart::Attribute if is_name_char(c) => HeadStep::Continue,
-            HeadPart::Attribute | HeadPart::AfterAttribute => match c {
-                '=' => self.enter(HeadPart::Equals, c),
-                _ if is_blank => self.enter(HeadPart::AfterAttribute, c),
+            HeadPosition::Attribute if is_name_char(c) => HeadStep::Continue,
+            HeadPosition::Attribute | HeadPosition::AfterAttribute => match c {
+                '=' => self.enter(HeadPosition::Equals, c),
+                _ if is_blank => self.enter(HeadPosition::AfterAttribute, c),
                 _ => HeadStep::Mismatch,
             },
-            HeadPart::Equals => match c {
-                '"' | '\'' => self.enter(HeadPart::Quoted(c), c),
+            HeadPosition::Equals => match c {
+                '"' | '\'' => self.enter(HeadPosition::Quoted(c), c),
                 '>' | '＞' | '<' | '＜' | '=' | '`' | '\n' | '\r' => HeadStep::Mismatch,
                 _ if is_blank => HeadStep::Continue,
-                // A full-width character in a value is no fault, so it is not passed on.
-                _ => self.enter(HeadPart::Unquoted, ' '),
+                // A full-width character in a value is no fault, so a blank is passed in its place.
+                _ => self.enter(HeadPosition::Unquoted, ' '),
             },
-            HeadPart::Quoted(quote) => match c {
-                c if c == quote => self.enter(HeadPart::Space, c),
+            HeadPosition::Quoted(quote) => match c {
+                c if c == quote => self.enter(HeadPosition::Space, c),
                 '<' | '＜' | '\n' | '\r' => HeadStep::Mismatch,
                 _ => HeadStep::Continue,
             },
-            HeadPart::Unquoted => match c {
+            HeadPosition::Unquoted => match c {
                 '"' | '\'' | '=' | '`' => HeadStep::Mismatch,
                 '>' | '＞' | '<' | '＜' | '\n' | '\r' => self.end_tag(c),
-                _ if is_blank => self.enter(HeadPart::Space, c),
+                _ if is_blank => self.enter(HeadPosition::Space, c),
                 _ => HeadStep::Continue,
             },
-            HeadPart::SelfSlash if is_blank => {
+            HeadPosition::SelfSlash if is_blank => {
                 self.faults = self.faults.with_fault(TagFault::Blanks);
                 HeadStep::Continue
             }
-            HeadPart::SelfSlash => self.end_tag(c),
+            HeadPosition::SelfSlash => self.end_tag(c),
         }
     }
 
@@ -155,18 +155,18 @@ impl TagHead {
 
     /// Returns whether the text read so far, which ends here, is a tag rather than prose.
     fn is_unfinished_tag(&self) -> bool {
-        match self.part {
-            HeadPart::Bracket => false,
-            HeadPart::Attribute | HeadPart::AfterAttribute => self.has_value,
+        match self.position {
+            HeadPosition::Bracket => false,
+            HeadPosition::Attribute | HeadPosition::AfterAttribute => self.has_value,
             _ => true,
         }
     }
 
-    /// Moves to `part` with the character `c`.
-    fn enter(&mut self, part: HeadPart, c: char) -> HeadStep {
+    /// Moves to `position` with the character `c`.
+    fn enter(&mut self, position: HeadPosition, c: char) -> HeadStep {
         *self = TagHead {
-            part,
-            has_value: self.has_value || part == HeadPart::Equals,
+            position,
+            has_value: self.has_value || position == HeadPosition::Equals,
             ..self.with_width_fault(c)
         };
         HeadStep::Continue
@@ -176,7 +176,7 @@ impl TagHead {
     fn read_name(&mut self, c: char, names: &TagNames) -> HeadStep {
         match names.extend_prefix(self.name, c) {
             Some(prefix) => {
-                (self.part, self.name) = (HeadPart::Name, prefix);
+                (self.position, self.name) = (HeadPosition::Name, prefix);
                 HeadStep::Continue
             }
             None => HeadStep::Mismatch,

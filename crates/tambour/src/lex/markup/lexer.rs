@@ -116,7 +116,7 @@ impl MarkupLexer {
                     let first = self.carry.bytes().next().unwrap_or(bytes[from]);
                     let is_mark = matches!(self.state, LexerState::Mark(_) | LexerState::ReasoningMark(_));
                     self.state = LexerState::Text;
-                    // A mark may fail inside a character.
+                    // The mismatch with a mark may be inside a character, such as `◁`.
                     at = text.floor_char_boundary(at);
                     if is_mark && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
@@ -343,8 +343,8 @@ fn find_tag(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns whether the `<` at `at` is a less-than sign, which begins no tag even if markup before it is
-/// removed, so that it need not split the text. Not at offset 0: a text token that begins with `<` stands for
-/// an unfinished tag.
+/// removed, so that it need not split the text. Not at offset 0: a text token that begins with `<` is an
+/// unfinished tag (see `seam`).
 fn is_less_than(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
 }

@@ -35,7 +35,7 @@ impl NamePrefix {
 }
 
 impl TagNames {
-    /// Creates a set of these names; names that no tag can have are left out.
+    /// Creates a set of `names`, without those that no tag can have.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> TagNames {
         let tag_name =
             |name: &str| TagName { lowercase: name.to_ascii_lowercase().into(), spelling: name.into() };
@@ -60,7 +60,7 @@ impl TagNames {
     pub(super) fn extend_prefix(&self, prefix: NamePrefix, c: char) -> Option<NamePrefix> {
         let lowercase = c.to_ascii_lowercase();
         let NamePrefix { mut first, mut end, len } = prefix;
-        // Names are sorted, so the matching ones are adjacent; each other one is skipped only once for a tag.
+        // Names are sorted, so those that match are adjacent; a name that does not is skipped once per tag.
         let next_char = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
         while first < end && next_char(first) < Some(lowercase) {
             first += 1;
