@@ -1,8 +1,8 @@
 //! HTML comments: the length of a comment in a complete text, and a tracker for text that arrives in pieces.
 
-/// Length of a comment from the end of its `<!--`, where `text` begins, to the end of its end mark, by the
-/// rules of HTML: `-->`, `--!>`, or `>` or `->` at the very start of `text`. `None` if the comment does
-/// not end in `text`.
+/// Length of a comment from the end of its `<!--`, where `text` begins, to the end of its end mark. That is,
+/// by the rules of HTML, `-->`, `--!>`, or `>` or `->` at the very start of `text`. `None` if the
+/// comment does not end in `text`.
 #[must_use]
 pub fn comment_len(text: &str) -> Option<usize> {
     let empty_comment_end = [">", "->"].into_iter().find(|end| text.starts_with(end));

@@ -72,7 +72,8 @@ impl NativeCalls {
         calls.into_iter().map(judge).collect()
     }
 
-    /// Returns the arguments of a call that may act. `steps_left` are the checking steps left for all calls.
+    /// Returns the arguments of a call if it may act. `steps_left` is the number of checking steps left for
+    /// all calls of the reply.
     fn judge(
         &self,
         name: &str,

@@ -99,7 +99,7 @@ impl<'a> ReplyRewriter<'a> {
         for _ in 0..MAX_PASSES {
             match self.reread(&text, allowed_actions) {
                 RereadOutcome::Stable => return Ok(text),
-                RereadOutcome::Changed(next) => text = next,
+                RereadOutcome::Changed(changed_text) => text = changed_text,
                 RereadOutcome::Active => break,
             }
         }

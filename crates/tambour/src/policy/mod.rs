@@ -100,7 +100,7 @@ impl Policy {
     }
 
     /// Turns an action into extension events, in order. Without `sends_extensions` no client sees the plan,
-    /// so it is emitted without its calls, which may be many and are events of their own.
+    /// so it is emitted without its calls, which may be many and are also sent as separate events.
     pub fn act(&mut self, action: ReplyAction, sends_extensions: bool, emit: &mut dyn FnMut(Extension)) {
         match action {
             ReplyAction::Plan(PlanIntent { mut plan, is_fallback }) => {

@@ -16,7 +16,8 @@ pub(super) const MAX_COMPILED: u64 = 50_000;
 const UNEVALUATED_KEYWORDS: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 /// Keywords with schemas for the same value.
 const BRANCH_KEYWORDS: [&str; 6] = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
-/// Keywords with schemas that are compiled again themselves, but not the schemas nested in them.
+/// Keywords with schemas for parts of the value: these are compiled once more, but their branches and
+/// references are not followed.
 const SHALLOW_KEYWORDS: [&str; 6] = [
     "additionalProperties",
     "patternProperties",

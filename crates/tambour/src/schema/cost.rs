@@ -521,7 +521,7 @@ fn has_type(types: &Value, value: &Value) -> bool {
     })
 }
 
-/// Returns a list of schemas, of one if `value` is a single schema.
+/// Returns the schemas in `value`, which is a list of schemas or a single one.
 fn as_list(value: &Value) -> &[Value] {
     match value {
         Value::Array(schemas) => schemas,

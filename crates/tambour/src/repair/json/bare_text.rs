@@ -108,7 +108,8 @@ impl JsonReader {
         ReadFlow::Continue
     }
 
-    /// Decides whether an unquoted string ends at `at`, where `byte` is. Its text is emitted up to `from`.
+    /// Decides whether an unquoted string ends at `at`, the offset of `byte`. The text of the string before
+    /// `from` has been emitted.
     fn find_bare_end(
         &self,
         cursor: &TextCursor<'_>,

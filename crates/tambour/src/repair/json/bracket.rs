@@ -162,7 +162,8 @@ impl JsonReader {
             let is_key_next = next_mark == Some(b',') && lookahead.check_key(item_start, 1)? == KeyCheck::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
             let is_replacement = match inner_count {
-                // It matches no open bracket. In the outermost one it is surplus if the value goes on.
+                // `mark` matches no open bracket. It is surplus if it is round, or if only one bracket is
+                // open and the value continues. Otherwise it replaces the right bracket.
                 None => {
                     mark != b')' && (self.stack.len() > 1 || !matches!(next_mark, Some(b',' | b']' | b'}')))
                 }

@@ -63,6 +63,7 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
 /// Shape of the current value.
 struct CandidateShape {
     start: ValueStart,
+    /// Number of open brackets.
     depth: usize,
     is_array: bool,
     /// True if the value is an object or array.

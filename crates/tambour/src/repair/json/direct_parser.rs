@@ -33,6 +33,7 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
     parser.skip_blanks().is_none().then_some((value, span))
 }
 
+/// Parser of one value in valid JSON. Its methods return `None` where the text needs the repairing reader.
 struct DirectParser<'a> {
     text: &'a str,
     bytes: &'a [u8],

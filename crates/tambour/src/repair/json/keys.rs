@@ -44,7 +44,7 @@ pub struct DuplicateKey {
     pub first: Extent,
     /// Second occurrence: the key and its value.
     pub second: Extent,
-    /// Number of further duplicate keys without an entry of their own; `first` and `second` cover them too.
+    /// Number of further duplicate keys that have no entry in the list; `first` and `second` cover them too.
     pub other_count: usize,
     /// Number of open brackets around the key.
     depth: usize,
@@ -119,8 +119,8 @@ pub(super) struct KeyIndex {
 }
 
 impl KeyIndex {
-    /// Inserts the key `name` at the position `at`; returns the position of an earlier equal key. With
-    /// `replaces_earlier` the new position takes its place. `key` returns the key at a position.
+    /// Inserts the key `name` at the position `at`; returns the position of an earlier equal key, which the
+    /// new position replaces in the index with `replaces_earlier`. `key` returns the key at a position.
     fn insert<'k>(
         &mut self,
         at: usize,

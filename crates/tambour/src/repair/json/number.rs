@@ -93,9 +93,10 @@ fn is_rounded(word: &str) -> bool {
         return false;
     }
     let Ok(float) = word.parse::<f64>() else { return true };
-    // Nothing is lost if printing the double gives the number back. Printers choose the shortest text of a
-    // double, but either one of two that are equally short. So the number is also compared with the nearest
-    // text that has as many digits; 40 digits are more than are ever compared.
+    // Nothing is lost if the double is printed as the number was written. The shortest text of a double is
+    // not always the same: a printer may choose either of two that are equally short. So the number is also
+    // compared with the text of as many digits that is nearest to the double. The limit of 40 digits saves
+    // memory: more than 17 digits are not compared.
     let (shortest_text, nearest_text) =
         (format!("{float:e}"), format!("{float:.*e}", digits.len().min(40) - 1));
     let written_digits = (digits, exponent);

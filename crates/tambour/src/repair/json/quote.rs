@@ -29,14 +29,14 @@ impl JsonReader {
     /// cases of [`JsonReader::decide_quote`], in a few comparisons.
     #[inline]
     pub(super) fn is_plain_end(&self, bytes: &[u8], at: usize) -> bool {
-        let Some(&next) = bytes.get(at + 1) else { return false };
+        let Some(&next_byte) = bytes.get(at + 1) else { return false };
         if !matches!(self.string.quote, QuoteKind::Double | QuoteKind::Single) {
             return false;
         }
         if self.string.is_key {
-            return next == b':';
+            return next_byte == b':';
         }
-        match next {
+        match next_byte {
             b'}' | b']' => !self.stack.is_empty() && bytes.get(at + 2) == Some(&b','),
             b',' => match self.stack.last() {
                 Some(JsonFrame::Array) => !self.string.is_in_inner_quotes && bytes.len() > at + 2,

@@ -47,13 +47,16 @@ pub(super) enum OpenLexeme {
     String,
     /// A string without quotes.
     BareString,
+    /// A comment after `//` or `#`, or a line that is skipped.
     LineComment,
+    /// A comment after `/*`.
     BlockComment,
 }
 
 /// State of the current string, quoted or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StringState {
+    /// Kind of the opening quote; `Double` without quotes.
     pub(super) quote: QuoteKind,
     pub(super) is_key: bool,
     /// True if no text of the string has been read.
@@ -110,7 +113,7 @@ pub(super) struct ValueSuspicion {
 /// Result of a reading step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFlow {
-    /// Reading goes on with the current text.
+    /// Reading continues with the current text.
     Continue,
     /// More text is needed.
     NeedsInput,

@@ -78,7 +78,7 @@ impl SurroundingText {
         self.has_open_comment
     }
 
-    /// Returns whether text precedes on the line, outside of fences.
+    /// Returns whether other text precedes the current place on its line, outside of fences.
     pub(super) fn is_in_sentence(&self) -> bool {
         !self.is_line_start && !self.is_fresh && self.fence.is_none()
     }
