@@ -361,7 +361,7 @@ fn last_round_reason(max_rounds: u32, language: Language) -> String {
     }
 }
 
-/// Returns the reason to continue: the one that the model gave, or a default.
+/// Returns the reason to continue: `reason`, which the model gave, or a default if that is blank.
 fn continue_reason(reason: &str, language: Language) -> String {
     match (reason.trim(), language) {
         ("", Language::Zh) => "继续讲解".to_owned(),

@@ -1,5 +1,5 @@
 //! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order.
-//! It is plain data: a dialect, or a user's own tag contract, is one value of this type.
+//! An [`ExpectedStructure`] is plain data: that of a dialect, or one that a user wrote.
 //!
 //! ```
 //! use serde_json::json;
@@ -182,7 +182,7 @@ const BODY_NAMES: [(&str, ElementBody); 4] = [
 ];
 
 impl ExpectedStructure {
-    /// Creates a structure of these elements.
+    /// Creates a structure of `elements`.
     #[must_use]
     pub fn new(elements: Vec<ExpectedElement>) -> ExpectedStructure {
         ExpectedStructure { elements }

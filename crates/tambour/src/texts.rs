@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_the_program_become_words_of_json() {
+    fn rust_type_names_become_words_of_json() {
         for (message, words) in [
             ("expected u32 at line 1", "expected a whole number from 0 to 4294967295 at line 1"),
             ("expected u64", "expected a whole number from 0 to 18446744073709551615"),

@@ -114,7 +114,7 @@ impl RegisteredTool {
         &self.description[usize::from(language == Language::En)]
     }
 
-    /// Returns the first `max_mismatches` violations of these arguments (P-016).
+    /// Returns the first `max_mismatches` violations of the schema by `args` (P-016).
     #[must_use]
     pub fn check(&self, args: &Value, max_mismatches: usize) -> Vec<SchemaMismatch> {
         self.schema.check(args, max_mismatches)

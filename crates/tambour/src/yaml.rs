@@ -80,8 +80,8 @@ fn parse_typed<T: DeserializeOwned>(subject: &str, text: &str, limits: &YamlLimi
         .map_err(|cause| yaml_error(subject, text, &cause))
 }
 
-/// Returns options for the reader. What an alias repeats counts against the limits, so a small text cannot
-/// become a large value.
+/// Returns options for the reader. Nodes that an alias repeats count against the limits, so a small text
+/// cannot become a large value.
 fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         strict_booleans: true,

@@ -31,7 +31,7 @@ pub fn write_event(event: &Event<'_>, number: u64, envelope: &Envelope, out: &mu
     });
 }
 
-/// Appends the data of `completed`, with `reply` in place of its own.
+/// Appends the data of `completed`, with `reply` instead of [`Completed::reply`].
 pub(super) fn write_completed(completed: &Completed, reply: Option<&str>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct CompletedFrame<'a> {

@@ -60,7 +60,7 @@ pub fn push_joined(events: &mut Vec<Event<'static>>, event: &Event<'_>) {
 }
 
 /// Joins a delta to the event before it if both belong to one text: answer, phase, draft or thought. Comments
-/// are complete events of their own.
+/// are never joined, since each is complete.
 fn join_delta(last: &mut Event<'static>, event: &Event<'_>) -> bool {
     let (before, text) = match (last, event) {
         (Event::FinalDelta { text: before }, Event::FinalDelta { text })
@@ -114,6 +114,7 @@ pub enum ReplyWorth {
 /// Rates one reply from its events and findings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplyAppraisal {
+    /// True if the reply has tool calls and did not end with an error.
     has_calls: bool,
     /// True if the answer is the fallback text, or the reply ended with an error.
     is_replaced: bool,

@@ -61,11 +61,11 @@ enum LinkState {
     #[default]
     None,
     /// After `]`.
-    Bracket,
+    ClosingBracket,
     /// In a destination, with this many further `(` open.
     Inside(u32),
     /// After `[`.
-    Open,
+    OpeningBracket,
     /// After `[[`, in the target of a wiki link.
     Wiki,
 }
@@ -199,11 +199,11 @@ impl CodeTrust {
             (LinkState::Inside(0), b')') => LinkState::None,
             (LinkState::Inside(depth), b')') => LinkState::Inside(depth - 1),
             (LinkState::Inside(depth), _) => LinkState::Inside(depth),
-            (_, b']') => LinkState::Bracket,
-            (LinkState::Open | LinkState::Wiki, b'[') => LinkState::Wiki,
+            (_, b']') => LinkState::ClosingBracket,
+            (LinkState::OpeningBracket | LinkState::Wiki, b'[') => LinkState::Wiki,
             (LinkState::Wiki, _) => LinkState::Wiki,
-            (_, b'[') => LinkState::Open,
-            (LinkState::Bracket, b'(') => LinkState::Inside(0),
+            (_, b'[') => LinkState::OpeningBracket,
+            (LinkState::ClosingBracket, b'(') => LinkState::Inside(0),
             _ => LinkState::None,
         };
         self.url = match (self.url, byte) {

@@ -268,7 +268,7 @@ impl HtmlSanitizer {
             }
             // The backticks did not close on their line, so the text is certainly no code.
             Some(CodeStop::LineEnd) => self.reject_code(*possible_code, false, out),
-            // They closed, but not for every reader; or the limit came first.
+            // The backticks closed, but not for every reader; or the limit was reached first.
             _ => self.reject_code(*possible_code, true, out),
         }
         len

@@ -112,8 +112,8 @@ fn is_colour(value: &str) -> bool {
     }
 }
 
-/// Returns whether these are the arguments of a colour such as `rgb(1, 2, 3, 0.5)`; `has_hue` if the first
-/// one must be a hue.
+/// Returns whether `arguments` fit a colour such as `rgb(1, 2, 3, 0.5)`. `has_hue` is whether the first one
+/// must be a hue.
 fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
     let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
     let [first, second, third, alpha @ ..] = parts.as_slice() else { return false };
@@ -126,7 +126,7 @@ fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
     is_valid && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
 }
 
-/// Returns whether these are the arguments of a colour such as `rgb(1 2 3 / 50%)`; `has_hue` if the first one
+/// Returns whether `arguments` fit a colour such as `rgb(1 2 3 / 50%)`. `has_hue` is whether the first one
 /// must be a hue.
 fn has_space_arguments(arguments: &str, has_hue: bool) -> bool {
     let (colour, alpha) = match arguments.split_once('/') {

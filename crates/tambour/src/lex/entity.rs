@@ -15,53 +15,53 @@ impl EntityDecoder {
     /// Decodes `text` and passes the pieces to `out` in order. At most five bytes are held back.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        let mut rest = text;
+        let mut unread = text;
         if !self.carry.is_empty() {
-            rest = self.resume(rest, out);
+            unread = self.resume(unread, out);
         }
-        while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
+        while let Some(at) = super::scan::find(b'&', unread.as_bytes()) {
             if at > 0 {
-                out(&rest[..at]);
+                out(&unread[..at]);
             }
-            rest = &rest[at..];
-            match match_entity(rest) {
+            unread = &unread[at..];
+            match match_entity(unread) {
                 EntityMatch::Entity(raw, decoded) => {
                     out(decoded);
-                    rest = &rest[raw.len()..];
+                    unread = &unread[raw.len()..];
                 }
                 EntityMatch::Partial => {
-                    self.carry.push_str(rest);
+                    self.carry.push_str(unread);
                     return;
                 }
                 EntityMatch::Text => {
-                    out(&rest[..1]);
-                    rest = &rest[1..];
+                    out(&unread[..1]);
+                    unread = &unread[1..];
                 }
             }
         }
-        if !rest.is_empty() {
-            out(rest);
+        if !unread.is_empty() {
+            out(unread);
         }
     }
 
     /// Continues a held `&...` and returns the text after it.
     fn resume<'a>(&mut self, text: &'a str, out: &mut impl FnMut(&str)) -> &'a str {
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
-            self.carry.push(next);
+        let mut unread = text;
+        while let Some(next_char) = unread.chars().next() {
+            self.carry.push(next_char);
             match match_entity(&self.carry) {
-                EntityMatch::Partial => rest = &rest[next.len_utf8()..],
+                EntityMatch::Partial => unread = &unread[next_char.len_utf8()..],
                 EntityMatch::Entity(_, decoded) => {
                     out(decoded);
                     self.carry.clear();
-                    return &rest[next.len_utf8()..];
+                    return &unread[next_char.len_utf8()..];
                 }
                 EntityMatch::Text => {
                     // The new character may begin another entity, so it is read again.
-                    self.carry.truncate(self.carry.len() - next.len_utf8());
+                    self.carry.truncate(self.carry.len() - next_char.len_utf8());
                     out(&self.carry);
                     self.carry.clear();
-                    return rest;
+                    return unread;
                 }
             }
         }
@@ -121,14 +121,14 @@ pub fn decode(text: &str) -> String {
 #[must_use]
 pub fn escape_entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        out.push_str(if matches!(match_entity(rest), EntityMatch::Entity(..)) { "&amp;" } else { "&" });
-        rest = &rest[1..];
+    let mut unread = text;
+    while let Some(at) = super::scan::find(b'&', unread.as_bytes()) {
+        out.push_str(&unread[..at]);
+        unread = &unread[at..];
+        out.push_str(if matches!(match_entity(unread), EntityMatch::Entity(..)) { "&amp;" } else { "&" });
+        unread = &unread[1..];
     }
-    out + rest
+    out + unread
 }
 
 /// Escapes markup: the result contains no tag, and [`decode`] restores the text.

@@ -100,7 +100,7 @@ enum FenceState {
     Info { run: FenceRun, has_word: bool, is_word_over: bool },
     /// Inside the fence that `FenceRun` opened.
     Inside(FenceRun, FenceLinePosition),
-    /// No fence.
+    /// The reply has no fence around it, or has ended.
     NoFence,
 }
 

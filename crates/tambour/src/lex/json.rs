@@ -149,7 +149,7 @@ pub(crate) fn is_word_byte(byte: u8) -> bool {
 pub(crate) struct ByteSet([bool; 256]);
 
 impl ByteSet {
-    /// Creates a set of these bytes; `has_controls` adds the control characters below 0x20.
+    /// Creates a set of `bytes`; `has_controls` adds the control characters below 0x20.
     const fn new(bytes: &[u8], has_controls: bool) -> ByteSet {
         let mut set = [false; 256];
         let mut i = 0;

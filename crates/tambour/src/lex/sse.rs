@@ -51,27 +51,27 @@ impl SseReader {
 
     /// Reads bytes and passes each complete frame to `out`.
     pub fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(SseFrame<'_>)) {
-        let mut rest = chunk;
-        if self.is_after_cr && rest.first() == Some(&b'\n') {
-            rest = &rest[1..];
+        let mut unread = chunk;
+        if self.is_after_cr && unread.first() == Some(&b'\n') {
+            unread = &unread[1..];
         }
         self.is_after_cr = false;
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', unread) {
             if self.line.is_empty() {
                 // The line is complete in the chunk, so it needs no copy.
-                self.read_field(&rest[..end], out);
+                self.read_field(&unread[..end], out);
             } else {
-                self.append_line(&rest[..end]);
+                self.append_line(&unread[..end]);
                 let line = std::mem::take(&mut self.line);
                 self.read_field(&line, out);
                 self.line = line;
                 self.line.clear();
             }
-            let is_crlf = rest[end] == b'\r' && rest.get(end + 1) == Some(&b'\n');
-            self.is_after_cr = rest[end] == b'\r' && end + 1 == rest.len();
-            rest = &rest[end + 1 + usize::from(is_crlf)..];
+            let is_crlf = unread[end] == b'\r' && unread.get(end + 1) == Some(&b'\n');
+            self.is_after_cr = unread[end] == b'\r' && end + 1 == unread.len();
+            unread = &unread[end + 1 + usize::from(is_crlf)..];
         }
-        self.append_line(rest);
+        self.append_line(unread);
     }
 
     /// Ends the stream. A last frame without its blank line is emitted too, since some servers leave it out.

@@ -40,7 +40,7 @@ impl Utf8Decoder {
     #[inline(never)]
     fn decode(&mut self, chunk: &[u8], out: &mut impl FnMut(&str, Option<usize>)) {
         let mut buffer = [0; 4 + MAX_JOINED];
-        let mut rest = match self.tail_len {
+        let mut unread = match self.tail_len {
             0 => chunk,
             _ if chunk.len() > MAX_JOINED => self.complete_tail(chunk, out),
             // A few bytes are emitted together with the character they complete.
@@ -53,7 +53,7 @@ impl Utf8Decoder {
             }
         };
         loop {
-            match from_utf8(rest) {
+            match from_utf8(unread) {
                 Ok(valid) => {
                     if !valid.is_empty() {
                         out(valid, None);
@@ -61,7 +61,7 @@ impl Utf8Decoder {
                     return;
                 }
                 Err(error) => {
-                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    let (valid, after) = unread.split_at(error.valid_up_to());
                     if let Ok(valid) = from_utf8(valid)
                         && !valid.is_empty()
                     {
@@ -74,7 +74,7 @@ impl Utf8Decoder {
                         return;
                     };
                     out(REPLACEMENT, Some(bad_len));
-                    rest = &after[bad_len..];
+                    unread = &after[bad_len..];
                 }
             }
         }

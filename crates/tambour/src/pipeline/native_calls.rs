@@ -52,6 +52,7 @@ impl NativeCalls {
         self.calls.is_empty()
     }
 
+    /// Adds a call; `arguments` is JSON text as received.
     pub(super) fn push(&mut self, name: &str, arguments: &str) {
         self.calls.push(NativeCallText { name: name.to_owned(), arguments: arguments.to_owned() });
     }

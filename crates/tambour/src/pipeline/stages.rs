@@ -26,7 +26,7 @@ pub(super) struct Stages {
     pub(super) outcome: ReplyOutcome,
     /// Set if a reply with calls leaves the stream open for their results ([`Options::tool_loop`]).
     pub(super) is_tool_loop: bool,
-    /// Set if this reply has left the stream open.
+    /// Set while the stream is open for the results of this reply's calls.
     pub(super) awaits_results: bool,
 }
 

@@ -46,7 +46,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates a policy with these options.
+    /// Creates the policy of one reply.
     #[must_use]
     pub fn new(options: &Options) -> Policy {
         Policy {

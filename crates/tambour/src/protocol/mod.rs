@@ -118,7 +118,7 @@ impl ProtocolRegistry {
         self.0.iter()
     }
 
-    /// Returns the structure of replies under these protocols and the core (F-200), and warnings.
+    /// Returns the structure of replies under the protocols `ids` and the core (F-200), and warnings.
     #[must_use]
     pub fn expected_structure<'a>(
         &self,
@@ -150,7 +150,7 @@ impl ProtocolRegistry {
         (expected, warnings)
     }
 
-    /// Returns the instructions for these protocols and the core, one or more lines each.
+    /// Returns the instructions for the core and the protocols `ids`, one or more lines each.
     #[must_use]
     pub fn instructions<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
         let (active, _) = self.select(ids);
@@ -158,7 +158,7 @@ impl ProtocolRegistry {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    /// Returns example parts for these protocols and the core. Concatenated, they form a complete reply.
+    /// Returns example parts for the core and the protocols `ids`. Concatenated, they form a complete reply.
     #[must_use]
     pub fn examples<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
         let (active, _) = self.select(ids);
@@ -169,7 +169,8 @@ impl ProtocolRegistry {
             .collect()
     }
 
-    /// Returns the protocols with these ids, without duplicates, the core first; unknown ids give warnings.
+    /// Returns the core and the protocols `ids`, in this order and without duplicates. An unknown id gives a
+    /// warning.
     fn select<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a str>,

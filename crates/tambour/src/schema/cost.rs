@@ -96,6 +96,7 @@ pub(super) struct SchemaSize {
 }
 
 impl SchemaSize {
+    /// Measures a schema in one pass.
     pub(super) fn measure(schema: &Value) -> SchemaSize {
         let mut size = SchemaSize { nodes: 0, has_references: false, has_nested_address: false };
         let version = schema.get("$schema").and_then(Value::as_str);
@@ -508,7 +509,7 @@ impl<'a> CostEstimator<'a> {
     }
 }
 
-/// Returns true if a value certainly has one of these types. For a number such as `1.0`, `integer` is left to
+/// Returns true if a value certainly has one of `types`. For a number such as `1.0`, `integer` is left to
 /// the check.
 fn has_type(types: &Value, value: &Value) -> bool {
     as_list(types).iter().filter_map(Value::as_str).any(|name| match value {

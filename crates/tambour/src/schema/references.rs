@@ -23,6 +23,7 @@ pub(super) struct SchemaReferences<'a> {
 }
 
 impl<'a> SchemaReferences<'a> {
+    /// Collects the addresses in the schema `root`.
     pub(super) fn collect(root: &'a Value) -> SchemaReferences<'a> {
         let (mut addresses, mut has_nested_address) = (HashSet::new(), false);
         visit_schemas(root, &mut |pointer, fields| {

@@ -29,7 +29,7 @@ pub struct Sequencer {
     last_phase_id: u32,
     /// Set if the next text of a phase starts a new phase, because a new reply has begun.
     needs_new_phase: bool,
-    /// Set if this reply has a thought that came after its thinking.
+    /// Set if phase text of this reply came after thinking, and was sent as an aside.
     has_late_thought: bool,
     /// Set once answer text has been sent.
     has_answer: bool,
@@ -107,7 +107,7 @@ impl Sequencer {
         self.needs_new_phase = true;
         self.has_late_thought = false;
         if self.stage == StreamStage::Answer && self.has_answer {
-            // Held back, like all white space that may be the last.
+            // Held back, as it may be trailing white space of the answer.
             self.trim.push("\n\n", &mut |_| {});
         }
     }
@@ -314,13 +314,13 @@ impl Sequencer {
 /// Splits a long delta into pieces of at most `max` bytes, never inside a character (J-039).
 #[inline]
 fn split_delta(text: &str, max: usize, mut out: impl FnMut(&str)) {
-    let mut rest = text;
-    while rest.len() > max {
-        let (piece, remainder) = rest.split_at(rest.floor_char_boundary(max));
+    let mut unsent = text;
+    while unsent.len() > max {
+        let (piece, remainder) = unsent.split_at(unsent.floor_char_boundary(max));
         out(piece);
-        rest = remainder;
+        unsent = remainder;
     }
-    if !rest.is_empty() {
-        out(rest);
+    if !unsent.is_empty() {
+        out(unsent);
     }
 }

@@ -1,4 +1,4 @@
-//! Removal of white space around the text of a section.
+//! Removal of white space around the text of a section: a phase, or the answer.
 
 use crate::lex::space::is_space;
 
@@ -20,7 +20,7 @@ pub struct SpaceTrimmer {
 }
 
 impl SpaceTrimmer {
-    /// Creates the trimmer of a first section. `limit` bounds the held white space, in bytes. Held white
+    /// Creates a trimmer at the start of a section. `limit` bounds the held white space, in bytes. Held white
     /// space and the text after it are emitted as one piece of at most `max_joined` bytes; the rest of a
     /// longer text follows in another piece.
     #[must_use]
@@ -99,7 +99,7 @@ impl SpaceTrimmer {
         }
     }
 
-    /// Emits white space in pieces of `limit` bytes until what is left fits the limit.
+    /// Emits white space in pieces of `limit` bytes until the remainder fits the limit.
     #[cold]
     fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
         while self.held_space.len() + space.len() > self.limit {

@@ -9,7 +9,7 @@ use super::operation::{Op, Operation, RefusalReason};
 use super::path::{StatePath, StateStep};
 use super::place::{resolve_path, value_at};
 
-/// Way in which the state resolves an operation.
+/// Effect of an operation that depends on the state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub(crate) enum StateCommand {

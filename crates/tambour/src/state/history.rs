@@ -130,7 +130,7 @@ fn mismatch_error(parts: &[StateKey]) -> Error {
     Error::invalid(format!("the record does not fit the state at `{}`", format_keys(parts)))
 }
 
-/// Returns the state after these blocks, from the state before them.
+/// Returns the state after `blocks`; `base` is the state before them.
 ///
 /// # Errors
 /// The blocks do not fit together.
@@ -139,7 +139,7 @@ pub fn fold<'a>(mut base: Value, blocks: impl IntoIterator<Item = &'a AppliedBlo
     Ok(base)
 }
 
-/// Undoes these blocks, last one first.
+/// Undoes `blocks`, the last one first.
 ///
 /// # Errors
 /// The blocks do not fit the state, which is left unchanged.

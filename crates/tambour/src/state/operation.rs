@@ -157,7 +157,7 @@ pub struct Operation {
     /// Name as written, if it was not in upper case.
     #[serde(skip)]
     original_name: Option<String>,
-    /// Way in which the state resolves the operation.
+    /// Effect of the operation, if that depends on the state; `None` for a plain operation.
     #[serde(skip)]
     command: Option<Box<StateCommand>>,
 }

@@ -188,6 +188,7 @@ impl BlockRun<'_> {
         Ok(change)
     }
 
+    /// Carries out an operation within the limits, without a check against the schema.
     fn change_state(
         &mut self,
         op: Op,
@@ -450,7 +451,8 @@ pub(super) fn undo_change(
     }
 }
 
-/// Wraps a value in new objects with these keys, outermost first; for `PUSH`, in a list first.
+/// Wraps a value in new objects with the keys `parent_keys`, outermost first; for `PUSH`, in a list before
+/// that.
 pub(super) fn wrap_in_parents(parent_keys: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     parent_keys.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))

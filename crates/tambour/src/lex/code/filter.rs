@@ -83,32 +83,32 @@ impl<T> CodeFilter<T> {
     /// Reads text.
     #[inline]
     pub fn push_text(&mut self, text: &str, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
-        let mut rest = text;
+        let mut unread = text;
         if !self.entity_start.is_empty() {
-            rest = self.resume_entity(rest, out);
+            unread = self.resume_entity(unread, out);
         }
         let stops_at_ampersand = self.entities != CodeEntityPolicy::Keep;
-        while !rest.is_empty() {
+        while !unread.is_empty() {
             let (len, stop) = if self.queue.is_empty() {
-                let (len, stop) = self.code.skim(rest, stops_at_ampersand);
+                let (len, stop) = self.code.skim(unread, stops_at_ampersand);
                 if len > 0 {
-                    out(FilteredPiece::Text(&rest[..len]));
+                    out(FilteredPiece::Text(&unread[..len]));
                 }
                 (len, stop)
             } else {
                 // Cut at the limit itself, so that the result does not depend on chunk boundaries.
-                let room = rest.floor_char_boundary(self.limit.saturating_sub(self.held_bytes));
+                let room = unread.floor_char_boundary(self.limit.saturating_sub(self.held_bytes));
                 if room == 0 {
                     self.flush(out);
                     continue;
                 }
-                let (len, stop) = self.code.read_to_stop(&rest[..room], stops_at_ampersand);
-                self.hold_text(&rest[..len]);
+                let (len, stop) = self.code.read_to_stop(&unread[..room], stops_at_ampersand);
+                self.hold_text(&unread[..len]);
                 (len, stop)
             };
-            rest = &rest[len..];
+            unread = &unread[len..];
             match stop {
-                Some(CodeStop::Ampersand) => rest = self.read_ampersand(rest, out),
+                Some(CodeStop::Ampersand) => unread = self.read_ampersand(unread, out),
                 stop => self.resolve_held(stop, out),
             }
         }
@@ -143,21 +143,21 @@ impl<T> CodeFilter<T> {
         text: &'a str,
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) -> &'a str {
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
-            self.entity_start.push(next);
+        let mut unread = text;
+        while let Some(next_char) = unread.chars().next() {
+            self.entity_start.push(next_char);
             match entity::match_entity(&self.entity_start) {
-                EntityMatch::Partial => rest = &rest[next.len_utf8()..],
+                EntityMatch::Partial => unread = &unread[next_char.len_utf8()..],
                 EntityMatch::Entity(raw, decoded) => {
                     self.entity_start.clear();
                     self.push_entity(raw, decoded, out);
-                    return &rest[next.len_utf8()..];
+                    return &unread[next_char.len_utf8()..];
                 }
                 EntityMatch::Text => {
                     // The new character is not part of the entity: the caller reads it again.
-                    self.entity_start.truncate(self.entity_start.len() - next.len_utf8());
+                    self.entity_start.truncate(self.entity_start.len() - next_char.len_utf8());
                     self.flush_entity_start(out);
-                    return rest;
+                    return unread;
                 }
             }
         }

@@ -359,7 +359,7 @@ impl CodeTracker {
             return Some(CodeStop::Closed(first));
         }
         let opening_len = len - usize::from(is_escaped);
-        // A second run of the same length could never be the one that closes.
+        // A run closes the first open run of its length, so a second one is not stored.
         if opening_len > 0 && self.open_runs.len() < MAX_OPEN_RUNS && !self.open_runs.contains(&opening_len) {
             self.open_runs.push(opening_len);
         }

@@ -293,7 +293,7 @@ impl MarkupLexer {
                 let mark = *mark;
                 self.emit_token(tail, out, |raw| MarkupToken::Reasoning(raw, mark));
             }
-            // These end no token: `push` handles them.
+            // Steps that end no token; `push` handles them.
             LexerStep::Continue(_) | LexerStep::Mismatch => {}
         }
     }
@@ -365,7 +365,7 @@ fn find_mark_from(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Returns whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
+/// Returns whether the byte at `at` may begin a tag, a comment or, with `reads_reasoning`, a reasoning mark.
 #[inline]
 fn may_begin_token(bytes: &[u8], at: usize, reads_reasoning: bool) -> bool {
     match bytes[at] {

@@ -41,7 +41,7 @@ struct TolerantReader {
 }
 
 impl MarkupLexer {
-    /// Continues with tolerance for tags of these names. Reasoning marks that are not tags are text.
+    /// Makes the lexer tolerant of faults in tags with `names`. Reasoning marks that are not tags are text.
     #[must_use]
     pub fn into_tolerant(mut self, names: TagNames) -> TolerantLexer {
         self.leave_reasoning();
@@ -101,8 +101,8 @@ impl TolerantLexer {
         if self.reader.carry.is_empty() { self.strict.carry() } else { &self.reader.carry }
     }
 
-    /// The unfinished token if it is the beginning of a tag of a known name. At the end of a reply such a
-    /// token is dropped, not emitted as text (F-204).
+    /// The unfinished token if it is the beginning of a tag with a known name. At the end of a reply it is
+    /// dropped instead of being emitted as text (F-204).
     #[must_use]
     pub fn unfinished_tag(&self) -> Option<&str> {
         let carry = self.carry();

@@ -144,7 +144,7 @@ impl JsonReader {
             JsonFrame::Array => mark == b']',
             JsonFrame::Tuple => mark == b')',
         };
-        // Number of brackets inside the one that `mark` closes.
+        // Number of open brackets inside the bracket that `mark` closes.
         let inner_count = self.stack.iter().rev().position(is_closed_by_mark);
         if inner_count != Some(0) {
             if mark == b')' && self.open_calls > 0 {

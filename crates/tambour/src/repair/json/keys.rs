@@ -46,7 +46,7 @@ pub struct DuplicateKey {
     pub second: Extent,
     /// Number of further duplicate keys that have no entry in the list; `first` and `second` cover them too.
     pub other_count: usize,
-    /// Number of open brackets around the key.
+    /// Number of open brackets around the key; the smallest one if the entry covers several keys.
     depth: usize,
 }
 

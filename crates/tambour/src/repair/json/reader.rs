@@ -2,7 +2,7 @@
 //!
 //! The reader passes over the text once. If a decision needs bytes that have not arrived, it holds the text
 //! back from that place on, at most [`MAX_HELD_BYTES`] bytes, and decides again when more arrives. Brackets
-//! and punctuation, strings, unquoted text, and the text around values have modules of their own.
+//! and punctuation, strings, unquoted text, and the text around values are in separate modules.
 
 use crate::lex::json::QuoteKind;
 use crate::limits::Limits;

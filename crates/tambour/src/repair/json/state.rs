@@ -59,7 +59,7 @@ pub(super) struct StringState {
     /// Kind of the opening quote; `Double` without quotes.
     pub(super) quote: QuoteKind,
     pub(super) is_key: bool,
-    /// True if no text of the string has been read.
+    /// True if neither text nor a second opening quote has been read.
     pub(super) is_empty: bool,
     /// True if the string began with two quotes.
     pub(super) has_double_opening: bool,
@@ -104,7 +104,7 @@ pub(super) enum TextSpot {
 pub(super) struct ValueSuspicion {
     /// True if the value began in the middle of a sentence.
     pub(super) is_in_sentence: bool,
-    /// True if repairs went beyond the spelling of its tokens.
+    /// True if repairs since the last complete quoted key went beyond the spelling of tokens.
     pub(super) is_damaged: bool,
     /// True if an object in the value is complete.
     pub(super) has_object: bool,
