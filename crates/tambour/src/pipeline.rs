@@ -313,9 +313,9 @@ impl Pipeline {
     /// # Errors
     /// Returns an error if no dialect has that name.
     pub fn next_reply(&self, dialect: &str, options: &Options) -> Result<Pipeline> {
-        let mut next = Pipeline::new(dialect, options)?;
-        next.stages = self.stages.next_reply(options);
-        Ok(next)
+        let mut next_pipeline = Pipeline::new(dialect, options)?;
+        next_pipeline.stages = self.stages.next_reply(options);
+        Ok(next_pipeline)
     }
 
     /// Ends the reply with an error because it is longer than the limit.

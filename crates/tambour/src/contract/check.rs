@@ -202,7 +202,7 @@ const LEGACY_DELTA: &str = "content_delta";
 #[derive(Debug)]
 pub(super) struct CheckerCore {
     options: StreamCheckOptions,
-    /// True if the input is an SSE transcript; then the envelope and a terminal event are required by default.
+    /// True if the input is an SSE transcript: by default, envelope and terminal event are required then.
     pub(super) is_sse: bool,
     /// Number of events read from a list.
     list_len: usize,

@@ -95,8 +95,8 @@ fn is_colour(value: &str) -> bool {
     if let Some(digits) = value.strip_prefix('#') {
         return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     }
-    let Some((name, rest)) = value.split_once('(') else { return is_colour_name(value) };
-    let Some(arguments) = rest.strip_suffix(')') else { return false };
+    let Some((name, after_bracket)) = value.split_once('(') else { return is_colour_name(value) };
+    let Some(arguments) = after_bracket.strip_suffix(')') else { return false };
     let has_hue = match name {
         "rgb" | "rgba" => false,
         "hsl" | "hsla" => true,

@@ -137,25 +137,25 @@ impl FenceStripper {
     /// Reads `text` and passes each part to `out` with the place it starts at.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
-        let mut rest = text;
-        while !rest.is_empty() {
+        let mut unread = text;
+        while !unread.is_empty() {
             let len = match self.state {
-                FenceState::NoFence => rest.len(),
+                FenceState::NoFence => unread.len(),
                 FenceState::Inside(_, FenceLinePosition::Middle) => {
-                    scan::find(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1)
+                    scan::find(b'\n', unread.as_bytes()).map_or(unread.len(), |at| at + 1)
                 }
                 _ => {
-                    rest = self.hold_char(rest, out);
+                    unread = self.hold_char(unread, out);
                     continue;
                 }
             };
-            self.emit(FencedPart::Text(&rest[..len]), out);
+            self.emit(FencedPart::Text(&unread[..len]), out);
             if let FenceState::Inside(_, position) = &mut self.state
-                && rest[..len].ends_with('\n')
+                && unread[..len].ends_with('\n')
             {
                 *position = FenceLinePosition::Start;
             }
-            rest = &rest[len..];
+            unread = &unread[len..];
         }
     }
 

@@ -113,20 +113,20 @@ const CLOSERS: &[char] = &[')', ']', '"', '\'', '”', '’', '」', '』', '）
 impl ProseLine {
     /// Reads text.
     pub fn push_text(&mut self, text: &str) {
-        let mut rest = text;
+        let mut line_text = text;
         if let Some(last) = memchr::memrchr(b'\n', text.as_bytes()) {
             *self = ProseLine::default();
-            rest = &text[last + 1..];
+            line_text = &text[last + 1..];
         }
         if !self.has_content {
             let is_marker = |c: char| c.is_whitespace() || matches!(c, '>' | '-' | '*' | '+' | '\u{FEFF}');
-            let content_start = rest.find(|c| !is_marker(c)).unwrap_or(rest.len());
-            self.is_quoted |= rest[..content_start].contains('>');
-            rest = &rest[content_start..];
-            self.has_content = !rest.is_empty();
+            let content_start = line_text.find(|c| !is_marker(c)).unwrap_or(line_text.len());
+            self.is_quoted |= line_text[..content_start].contains('>');
+            line_text = &line_text[content_start..];
+            self.has_content = !line_text.is_empty();
         }
-        let rest = rest.trim_end();
-        match rest.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
+        let line_text = line_text.trim_end();
+        match line_text.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
             // White space and closing quotes after the end of a sentence do not begin another.
             "" => {}
             text => self.is_sentence_ended = text.ends_with(SENTENCE_ENDS),

@@ -48,14 +48,15 @@ impl Stages {
 
     /// Creates the stages of the next reply in the same stream.
     pub(super) fn next_reply(&self, options: &Options) -> Stages {
-        let mut next = Stages::new(options);
-        (next.sends_extensions, next.sends_findings) = (self.sends_extensions, self.sends_findings);
-        next.sequencer = self.sequencer.clone();
-        next.sequencer.next_reply();
-        next.reporter.carry_over(&self.reporter);
-        next.policy.carry_over(&self.policy);
-        next.outcome.carry_over(&self.outcome);
-        next
+        let mut next_stages = Stages::new(options);
+        (next_stages.sends_extensions, next_stages.sends_findings) =
+            (self.sends_extensions, self.sends_findings);
+        next_stages.sequencer = self.sequencer.clone();
+        next_stages.sequencer.next_reply();
+        next_stages.reporter.carry_over(&self.reporter);
+        next_stages.policy.carry_over(&self.policy);
+        next_stages.outcome.carry_over(&self.outcome);
+        next_stages
     }
 
     /// Sends an extension event that comes from the reply or from the application.

@@ -20,8 +20,8 @@ pub struct MarkupLexer {
 }
 
 impl MarkupLexer {
-    /// Creates a lexer at the start of a reply. `mark` is a literal that begins with `<<`, or empty; a tag
-    /// longer than `limit` bytes is text.
+    /// Creates a lexer at the start of a reply. `mark` is a literal that begins with `<<`, such as
+    /// `<<ParsingError>>`, or empty. A tag longer than `limit` bytes is text.
     #[must_use]
     pub fn new(mark: &'static str, limit: usize) -> MarkupLexer {
         MarkupLexer::from_place(Place::START, mark, limit)

@@ -61,7 +61,7 @@ pub(super) enum LexerStep {
 /// Settings of the syntax, and whether a comment is open, where some marks mean nothing.
 #[derive(Clone, Debug)]
 pub(super) struct MarkupSyntax {
-    /// A literal mark that begins with `<<`, or empty.
+    /// A literal mark that begins with `<<`, such as `<<ParsingError>>`, or empty.
     pub(super) mark: &'static str,
     /// Maximum length of a tag in bytes.
     pub(super) limit: usize,

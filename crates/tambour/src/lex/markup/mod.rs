@@ -1,5 +1,5 @@
-//! Markup lexers. Their tokens are text, tags, comment marks and one literal mark that the caller chooses; on
-//! request also reasoning marks that are not tags.
+//! Markup lexers. Their tokens are text, tags, comment marks and one literal mark that the caller chooses,
+//! such as `<<ParsingError>>`; on request also reasoning marks that are not tags.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag contains no second `<`, so no byte of a tag is read twice.

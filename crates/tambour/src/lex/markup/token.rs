@@ -124,22 +124,22 @@ impl<'a> MarkupTag<'a> {
 
     /// Attributes in order.
     pub fn attributes(&self) -> impl Iterator<Item = TagAttribute<'a>> {
-        let mut rest = self.attribute_text();
+        let mut unread = self.attribute_text();
         std::iter::from_fn(move || {
-            rest = rest.trim_start_matches(is_space);
-            let len = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
+            unread = unread.trim_start_matches(is_space);
+            let len = unread.find(|c| !is_name_char(c)).unwrap_or(unread.len());
             if len == 0 {
                 return None;
             }
-            let name = &rest[..len];
-            rest = rest[len..].trim_start_matches(is_space);
-            let Some(after_equals) = rest.strip_prefix('=') else {
+            let name = &unread[..len];
+            unread = unread[len..].trim_start_matches(is_space);
+            let Some(after_equals) = unread.strip_prefix('=') else {
                 return Some(TagAttribute { name, value: None, quote: None });
             };
             let from_value = after_equals.trim_start_matches(is_space);
             let quote = from_value.chars().next().filter(|c| matches!(c, '"' | '\''));
             let value;
-            (value, rest) = match quote {
+            (value, unread) = match quote {
                 Some(quote) => {
                     let end = from_value[1..].find(quote).map_or(from_value.len(), |at| at + 1);
                     (&from_value[1..end], from_value.get(end + 1..).unwrap_or(""))
