@@ -13,7 +13,8 @@ const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", 
 const SHARED_FIELDS: [&str; 9] =
     ["position", "depth", "role", "probability", "group", "sticky", "cooldown", "delay", "triggers"];
 
-/// Returns the fields of an entry in a foreign layout that map to fields of V3; the first one is its text.
+/// Returns the fields of an entry in a foreign layout (neither embedded nor V3) that map to fields of V3. The
+/// first of them is the text of the entry.
 fn mapped_fields(layout: &str) -> &'static [&'static str] {
     match layout {
         "sillytavern" => {

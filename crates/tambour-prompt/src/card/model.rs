@@ -1,4 +1,4 @@
-//! Character card: versions 1 to 3 in one form.
+//! Character card, read from versions 1 to 3 into the same fields.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

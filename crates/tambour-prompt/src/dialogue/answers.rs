@@ -1,4 +1,4 @@
-//! Answers of `ai_ask` and `ai_think`: one JSON object each, parsed as a unit.
+//! Answers of `ai_ask` and `ai_think`: one JSON object each, parsed once the reply has ended.
 
 use serde_json::{Map, Value};
 
@@ -74,7 +74,7 @@ impl<'t> AnswerReports<'t> {
 
     /// Reports that the text has no answer.
     fn report_unstructured(&mut self, rule: &'static Rule, repair: &str) {
-        // Repairs of another object are irrelevant.
+        // The reports so far are repairs of an object that is not the answer.
         self.list.clear();
         let report =
             FindingReport::new(rule, Place::START, self.text.len(), "the reply holds no answer object");
@@ -132,7 +132,7 @@ pub(super) fn parse_ask(
     let is_complete = !is_truncated && !reports.found.is_auto_closed;
     let usable_value = value.filter(|_| is_usable && is_complete);
     let message = find_message(&fields, &mut reports, options);
-    // An answer that repeats one of these is the model's own text.
+    // A value that repeats one of these texts is not an answer of the user.
     let model_texts = |question| [question, message.as_deref().unwrap_or_default()];
     let value = usable_value.and_then(|value| match expected {
         Some((form, question)) => fit::fit_answer(form, value, &model_texts(question)),

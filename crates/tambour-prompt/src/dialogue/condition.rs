@@ -1,5 +1,5 @@
 //! Conditions of actions: an expression over variables, never code. Values of different types are not
-//! comparable.
+//! comparable, except a number with a text that is a number.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 ///
 /// # Errors
 /// The reason why it cannot be evaluated: it is not an expression, a variable is undefined, or it compares
-/// values of different types.
+/// values that are not comparable.
 pub(super) fn evaluate(
     condition: &str,
     variables: &Map<String, Value>,
@@ -63,7 +63,7 @@ pub(super) fn tests_existence(condition: &str) -> bool {
 /// Describes a comparison of values of different types.
 pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> String {
     let TypeMismatch { operator, left, right } = mismatch;
-    // A text that is a number can be compared with a number, so this text is not one.
+    // A number is comparable with a text that is a number, so the text of a mismatch is not a number.
     let is_text_with_number =
         |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
     let describe_side =
@@ -173,7 +173,8 @@ const WORDS: [(&str, &str); 15] = [
     ("FALSE", "false"),
 ];
 
-/// Returns the replacement for a name that means `none` or an operator in another language.
+/// Returns the replacement for a word of another programming language, or of Chinese, that stands for `none`,
+/// `true`, `false` or an operator.
 fn find_replacement(name: &str) -> Option<&'static str> {
     match name {
         "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),

@@ -19,7 +19,7 @@ pub struct ReplyReader {
     kind: ReplyKind,
     options: Options,
     pipeline: Pipeline,
-    /// Text of the reply so far, for kinds that are parsed as a unit; empty for `ai_say`.
+    /// Text of the reply so far, for kinds that are parsed once the reply has ended; empty for `ai_say`.
     text: String,
     /// True once `text` would exceed `limits.input`.
     is_too_long: bool,
@@ -37,7 +37,8 @@ pub struct ModelReply {
     /// Reason why the reply is not usable as it is, such as `unstructured` or `message_missing`; `None` if it
     /// is usable. The `message` of an unstructured reply is its whole text.
     pub unreadable_reason: Option<String>,
-    /// True if a required message is missing: the fallback text went to the sink, and no round was answered.
+    /// True if a required message is missing: the fallback text went to the sink in its place, and no round
+    /// was answered.
     pub is_silent: bool,
     /// True if the user has seen some of the reply, so that it cannot be requested again. Set by the
     /// caller.
@@ -232,8 +233,8 @@ impl ReplyReader {
                 .push_str(&self.text, &mut AskSink { summary: &mut self.summary, sink, findings: None });
         }
         self.pipeline.finish(end, &mut AskSink { summary: &mut self.summary, sink, findings });
-        // The reason from the parsed answer replaces the one from the events. Only if the parsed answer has
-        // no problem, but the events show that the message is missing, their reason stays.
+        // The reason from the parsed answer replaces the reason from the events. The reason from the events
+        // stays only if the parsed answer is usable but the events show that the message is missing.
         if unreadable_reason.is_some() || !self.summary.is_silent {
             self.summary.unreadable_reason = unreadable_reason;
         }

@@ -16,11 +16,11 @@ const MAX_CONTEXT_DEPTH: usize = 128;
 #[derive(Clone, Debug, Default)]
 pub struct PromptContext {
     /// All values from the caller. Roles of messages have their standard names, contents of messages are
-    /// texts, and internal marks are replaced.
+    /// texts, and the internal marks of [`marks`] are replaced.
     pub(super) values: Map<String, Value>,
     /// The value of `now`.
     pub(super) now: Option<Zoned>,
-    /// Locale of the tag in `locale`.
+    /// Locale that the language tag under the key `locale` selects.
     pub(super) locale: Locale,
     /// The value of `seed`, as text.
     pub(super) seed: Option<String>,

@@ -85,7 +85,7 @@ static FUNCTION_TABLE: &[TemplateFunction] = &[
         }
         Ok(Value::from(joined))
     }),
-    // Pairs of a name and a value: variables that a template has set for later ones.
+    // Keeps variables for later templates. The arguments are pairs of a name and a value.
     new_function("__keep", |call| {
         for at in (0..call.args.len()).step_by(2) {
             let value = call.argument(at + 1);
@@ -109,8 +109,8 @@ pub(crate) fn own_function_names() -> impl Iterator<Item = &'static str> {
     FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
-/// Returns true if a rewritten source tells this function where it is called.
-pub(super) fn is_placed(name: &str) -> bool {
+/// Returns true if this function must know where it is called, so that a rewritten source adds the call site.
+pub(super) fn needs_call_site(name: &str) -> bool {
     !name.starts_with("__") && FUNCTION_TABLE.iter().any(|function| function.name == name)
 }
 

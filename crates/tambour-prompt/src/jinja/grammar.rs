@@ -61,7 +61,7 @@ pub(super) enum TagGrammar {
 
 /// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. `macros` are those
 /// that the template defines, which take precedence over functions of this library with the same name. With
-/// `None` these functions do not exist.
+/// `None`, as outside of a prompt, the functions of this library do not exist.
 pub(super) fn parse_edits(
     source: &str,
     tokens: &[ExpressionToken],
@@ -211,7 +211,8 @@ impl<'s> ExpressionParser<'s> {
         ExpressionPart { start, end: self.end(), static_type, is_tight: false }
     }
 
-    /// Inserts text that closes something, before all other edits at its offset.
+    /// Inserts text that closes something: at its offset, after earlier closing text and before all other
+    /// edits.
     fn insert_close(&mut self, start: usize, text: impl Into<Cow<'static, str>>) {
         let order = (0, self.edits.len() as i64);
         self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
@@ -237,10 +238,12 @@ impl<'s> ExpressionParser<'s> {
         }
     }
 
-    /// Appends a filter without arguments to a part.
-    fn append_filter(&mut self, part: ExpressionPart, operator: &str) {
+    /// Appends the filter of an entry of [`OPERATORS`](super::operators::OPERATORS) to a part: `[]` for the
+    /// key in brackets, `{:}` for the key of a map literal, `*()` for a spread argument, `f()` for a value
+    /// that is passed to a call or looped over. The filter has no arguments and charges for the part.
+    fn append_filter(&mut self, part: ExpressionPart, entry: &str) {
         self.tighten(part);
-        self.insert_close(part.end, format!("|{}", replacement_filter(operator)));
+        self.insert_close(part.end, format!("|{}", replacement_filter(entry)));
     }
 
     /// Parses one level deeper; `None` if that is too deep.
@@ -336,9 +339,9 @@ impl<'s> ExpressionParser<'s> {
             }
         }
         let mut left = first;
-        let is_direct = self.comparisons.is_none()
+        let is_left_in_place = self.comparisons.is_none()
             && operators.iter().all(|&(operator, _, _, right)| {
-                let is_short = match operator {
+                let is_cheap = match operator {
                     "in" | "not in" => {
                         right.static_type == StaticType::LiteralList
                             || left.is_literal() && right.is_literal()
@@ -346,9 +349,9 @@ impl<'s> ExpressionParser<'s> {
                     _ => left.is_literal() || right.is_literal(),
                 };
                 left = right;
-                is_short
+                is_cheap
             });
-        if is_direct {
+        if is_left_in_place {
             return Some(self.loose_part(first.start, StaticType::Unknown));
         }
         self.tighten(first);
@@ -396,12 +399,12 @@ impl<'s> ExpressionParser<'s> {
             let right = operand(self)?;
             // A sum with a number is cheap: only numbers can be added to it.
             let is_numeric = |operand_type| operand_type == StaticType::Number;
-            let is_direct = if growing == "+" {
+            let is_cheap = if growing == "+" {
                 is_numeric(left) || is_numeric(right.static_type)
             } else {
                 is_numeric(left) && is_numeric(right.static_type)
             };
-            needs_filter |= operator == growing && !is_direct;
+            needs_filter |= operator == growing && !is_cheap;
             left = if is_numeric(left) && is_numeric(right.static_type) {
                 StaticType::Number
             } else {
@@ -498,7 +501,7 @@ impl<'s> ExpressionParser<'s> {
                         return None;
                     }
                     if is_index {
-                        self.charge_index(part.start, dot);
+                        self.charge_container(part.start, dot);
                     }
                     let method = METHODS
                         .iter()
@@ -514,7 +517,8 @@ impl<'s> ExpressionParser<'s> {
                     }
                 }
                 "[" => self.parse_subscript(part.start)?,
-                // Possibly a recursive loop that calls itself, under any name.
+                // The call may be `loop(…)`, which runs a recursive loop again; a template can give `loop`
+                // another name.
                 "(" => self.parse_arguments(self.may_be_loop(part))?,
                 _ => return Some(part),
             }
@@ -522,8 +526,8 @@ impl<'s> ExpressionParser<'s> {
         }
     }
 
-    /// Appends the filter that charges for item access to the container from `start` to `end`.
-    fn charge_index(&mut self, start: usize, end: usize) {
+    /// Appends a filter to the container at `start..end`, which charges for the access to one of its items.
+    fn charge_container(&mut self, start: usize, end: usize) {
         self.insert_open(start, "(");
         self.insert_close(end, format!("|{})", replacement_filter("[.]")));
     }
@@ -540,7 +544,7 @@ impl<'s> ExpressionParser<'s> {
         if self.peek_text() == "]" {
             let key = first?;
             self.position += 1;
-            self.charge_index(start, bracket);
+            self.charge_container(start, bracket);
             if !key.is_literal() {
                 self.append_filter(key, "[]");
             }
@@ -550,17 +554,17 @@ impl<'s> ExpressionParser<'s> {
         let none_text = |bound: Option<ExpressionPart>| if bound.is_none() { "none" } else { "" };
         let opening = format!("|{}({}", replacement_filter("[:]"), none_text(first));
         self.replace(bracket, bracket + 1, opening, start);
-        let mut bounds = 1;
-        while self.peek_text() == ":" && bounds < 3 {
+        let mut bound_count = 1;
+        while self.peek_text() == ":" && bound_count < 3 {
             let colon = self.start();
             self.position += 1;
             let bound_part = bound(self)?;
             self.replace(colon, colon + 1, format!(", {}", none_text(bound_part)), start);
-            bounds += 1;
+            bound_count += 1;
         }
         let end = self.start();
         self.expect("]")?;
-        self.replace(end, end + 1, if bounds == 2 { ", none))" } else { "))" }, start);
+        self.replace(end, end + 1, if bound_count == 2 { ", none))" } else { "))" }, start);
         Some(())
     }
 
@@ -618,7 +622,7 @@ impl<'s> ExpressionParser<'s> {
     /// Returns true if a part is a name that the template may have given to a recursive loop.
     fn may_be_loop(&self, part: ExpressionPart) -> bool {
         let name = &self.source[part.start..part.end];
-        let is_known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
+        let is_known = functions::needs_call_site(name) || builtins::FUNCTIONS.contains(&name);
         !is_known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
     }
 
@@ -633,13 +637,13 @@ impl<'s> ExpressionParser<'s> {
     fn parse_arguments(&mut self, charges_values: bool) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
-            let is_splat = self.eat("*") || self.eat("**");
+            let is_spread = self.eat("*") || self.eat("**");
             let is_name = self.token().is_some_and(|token| token.kind == TokenKind::Name);
-            if !is_splat && is_name && self.text_at(self.position + 1) == "=" {
+            if !is_spread && is_name && self.text_at(self.position + 1) == "=" {
                 self.position += 2;
             }
             let value = self.parse_expression()?;
-            if is_splat {
+            if is_spread {
                 self.append_filter(value, "*()");
             } else if charges_values && !value.is_literal() {
                 self.append_filter(value, "f()");
@@ -659,7 +663,7 @@ impl<'s> ExpressionParser<'s> {
         match token.kind {
             TokenKind::Name => {
                 self.position += 1;
-                self.place_function(token, word);
+                self.add_call_site(token, word);
                 let static_type = match word {
                     "true" | "True" | "false" | "False" | "none" | "None" => StaticType::Scalar,
                     _ => StaticType::Unknown,
@@ -692,10 +696,10 @@ impl<'s> ExpressionParser<'s> {
     }
 
     /// Adds the call site to a call of one of this library's functions.
-    fn place_function(&mut self, token: &ExpressionToken, name: &str) {
+    fn add_call_site(&mut self, token: &ExpressionToken, name: &str) {
         let Some(macros) = self.macros else { return };
         // A macro of the template takes precedence over the function; a variable of the same name does not.
-        if self.peek_text() == "(" && functions::is_placed(name) && !macros.contains(name) {
+        if self.peek_text() == "(" && functions::needs_call_site(name) && !macros.contains(name) {
             self.insert_open(token.range.start, functions::FUNCTION_PREFIX);
             self.insert_close(token.range.end, format!(".at({})", token.range.start));
         }

@@ -412,7 +412,7 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl TemplateCache {
-    /// Creates an empty cache with an environment of its own.
+    /// Creates an empty cache with a new environment.
     fn new(mode: UndefinedMode, limits: &JinjaLimits) -> TemplateCache {
         let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let mut env = environment(mode, limits);

@@ -59,7 +59,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         }
         call_method(state, "cycle", &args)
     });
-    env.add_filter("__splat", charge_splat);
+    env.add_filter("__splat", charge_spread);
     env.add_filter("__rows", check_rows);
 }
 
@@ -448,7 +448,7 @@ fn call_method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<
 }
 
 /// Charges for a list or map that is spread into arguments (`*value`, `**value`), and returns it.
-fn charge_splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_spread(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
         allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
         weigh_keys(state, value)?;
@@ -484,8 +484,8 @@ pub(super) fn check_row(value: &Value) -> Result<(), Error> {
 /// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
 /// time. Some entries are not operators of the language but stand for other constructs: `[:]` for a slice,
 /// `[]` for the key in brackets, `[.]` for the container before the brackets, `{:}` for a key of a map
-/// literal, `*()` for a spread argument, `f()` for an argument of a call, and `.changed()` and `.cycle()` for
-/// methods of `loop`.
+/// literal, `*()` for a spread argument, `f()` for a value that is passed to a call or looped over, and
+/// `.changed()` and `.cycle()` for methods of `loop`.
 pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("==", Some("__eq")),
     ("!=", Some("__ne")),

@@ -397,8 +397,8 @@ impl<'s> SourceRewriter<'s> {
         Ok(())
     }
 
-    /// Adds a tag that stores these names. It takes over the white-space control at the end of the original
-    /// tag.
+    /// Adds a tag that keeps the variables of these names for later templates. It takes over the white-space
+    /// control at the end of the original tag.
     fn insert_keep(&mut self, part: &TemplatePart, names: &[&str]) {
         if names.is_empty() {
             return;

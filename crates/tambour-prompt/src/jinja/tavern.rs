@@ -1,5 +1,8 @@
 //! Functions that migrated macros call (F-027): variables of SillyTavern, on top of the temporary scope and
 //! the read-only state. The function `st_NAME` of templates is `call_NAME` here; `functions` has the table.
+//!
+//! Tavern-Helper, an extension of SillyTavern, has variables in scopes such as `chat` and `global`. A scope
+//! is a key of the state here.
 
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
@@ -356,8 +359,8 @@ pub(super) fn call_compare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     Ok(Value::from(is_true))
 }
 
-/// Prints a variable of a state scope: text as it is, other values as compact JSON, `null` if it is missing
-/// (M-086).
+/// Prints a variable of a scope of Tavern-Helper: text as it is, other values as compact JSON, `null` if it
+/// is missing (M-086).
 pub(super) fn call_scoped(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     Ok(match read_scoped(call)? {
         Json::String(text) => Value::from(text),
@@ -418,7 +421,7 @@ fn normalize_floats(value: Json) -> Json {
     }
 }
 
-/// Returns the value at a path of a state scope, without private keys; null if it is missing.
+/// Returns the value at a path of a scope of Tavern-Helper, without private keys; null if it is missing.
 fn read_scoped(call: &mut FunctionCall<'_, '_, '_>) -> Result<Json, Error> {
     let (scope, path) = (call.text_argument(0)?, call.text_argument(1)?);
     let value = match call.scope.context.state.get(&scope) {

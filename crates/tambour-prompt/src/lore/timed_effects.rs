@@ -27,9 +27,9 @@ pub struct EntryEffects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EffectPeriod {
-    /// Number of messages when the period began.
+    /// Number of messages that the chat had when the period began.
     pub since: u64,
-    /// Number of messages at which the period ends.
+    /// Number of messages of the chat at which the period ends.
     pub until: u64,
     /// True for a cooldown that began because the sticky period ended. It stays when its turn is generated
     /// again; other periods that began in the turn are removed.

@@ -1,4 +1,4 @@
-//! Translates macros of SillyTavern and Tavern-Helper to Jinja (F-027, F-030 to F-035).
+//! Translates macros of SillyTavern, and of its extension Tavern-Helper, to Jinja (F-027, F-030 to F-035).
 //!
 //! ```
 //! use tambour_prompt::macros::migrate;

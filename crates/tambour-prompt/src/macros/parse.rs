@@ -1,5 +1,5 @@
-//! Parses a text with macros into nodes in one pass: bounded nesting, escapes, scoped forms, legacy markers
-//! and existing Jinja.
+//! Parses a text with macros into nodes in one pass. Handles nesting up to a limit, escapes, scoped forms
+//! (`{{if x}}…{{/if}}`), legacy markers (`<USER>`) and Jinja that the text contains.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,6 +18,7 @@ use crate::jinja::{is_context_name, is_filter_name, is_test_name};
 pub(super) const MAX_MACRO_DEPTH: usize = 32;
 
 /// Maximum number of tokens between two commas of Jinja code, counted per bracket level; longer code is text.
+/// The tokens may be a chain of operators, for each of which the engine nests one call.
 const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Maximum number of macros and escapes of one text. A text with more is left unchanged, because nodes take
@@ -27,10 +28,10 @@ pub(super) const MAX_NODES: usize = 50_000;
 /// Text parsed into nodes.
 pub(super) struct ParsedText<'s> {
     pub(super) nodes: Vec<MacroNode<'s>>,
-    /// Names that its Jinja sets.
+    /// Names in Jinja statements of the text that set variables, such as `{% set a = b %}`: `a` and `b`.
     pub(super) jinja_names: HashSet<&'s str>,
-    /// True if nothing in the text is treated as Jinja.
-    pub(super) is_foreign: bool,
+    /// True if Jinja in the text is only text.
+    pub(super) ignores_jinja: bool,
     /// Offset at which the text exceeded [`MAX_NODES`]; the text is left unchanged then.
     pub(super) limit_offset: Option<usize>,
 }
@@ -77,7 +78,7 @@ struct MacroParser<'s> {
     nodes: Vec<MacroNode<'s>>,
     /// Start of the text that is not yet part of a node.
     text_start: usize,
-    /// Names that Jinja statements have set so far.
+    /// Names so far in Jinja statements that set variables ([`ParsedText::jinja_names`]).
     jinja_names: HashSet<&'s str>,
     /// Legacy markers by offset: end offset and macro name.
     markers: HashMap<usize, (usize, &'static str)>,
@@ -95,18 +96,18 @@ impl<'s> MacroParser<'s> {
         let bytes = self.source.as_bytes();
         let mut at = 0;
         while at < bytes.len() && self.node_count < MAX_NODES {
-            let next = bytes.get(at + 1).copied();
+            let next_byte = bytes.get(at + 1).copied();
             at = match bytes[at] {
                 // A backslash before two braces is an escape only if no macro follows; `remove_escapes`
                 // decides when that is known.
-                b'\\' if next == Some(b'{') && opens_two(&bytes[at + 1..]) => {
+                b'\\' if next_byte == Some(b'{') && opens_two(&bytes[at + 1..]) => {
                     self.flush(at);
                     self.push(MacroNode::Text(Cow::Borrowed(BACKSLASH)));
                     self.text_start = at + 1;
                     self.node_count += 1;
                     self.read_braces(at + 1)
                 }
-                b'\\' if matches!(next, Some(b'{' | b'}')) => {
+                b'\\' if matches!(next_byte, Some(b'{' | b'}')) => {
                     self.flush(at);
                     self.push(MacroNode::Text(Cow::Borrowed(&self.source[at + 1..at + 2])));
                     self.text_start = at + 2;
@@ -114,11 +115,14 @@ impl<'s> MacroParser<'s> {
                     at + 2
                 }
                 b'<' => self.read_marker(at),
-                b'{' if next == Some(b'{') => self.read_braces(at),
-                b'{' if matches!(next, Some(b'%' | b'#')) && self.reads_jinja && self.frames.is_empty() => {
+                b'{' if next_byte == Some(b'{') => self.read_braces(at),
+                b'{' if matches!(next_byte, Some(b'%' | b'#'))
+                    && self.reads_jinja
+                    && self.frames.is_empty() =>
+                {
                     self.read_verbatim(at)
                 }
-                b'}' if next == Some(b'}') && !self.frames.is_empty() => {
+                b'}' if next_byte == Some(b'}') && !self.frames.is_empty() => {
                     self.close_macro(at);
                     at + 2
                 }
@@ -130,7 +134,7 @@ impl<'s> MacroParser<'s> {
             return ParsedText {
                 nodes,
                 jinja_names: HashSet::new(),
-                is_foreign: !self.reads_jinja,
+                ignores_jinja: !self.reads_jinja,
                 limit_offset,
             };
         }
@@ -144,7 +148,7 @@ impl<'s> MacroParser<'s> {
         ParsedText {
             nodes: match_tags(nodes),
             jinja_names: self.jinja_names,
-            is_foreign: !self.reads_jinja,
+            ignores_jinja: !self.reads_jinja,
             limit_offset: None,
         }
     }
@@ -253,12 +257,13 @@ impl<'s> MacroParser<'s> {
         Some(part.range.end)
     }
 
-    /// Returns true if the engine accepts an expression and it is not a foreign macro that merely looks like
-    /// one.
+    /// Returns true if the engine accepts the content of a tag as an expression, and it is not an unknown
+    /// macro that merely looks like an expression.
     fn is_jinja_expression(&self, content: &str, range: Range<usize>) -> bool {
         let name = content.trim();
         if name.contains('-') && table::name_len(name) == name.len() {
-            // A macro name may contain `-`; a difference has blanks or known names as operands.
+            // The name of an unknown macro may contain `-`. A subtraction has blanks around `-`, or its
+            // operands are numbers or known names.
             let is_operand = |operand: &str| {
                 is_context_name(operand)
                     || self.jinja_names.contains(operand)
@@ -340,7 +345,7 @@ fn opens_two(bytes: &[u8]) -> bool {
     bytes.iter().take(3).take_while(|byte| **byte == b'{').count() == 2
 }
 
-/// Removes the nodes with [`BACKSLASH`] unless a macro or Jinja follows.
+/// Removes the nodes with [`BACKSLASH`], except those before a known macro or a Jinja output.
 fn remove_escapes(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     let is_escape = |node: &MacroNode<'_>| matches!(node, MacroNode::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
     if nodes.iter().any(is_escape) {

@@ -21,7 +21,7 @@ pub(super) struct MacroRule {
 /// Jinja construct that a macro becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MacroTarget {
-    /// Expression that takes no arguments of the macro.
+    /// This expression, whatever the arguments.
     Expression(&'static str),
     /// Call of this function with the arguments as texts.
     Call(&'static str),
@@ -59,7 +59,7 @@ pub(super) enum MacroTarget {
     Greeting,
     /// Variable of a Tavern-Helper scope, as text or as YAML.
     ScopeVariable { scope: &'static str, is_yaml: bool },
-    /// Short forms `.name` and `$name`.
+    /// Short forms for variables: `.name`, and `$name` for a global one.
     Short,
 }
 

@@ -68,7 +68,7 @@ pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
                 siblings.extend(body);
             }
         } else if known_macro.rule.can_open(known_macro.args.len())
-            // One of the later closing tags is its own.
+            // One of the later closing tags belongs to this macro.
             && closing_left > *literal_count
             && open_macros.len() < MAX_MACRO_DEPTH
         {

@@ -24,7 +24,7 @@ pub(super) fn write(
     collect_changed_names(&parsed_text.nodes, is_inner, &mut changed_names);
     let mut writer = JinjaWriter {
         source,
-        is_foreign: parsed_text.is_foreign,
+        ignores_jinja: parsed_text.ignores_jinja,
         out: String::with_capacity(source.len() + source.len() / 2),
         pending: Vec::new(),
         jinja_names: parsed_text.jinja_names,
@@ -98,17 +98,17 @@ fn literal_text(nodes: &[MacroNode<'_>]) -> Option<String> {
 /// Writer of a migrated text.
 struct JinjaWriter<'s> {
     source: &'s str,
-    /// True if nothing in the text is Jinja.
-    is_foreign: bool,
+    /// True if Jinja in the text is only text.
+    ignores_jinja: bool,
     out: String,
     /// Text that is not written yet. The flag is true for a piece that must be hidden from the template
     /// engine.
     pending: Vec<(String, bool)>,
-    /// Names that Jinja in the text sets.
+    /// Names in Jinja statements of the text that set variables.
     jinja_names: HashSet<&'s str>,
     /// Names of variables that calls change.
     changed_names: HashSet<String>,
-    /// Variables that earlier `set` statements have set, unless other statements enclose these.
+    /// Variables that earlier `set` statements have set outside of other statements.
     set_names: HashSet<String>,
     /// Number of statements around the current place.
     statement_depth: usize,
@@ -233,7 +233,7 @@ impl<'s> JinjaWriter<'s> {
 
     /// Returns the first unknown filter in text that looks like a Jinja output.
     fn find_unknown_filter(&self, at: usize) -> Option<&'s str> {
-        let content = self.source[at..].strip_prefix("{{").filter(|_| !self.is_foreign)?;
+        let content = self.source[at..].strip_prefix("{{").filter(|_| !self.ignores_jinja)?;
         let content = &content[..content.find("}}")?];
         let mut filters = content.split('|').skip(1).map(|part| {
             let part = part.trim_start();
@@ -271,10 +271,9 @@ impl<'s> JinjaWriter<'s> {
         }
     }
 
-    /// Returns true if a bare name means something to the engine but not to the program from which the text
-    /// comes.
+    /// Returns true if the engine would give a bare name a meaning although Jinja in the text is only text.
     fn is_engine_name(&self, name: &str) -> bool {
-        self.is_foreign && (is_context_name(name) || is_function_name(name))
+        self.ignores_jinja && (is_context_name(name) || is_function_name(name))
     }
 
     /// Reports a name of the engine that is left as text. `source` is its tag, a slice of the text.

@@ -113,7 +113,7 @@ fn read_items<T>(
     indexed_items.filter_map(|(index, item)| read(item, format!("{path}[{index}]"), problems)).collect()
 }
 
-/// Returns the names that occur earlier in the list, too, each with its index and data.
+/// Returns the names that also occur earlier in the list, each with its index and the data paired with it.
 fn find_duplicates<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usize, (&'a str, S))> {
     let mut seen_names = std::collections::HashSet::new();
     names.enumerate().filter(|(_, (name, _))| !seen_names.insert(*name)).collect()

@@ -56,8 +56,8 @@ pub struct DroppedPart {
 }
 
 /// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
-/// removal. Low priority goes before normal before high; a critical piece, a protocol's tag or instructions
-/// and the newest user message are never dropped. Within a level, world info goes first, lowest order first,
+/// removal. Low priority goes first, then normal, then high; a critical piece, a protocol's tag or
+/// instructions and the newest user message are never dropped. Within a level, world info goes first, lowest order first,
 /// then messages, the oldest first, then blocks, the last first. The text is counted as it is sent, with the
 /// `boundaries` escaped in the history.
 pub(super) fn cut_to_budget(

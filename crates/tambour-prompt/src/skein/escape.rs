@@ -25,8 +25,8 @@ impl BoundaryTags {
         let mut out = String::new();
         let mut copied_end = 0;
         for (at, _) in body.match_indices(['<', '&']) {
-            let (is_entity, after_mark) = read_mark(&body[at..]);
-            if after_mark.is_some_and(|after_mark| self.is_tag(after_mark)) {
+            let (is_entity, after_bracket) = read_bracket(&body[at..]);
+            if after_bracket.is_some_and(|after_bracket| self.is_tag(after_bracket)) {
                 out += &body[copied_end..at];
                 out += if is_entity { "&amp;" } else { "&lt;" };
                 copied_end = at + 1;
@@ -41,8 +41,8 @@ impl BoundaryTags {
         let mut out = String::new();
         let mut copied_end = 0;
         for (at, _) in text.match_indices('&') {
-            if at < copied_end || !read_mark(&text[at..]).1.is_some_and(|after_mark| self.is_tag(after_mark))
-            {
+            let (_, after_bracket) = read_bracket(&text[at..]);
+            if at < copied_end || !after_bracket.is_some_and(|after_bracket| self.is_tag(after_bracket)) {
                 continue;
             }
             out += &text[copied_end..at];
@@ -55,18 +55,18 @@ impl BoundaryTags {
     }
 
     /// Returns true if a text after `<` begins with one of the names, optionally after `/`.
-    fn is_tag(&self, after_mark: &str) -> bool {
-        let closing_name = after_mark.strip_prefix('/').map(str::trim_start);
-        name::leading_name(closing_name.unwrap_or(after_mark))
+    fn is_tag(&self, after_bracket: &str) -> bool {
+        let closing_name = after_bracket.strip_prefix('/').map(str::trim_start);
+        name::leading_name(closing_name.unwrap_or(after_bracket))
             .is_some_and(|name| self.0.contains(&name.to_lowercase()))
     }
 }
 
 /// Reads the `<` at the beginning of a text, written as it is or as an entity: `&lt;`, `&amp;lt;`, … Returns
 /// true for an entity, and the text after the `<`; `None` if there is no `<`.
-fn read_mark(text: &str) -> (bool, Option<&str>) {
-    if let Some(after_mark) = text.strip_prefix('<') {
-        return (false, Some(after_mark));
+fn read_bracket(text: &str) -> (bool, Option<&str>) {
+    if let Some(after_bracket) = text.strip_prefix('<') {
+        return (false, Some(after_bracket));
     }
     let mut remaining = text.strip_prefix('&').unwrap_or_default();
     while let Some(after_amp) = remaining.strip_prefix("amp;") {

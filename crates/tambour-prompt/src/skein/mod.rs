@@ -56,7 +56,7 @@ pub struct Skein {
 pub struct SkeinBlock {
     /// Tag; `block` for a part that is only a message.
     pub tag: String,
-    /// Role, if the block is a message of its own.
+    /// Role, if the block is a separate message.
     pub role: Option<MessageRole>,
     /// Priority when the prompt is too long.
     pub priority: Option<BlockPriority>,

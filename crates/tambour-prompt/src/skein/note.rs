@@ -19,11 +19,11 @@ const DEFAULT_DEPTH: usize = 4;
 /// Parts of the note, by place.
 #[derive(Debug, Default)]
 pub(super) struct AuthorNote {
-    /// Text for the slot `note_top`.
-    pub(super) above_text: String,
-    /// Text for the slot `note_bottom`.
-    pub(super) below_text: String,
-    /// Text that becomes a message among the messages of the history.
+    /// Text for the slot `note_top`, printed after the world info of that slot.
+    pub(super) top_slot_text: String,
+    /// Text for the slot `note_bottom`, printed before the world info of that slot.
+    pub(super) bottom_slot_text: String,
+    /// Text that becomes a message of its own among those of the history.
     pub(super) message_text: String,
     /// Number of messages after that message.
     pub(super) depth: usize,
@@ -58,8 +58,8 @@ pub(super) fn render_macros(
     Ok(assembly.outcome())
 }
 
-/// Adds the text of the note to the world info around it, for templates that print both with one variable.
-/// `lore` holds the rendered world info by variable.
+/// Adds the text of the note to the world info before and after it, for templates that print both with one
+/// variable. `lore` holds the rendered world info by variable.
 pub(super) fn add_note_text(values: &Map<String, Value>, lore: &mut Map<String, Value>) {
     for (key, position) in NOTE_PARTS {
         let text = values.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -94,8 +94,8 @@ impl AuthorNote {
             let goes_to_slot = depth.is_none() && skein.has_slot(position);
             let target = match position {
                 _ if !goes_to_slot => &mut note.message_text,
-                EntryPosition::NoteTop => &mut note.above_text,
-                _ => &mut note.below_text,
+                EntryPosition::NoteTop => &mut note.top_slot_text,
+                _ => &mut note.bottom_slot_text,
             };
             if !target.is_empty() {
                 target.push_str("\n\n");
@@ -107,8 +107,8 @@ impl AuthorNote {
 }
 
 impl Skein {
-    /// Returns true if a variable is named in a block that is present, or in a text of user, character or
-    /// outlets that is a template.
+    /// Returns true if a block that is present names the variable, or if a template among the texts of user,
+    /// character and outlets does.
     fn prints_variable(&self, variable: &str, values: &Map<String, Value>, active_lore: &ActiveLore) -> bool {
         /// Returns true if a text at any depth passes the test.
         fn any_text(value: &Value, test: &dyn Fn(&str) -> bool) -> bool {
@@ -119,7 +119,7 @@ impl Skein {
                 _ => false,
             }
         }
-        // Macros omit the underscore.
+        // In macros the name has no underscore: `{{anchorbefore}}`.
         let macro_name = variable.replace('_', "");
         let names_variable = |text: &str| {
             text.contains("{{")

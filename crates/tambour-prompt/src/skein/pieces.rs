@@ -19,7 +19,9 @@ use super::{BlockBody, BlockFormat, BlockPriority, Skein, SkeinBlock, SkeinSlot}
 /// A rendered part of a prompt.
 #[derive(Debug)]
 pub(super) struct PromptPiece {
+    /// Identity of the part.
     pub(super) part: PartKey,
+    /// Priority when the prompt is too long.
     pub(super) priority: BlockPriority,
     /// True if the piece is never dropped.
     pub(super) is_required: bool,
@@ -38,19 +40,22 @@ pub(super) struct PromptPiece {
 /// Renders the blocks of a prompt one after the other.
 pub(super) struct SkeinRenderer<'a> {
     pub(super) skein: &'a Skein,
+    /// Renders the templates.
     pub(super) assembly: &'a mut Assembly,
+    /// Tags that are escaped in the texts.
     pub(super) boundaries: &'a BoundaryTags,
     pub(super) active_lore: &'a ActiveLore,
     /// Messages of the history, the oldest first.
     pub(super) lines: &'a [ChatLine],
     /// Parts of the author's note that are not printed yet.
     pub(super) note: AuthorNote,
-    /// Names of unknown protocols, which are omitted.
+    /// Names of unknown protocols; their tags are omitted.
     pub(super) unknown_protocols: &'a [String],
     /// Instructions for the protocols.
     pub(super) protocol_instructions: String,
     /// True if the instructions are added even without a slot for them.
     pub(super) adds_instructions: bool,
+    /// Pieces so far, in the order of the prompt.
     pub(super) pieces: Vec<PromptPiece>,
     pub(super) warnings: Vec<String>,
 }
@@ -107,24 +112,25 @@ impl<'a> SkeinRenderer<'a> {
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Lore(position)) => {
+                    // The author's note is between the world info of `NoteTop` and that of `NoteBottom`.
                     if *position == EntryPosition::NoteBottom {
-                        let below_text = std::mem::take(&mut self.note.below_text);
-                        self.push_note(block, &below_text);
+                        let bottom_slot_text = std::mem::take(&mut self.note.bottom_slot_text);
+                        self.push_note(block, &bottom_slot_text);
                     }
                     let target = LoreTarget::Slot(super::lore::lore_variable(*position));
                     for lore_index in groups.remove(&target).unwrap_or_default() {
                         self.push_lore(lore_index)?;
                     }
                     if *position == EntryPosition::NoteTop {
-                        let above_text = std::mem::take(&mut self.note.above_text);
-                        self.push_note(block, &above_text);
+                        let top_slot_text = std::mem::take(&mut self.note.top_slot_text);
+                        self.push_note(block, &top_slot_text);
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Outlet(name)) => {
                     let entries =
                         self.active_lore.activation.slots.outlets.get(name).cloned().unwrap_or_default();
-                    for entry in entries {
-                        self.push_lore(self.active_lore.blocks[entry])?;
+                    for entry_index in entries {
+                        self.push_lore(self.active_lore.blocks[entry_index])?;
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Protocols) => {
@@ -147,9 +153,11 @@ impl<'a> SkeinRenderer<'a> {
             }
         }
         if !has_pushed_history && !self.active_lore.activation.slots.depth.is_empty() {
-            // Without a history, entries among the messages go to the end.
+            // Without a history, the entries among the messages go to the end, and so does the note below.
             for slot in self.active_lore.activation.slots.depth.clone() {
-                slot.entries.iter().try_for_each(|&entry| self.push_lore(self.active_lore.blocks[entry]))?;
+                for &entry_index in &slot.entries {
+                    self.push_lore(self.active_lore.blocks[entry_index])?;
+                }
             }
         }
         if !has_pushed_history {
@@ -219,7 +227,8 @@ impl<'a> SkeinRenderer<'a> {
         }
     }
 
-    /// Adds the tags of the protocols that no block names, and the instructions unless they have a slot.
+    /// Adds the tags of the protocols that no block names. Also adds the instructions, if `adds_instructions`
+    /// is set and they have no slot.
     fn push_protocols(&mut self, has_slot: bool) {
         let has_no_block = |name: &&String| {
             !self.skein.blocks.iter().any(|block| {
@@ -260,8 +269,8 @@ impl<'a> SkeinRenderer<'a> {
                 self.push_note_message();
             }
             for slot in depth_slots.iter().filter(|slot| line_index_of(slot) == index) {
-                for &entry in &slot.entries {
-                    self.push_lore(self.active_lore.blocks[entry])?;
+                for &entry_index in &slot.entries {
+                    self.push_lore(self.active_lore.blocks[entry_index])?;
                     self.set_role(slot.role);
                 }
             }
@@ -288,7 +297,7 @@ impl<'a> SkeinRenderer<'a> {
         }
     }
 
-    /// Adds the author's note as a message of its own.
+    /// Adds the part of the author's note that is a separate message.
     fn push_note_message(&mut self) {
         let text = std::mem::take(&mut self.note.message_text);
         let role = Some(self.note.role);
@@ -298,7 +307,7 @@ impl<'a> SkeinRenderer<'a> {
         );
     }
 
-    /// Makes the last piece a message with this role, if it is world info without one.
+    /// Gives this role to the last piece, which makes it a message, if it is world info without a role.
     fn set_role(&mut self, role: MessageRole) {
         if let Some(piece) = self.pieces.last_mut().filter(|piece| matches!(piece.part, PartKey::Lore { .. }))
         {
@@ -352,14 +361,14 @@ impl<'a> SkeinRenderer<'a> {
         if let Some(format) = block.format {
             body = format!("<format type=\"{}\">\n{body}</format>\n", format.name());
         }
-        // YAML in tags without a predefined meaning is indented (F-014).
-        let is_entry = block.tag == ENTRY_TAG
+        // YAML in lore entries, and in tags without a predefined meaning, is indented (F-014).
+        let is_indented = block.tag == ENTRY_TAG
             || !TOP_LEVEL_TAGS.contains(&&*block.tag) && !META_TAGS.contains(&&*block.tag);
-        if is_yaml && is_entry {
+        if is_yaml && is_indented {
             body = yaml::indent_lines(&body, 2);
         }
         let mut out = match &*block.tag {
-            // A `block` is a message; it has no element of its own.
+            // A `block` is a message without an element.
             "block" => body.trim_end_matches('\n').to_owned(),
             tag => format!("<{tag}{attributes}>\n{body}</{tag}>"),
         };

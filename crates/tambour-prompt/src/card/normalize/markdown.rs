@@ -51,18 +51,19 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
     let mut dropped_numbers = Vec::new();
     // Sections not yet closed, outermost first.
     let mut sections = vec![MarkdownSection::new(0, "")];
-    // Mark of the code fence around the current line.
+    // Delimiter of the code fence around the current line, if there is one.
     let mut fence: Option<&str> = None;
     let mut line_index = 0;
     while line_index < lines.len() {
         let line = lines[line_index];
         let section = sections.last_mut().expect("the outermost is never closed");
-        if let Some(mark) = fence {
+        if let Some(delimiter) = fence {
             section.push_line(line);
-            fence = fence.filter(|_| !line.trim_start().starts_with(mark));
-        } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark))
+            fence = fence.filter(|_| !line.trim_start().starts_with(delimiter));
+        } else if let Some(delimiter) =
+            ["```", "~~~"].into_iter().find(|delimiter| line.trim_start().starts_with(delimiter))
         {
-            fence = Some(mark);
+            fence = Some(delimiter);
             section.push_line(line);
         } else if let Some((level, title)) = parse_heading(line) {
             while sections.last().is_some_and(|section| section.level >= level) {
@@ -272,7 +273,7 @@ fn parse_heading(line: &str) -> Option<(usize, &str)> {
 
 /// A list item.
 struct ListItem<'a> {
-    /// Number of white-space bytes before the mark.
+    /// Number of white-space bytes before the bullet or the number.
     indent: usize,
     /// Number of the item, if it has one.
     number: Option<&'a str>,
