@@ -53,7 +53,7 @@ pub(super) fn judge_reports(reports: Vec<FindingReport>, profile: Profile) -> Ve
 /// Reports on the text of one answer, placed at its JSON object if it has one.
 struct AnswerReports<'t> {
     text: &'t str,
-    /// JSON value of the text.
+    /// JSON value found in the text, with its span.
     found: FoundValue,
     /// Reports so far, beginning with the repairs of the JSON.
     list: Vec<FindingReport>,

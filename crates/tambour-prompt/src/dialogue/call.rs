@@ -234,7 +234,7 @@ fn find_template(
     }
 }
 
-/// Returns the id of an action's template, unless a hook replaces it.
+/// Returns the id of an action's template, which a hook may replace; `None` for an action of the client.
 pub(super) fn template_id(action: &ScriptAction, language: Language) -> Option<String> {
     let default_id = match &action.kind {
         ScriptActionKind::Say(_) => SAY_TEMPLATE,

@@ -58,8 +58,8 @@ fn check_in_languages(
 }
 
 /// Returns all problems of a loaded script and its templates in source order. For a script with errors, the
-/// readable part is checked; unused variables are not reported then, because their use may not have been
-/// read.
+/// readable part is checked; unused variables are not reported then, because the unreadable part may
+/// use them.
 #[must_use]
 pub fn check_all(
     loaded_script: LoadedScript,

@@ -44,7 +44,7 @@ pub enum DialogueRequest {
     Finished,
 }
 
-/// Reason why an input is not accepted. The dialogue is unchanged.
+/// Reason why an input of the user, or an answer of the client, is not accepted. The dialogue is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputRefusal {
@@ -262,8 +262,9 @@ impl Dialogue {
         ReplyEffect { failure: Some(failure), ..ReplyEffect::default() }
     }
 
-    /// Records that the model could not be reached or its reply was interrupted: the round does not count,
-    /// and the next input repeats the request (S-065).
+    /// Records that a call failed: the model could not be reached, its reply was interrupted or cannot be
+    /// used, or the template is missing. The round does not count, and the next input repeats the request
+    /// (S-065). Ignored if no call is pending.
     pub fn fail(&mut self, failure: Failure, env: &DialogueEnv<'_>) {
         if !matches!(self.stage(), Some(ActionStage::Model { .. })) {
             return;

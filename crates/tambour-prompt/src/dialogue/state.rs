@@ -102,13 +102,14 @@ pub(super) enum DialogueEnd {
 /// Outcome of the current input so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PartialTurn {
-    /// True while an input is processed. Between inputs no action begins.
+    /// True from the first input on. Before it, no action begins.
     pub(super) open: bool,
     /// True if the action of the turn has ended.
     pub(super) completed: bool,
     /// Message of the model to the user.
     pub(super) message: Option<String>,
-    /// True once the turn has its message; the next message belongs to another turn.
+    /// True once the turn has its message, or has ended an action that the user acknowledged. The next
+    /// message belongs to another turn.
     pub(super) spoken: bool,
     /// Data about the action of the turn.
     pub(super) metadata: Option<TurnMetadata>,

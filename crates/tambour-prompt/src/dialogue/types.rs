@@ -106,7 +106,7 @@ impl PossibleValues {
     }
 }
 
-/// Describes the comparisons in a condition whose types differ.
+/// Describes the comparisons in a condition whose operands have different types.
 pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: Language) -> Vec<String> {
     let mut messages = Vec::new();
     for (left, operator, right) in list_comparisons(condition) {

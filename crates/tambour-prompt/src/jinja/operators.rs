@@ -44,11 +44,11 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__slice", slice);
     env.add_filter("__container", charge_container);
     env.add_filter("__key", charge_key);
-    env.add_filter("__map_key", map_key);
+    env.add_filter("__map_key", charge_map_key);
     env.add_filter("__passed", charge_passed_value);
     env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
-        // `loop.changed()` compares its arguments with those of the round before.
+        // `loop.changed()` compares its arguments with those of the previous round.
         args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop))?;
         call_method(state, "changed", &args)
     });
@@ -79,7 +79,7 @@ fn evaluate_native(
     })
 }
 
-/// Applies `-`, `/`, `//` or `%`, which take only numbers; for other operands the engine words the error.
+/// Applies `-`, `/`, `//` or `%`, which take only numbers; for other operands the engine builds the error.
 pub(super) fn apply_numeric(
     state: &State<'_, '_>,
     operator: &str,
@@ -425,7 +425,7 @@ fn charge_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 
 /// Charges for the key of a map literal, and returns it. A list or a map cannot be a key, since each copy of
 /// the map traverses its keys.
-fn map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     check_key(value)?;
     charge_key(state, value)
 }
@@ -521,7 +521,7 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     (".", None),
 ];
 
-/// Entries of [`OPERATORS`] that are methods: one traverses its arguments, the other needs at least one.
+/// Entries of [`OPERATORS`] that are methods: `changed` traverses its arguments, `cycle` needs at least one.
 pub(super) const METHODS: &[&str] = &[".changed()", ".cycle()"];
 
 /// Returns the filter that replaces an operator; `__none`, which does not exist, if no filter does.

@@ -17,7 +17,7 @@ use tambour::error::{Error, Location, Result};
 /// Names that templates cannot set (F-024).
 const READ_ONLY_NAMES: &[&str] = &["state", "state_desc", "global_state"];
 
-/// Statements with a scope of their own: later templates do not see assignments inside them.
+/// Statements that open a scope: later templates do not see assignments inside them.
 const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 
 /// Maximum number of tokens between two commas of an expression, counted per bracket level. The engine parses
@@ -98,7 +98,8 @@ fn apply_edits(source: &str, edits: Vec<grammar::SourceEdit>) -> RewrittenSource
     writer.out
 }
 
-/// Returns the names of the macros that a source defines.
+/// Returns the names of the macros that a source defines, found by the word `macro` before them. May also
+/// return other words.
 fn macro_names(source: &str) -> HashSet<&str> {
     let starts = memchr::memmem::find_iter(source.as_bytes(), b"macro ").map(|at| at + "macro ".len());
     let names = starts.map(|at| {
@@ -161,7 +162,7 @@ struct SourceRewriter<'s> {
     copied_to: usize,
     /// Open statements listed in [`SCOPED_STATEMENTS`].
     scopes: Vec<&'s str>,
-    /// Names of open `set` blocks; `None` for one whose name is not kept for later templates.
+    /// Names of open `set` blocks; `None` for a block whose name is not kept for later templates.
     open_sets: Vec<Option<&'s str>>,
     /// True if the source may contain `st_trim`.
     has_trims: bool,

@@ -203,14 +203,14 @@ fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
-        let next = bytes.get(at + 1);
+        let next_byte = bytes.get(at + 1);
         let continues = byte.is_ascii_alphanumeric()
             || *byte == b'_'
-            || *byte == b'.' && next.is_some_and(u8::is_ascii_digit)
+            || *byte == b'.' && next_byte.is_some_and(u8::is_ascii_digit)
             || matches!(byte, b'+' | b'-')
                 && matches!(bytes[at - 1], b'e' | b'E')
                 && !text.starts_with("0x")
-                && next.is_some_and(u8::is_ascii_digit);
+                && next_byte.is_some_and(u8::is_ascii_digit);
         if !continues {
             break;
         }

@@ -109,15 +109,15 @@ const MAX_REPORTED_KEY: usize = 200;
 const LIST_KINDS: [KeyTextKind; 4] =
     [KeyTextKind::Messages, KeyTextKind::Persons, KeyTextKind::Others, KeyTextKind::Entries];
 
-/// Maximum number of passes. Each pass activates a new entry, searches older messages, or takes the next recursion
-/// level.
+/// Maximum number of passes. Each pass activates a new entry, searches older messages, or takes the next
+/// recursion level.
 const MAX_PASSES: u32 = 1000;
 
 /// Finds the active entries of `book` by the rules of SillyTavern's world info. An entry is active if it is
 /// constant, or if a key occurs in the newest messages or, with recursion, in the text of active entries; its
-/// secondary keys, timed effects, groups, probability and the budget must allow it. The budget goes to
-/// constant entries first, then by `priority` and `order`; all entries after the first one that does not fit
-/// are dropped as well.
+/// secondary keys, timed effects, groups, probability and the budget must allow it. In each
+/// pass, the budget goes to sticky entries first, then to constant ones, then by `priority` and `order`. All
+/// entries after the first one that does not fit are dropped as well.
 ///
 /// Each key searches each text once; a regular expression searches all texts together.
 #[must_use]
@@ -158,10 +158,13 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
 struct EntryKeys {
     /// Primary keys.
     keys: Vec<KeySearch>,
+    /// Secondary keys, combined by [`LoreEntry::logic`].
     secondary: Vec<KeySearch>,
+    /// Keys of which one must occur as well.
     additional: Vec<KeySearch>,
+    /// Keys that must not occur.
     exclude: Vec<KeySearch>,
-    /// True if one of them is a regular expression.
+    /// True if a key in one of these lists is a regular expression.
     has_pattern: bool,
 }
 
@@ -261,6 +264,7 @@ impl<'a> ActivationRun<'a> {
 
     /// Runs passes until nothing more can be activated, or a limit is reached.
     fn run_passes(&mut self) {
+        // Recursion levels to which entries are delayed, ascending.
         let levels: BTreeSet<u32> =
             self.book.iter().map(|entry| entry.delay_until_recursion).filter(|&level| level > 0).collect();
         let mut levels = levels.into_iter();
@@ -326,6 +330,7 @@ impl<'a> ActivationRun<'a> {
                 matches.push((index, score));
             }
         }
+        // The order in which entries get the token budget.
         matches.sort_by_key(|&(index, _)| {
             let entry = &self.book[index];
             let rank = (self.timed_effects.is_sticky(entry), entry.constant, entry.priority, entry.order);

@@ -35,7 +35,7 @@ pub(super) struct GroupChooser<'a> {
     pub(super) timed_effects: &'a TimedEffects,
     /// Indexes of the entries that earlier passes activated.
     pub(super) active: &'a [usize],
-    /// `group_scoring` of entries without a setting of their own.
+    /// Value of `group_scoring` for entries that do not set it.
     pub(super) scores_groups: bool,
     /// Returns a random number in 0..1 for the name of a group.
     pub(super) chance: &'a dyn Fn(&str) -> f64,
@@ -105,7 +105,7 @@ impl GroupChooser<'_> {
 
 /// Entries of a group that may be active, by index.
 enum GroupWinner {
-    /// The only one.
+    /// A single entry.
     One(usize),
     /// All sticky entries of the group stay active.
     Sticky(BTreeSet<usize>),

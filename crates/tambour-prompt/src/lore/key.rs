@@ -17,7 +17,7 @@ const MAX_PATTERN_BYTES: usize = 2 << 10;
 /// suffices.
 const COMPILED_SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Minimum of the limit on the memory that a regular expression may use while it searches, in bytes.
+/// Memory, in bytes, that every regular expression may use while it searches, however small it is.
 const MIN_CACHE_BYTES: usize = 32 << 10;
 
 /// Memory limit of all compiled expressions of one scan, in bytes.
@@ -37,8 +37,9 @@ const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 /// expression.
 const TEXT_BYTES_PER_UNIT: u64 = 16;
 
-/// Bytes that regular expressions of one scan may search repeatedly, in units of the smallest size. They
-/// search all texts at once whenever new text arrives; beyond this limit they search only the new text.
+/// Bytes that regular expressions of one scan may search repeatedly, counted as bytes searched by the smallest
+/// one. They search all texts at once whenever new text arrives; beyond this limit they search only the new
+/// text.
 const MAX_REPEATED_BYTES: u64 = 128 << 20;
 
 /// Remaining cost limits for the keys of one scan.

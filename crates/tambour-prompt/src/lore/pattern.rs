@@ -36,6 +36,7 @@ pub(super) fn translate_pattern(pattern: &str, flags: &str) -> PatternResult<Str
     Ok(if flags.contains('y') { format!("\\A(?:{out})") } else { out })
 }
 
+/// Translator of one pattern.
 struct PatternTranslator<'p> {
     /// Characters of the pattern not yet read.
     chars: Peekable<Chars<'p>>,

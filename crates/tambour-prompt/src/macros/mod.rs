@@ -123,7 +123,7 @@ fn invalid_jinja_warning(source: &str, reason: &str) -> MacroWarning {
 }
 
 /// Migrates the migrated `text` again, at most twice. This is for legacy markers such as `<USER>` whose
-/// closing tag was inside something that the pass before removed, such as a comment.
+/// closing tag was inside something that the previous pass removed, such as a comment.
 fn migrate_until_stable(source: &str, mut text: String) -> String {
     if source.contains("</") && text != source {
         for _ in 0..2 {

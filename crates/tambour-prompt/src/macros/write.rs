@@ -160,13 +160,16 @@ impl<'s> JinjaWriter<'s> {
         let mut at = 0;
         while let Some(found) = bytes.get(at..).and_then(|unread| memchr::memchr2(b'{', b'\\', unread)) {
             let start = at + found;
-            let next = bytes.get(start + 1);
-            let end = match (bytes[start], next) {
+            let next_byte = bytes.get(start + 1);
+            let end = match (bytes[start], next_byte) {
+                // An escape of a macro.
                 (b'\\', Some(b'{' | b'}')) => start + 2,
+                // Opening delimiters of Jinja, or braces of a macro.
                 (b'{', Some(b'{' | b'%' | b'#')) => {
                     let braces_end = start + bytes[start..].iter().take_while(|byte| **byte == b'{').count();
                     braces_end + usize::from(matches!(bytes.get(braces_end), Some(b'%' | b'#')))
                 }
+                // A character that would join with the braces of the next tag.
                 (b'{' | b'\\', None) if tag_follows => start + 1,
                 _ => {
                     at = start + 1;
@@ -180,10 +183,10 @@ impl<'s> JinjaWriter<'s> {
         let mut copied_end = 0;
         let mut ranges = protected_ranges.into_iter().peekable();
         while let Some((start, mut end)) = ranges.next() {
-            while let Some((_, range_end)) = ranges.next_if(|(next, _)| *next <= end) {
+            while let Some((_, range_end)) = ranges.next_if(|(next_start, _)| *next_start <= end) {
                 end = end.max(range_end);
             }
-            // Before the brace of a tag, these characters would form a delimiter.
+            // Right before the raw tag, these characters would join with its braces: they move into the block.
             let start = copied_end + text[copied_end..start].trim_end_matches(['\\', '{']).len();
             self.out.push_str(&text[copied_end..start]);
             let protected_text = &text[start..end];
@@ -432,6 +435,7 @@ impl<'s> JinjaWriter<'s> {
             MacroNode::Text(text) => text.contains('\n'),
             node => matches!(node, MacroNode::Verbatim(_)),
         });
+        // A value of several lines, or with statements, becomes the block form of `set`.
         if has_lines {
             self.write_tag(&format!("{{% set {name} %}}"));
             self.write_inside(value);

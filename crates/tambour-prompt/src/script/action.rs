@@ -110,20 +110,20 @@ fn read_type(
 
 /// Reads the fields of `ai_say`.
 fn read_say(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> SayAction {
-    let legacy = fields.take_field(&["ai_say"]);
-    let content = match (fields.take_field(&["content", "content_template"]), legacy) {
-        (Some(content), legacy) => {
-            if let Some(legacy) = legacy {
+    let legacy_field = fields.take_field(&["ai_say"]);
+    let content = match (fields.take_field(&["content", "content_template"]), legacy_field) {
+        (Some(content), legacy_field) => {
+            if let Some(legacy_field) = legacy_field {
                 let message = bilingual!(
                     problems.language,
                     "用的是 `content`，旧的键 `ai_say` 不起作用",
                     "`content` is used, and the older key `ai_say` is not"
                 );
-                fields.report(legacy, rules::CONTENT_TWICE, "S-010", message, problems);
+                fields.report(legacy_field, rules::CONTENT_TWICE, "S-010", message, problems);
             }
             Some(content)
         }
-        (None, legacy) => legacy,
+        (None, legacy_field) => legacy_field,
     };
     let text = match content.map(|content| &content.node().kind) {
         Some(NodeValue::Text(text)) if !text.trim().is_empty() => {

@@ -476,8 +476,8 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Returns the name that a word resembles most, if it differs in at most a third of its characters, or in
-/// one.
+/// Returns the name that a word resembles most, if they differ in at most a third of the name's characters,
+/// or in one character.
 pub(super) fn find_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.len() > 80 {
         return None;

@@ -20,6 +20,7 @@ use tambour::texts::{Language, bilingual};
 /// A value with its place.
 #[derive(Clone, Debug)]
 pub(super) struct SpannedNode {
+    /// Value, with its type.
     pub(super) kind: NodeValue,
     pub(super) spot: SourceSpot,
 }
@@ -43,7 +44,8 @@ pub(super) struct NodeField {
     pub(super) value: SpannedNode,
 }
 
-/// Anchors and aliases are not allowed: a few aliases could expand one line to megabytes.
+/// Maximum number of anchors, and of aliases. There may be none: a few aliases could expand one line to
+/// megabytes.
 const MAX_ALIASES: usize = 0;
 
 /// Parses a text.

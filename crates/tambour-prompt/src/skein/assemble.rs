@@ -61,7 +61,7 @@ pub fn from_card(imported_file: &ImportedFile) -> Skein {
     skein
 }
 
-/// Instruction for a card without one of its own; a card with one refers to it as `{{original}}`.
+/// Default instruction, for a card that has none. In the instruction of a card, `{{original}}` stands for it.
 const DEFAULT_INSTRUCTION: &str =
     "Write the next reply of {{ char }} in a fictional chat between {{ char }} and {{ user }}.";
 
@@ -228,7 +228,7 @@ fn format_field(format: &str, field: &str) -> String {
     format!("{{% with _own = char.{field} %}}{{% if _own %}}{body}{{% endif %}}{{% endwith %}}")
 }
 
-/// Returns the field of a card that replaces a part of the preset, by the id of the part.
+/// Returns the field of a card that replaces the part of a preset with this id; `None` if no field does.
 fn card_field(id: &str) -> Option<&'static str> {
     match id {
         "main" => Some("main_prompt"),

@@ -57,9 +57,9 @@ pub struct DroppedPart {
 
 /// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
 /// removal. Low priority goes first, then normal, then high; a critical piece, a protocol's tag or
-/// instructions and the newest user message are never dropped. Within a level, world info goes first, lowest order first,
-/// then messages, the oldest first, then blocks, the last first. The text is counted as it is sent, with the
-/// `boundaries` escaped in the history.
+/// instructions and the newest user message are never dropped. Within a level, world info goes first, the
+/// lowest order first; then messages, the oldest first; then blocks, the last first. The text is counted as
+/// it is sent, with the `boundaries` escaped in the history.
 pub(super) fn cut_to_budget(
     pieces: &mut [PromptPiece],
     boundaries: &BoundaryTags,
@@ -110,7 +110,7 @@ fn drop_fewest(
     count_text: &dyn Fn(&[PromptPiece]) -> usize,
 ) -> usize {
     let tokens: Vec<usize> = order.iter().map(|&index| pieces[index].tokens).collect();
-    // Marks exactly the first `dropped_count` pieces as dropped; returns whether the rest fits.
+    // Marks exactly the first `dropped_count` pieces as dropped; returns true if the others fit.
     let mut try_dropping = |dropped_count: usize| {
         for (rank, &index) in order.iter().enumerate() {
             pieces[index].is_dropped = rank < dropped_count;
@@ -119,9 +119,9 @@ fn drop_fewest(
     };
     let mut dropped_tokens = 0;
     let needs_more = |tokens: &&usize| {
-        let needs_more = dropped_tokens < excess;
+        let is_needed = dropped_tokens < excess;
         dropped_tokens += **tokens;
-        needs_more
+        is_needed
     };
     let guess = tokens.iter().take_while(needs_more).count();
     // Dropping `low` pieces is not enough, or untested; dropping `high` pieces is enough, or drops all. From

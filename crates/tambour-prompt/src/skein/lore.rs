@@ -171,17 +171,17 @@ impl Skein {
             (EntryPosition::Scenario, &slots.scenario),
         ];
         for (position, entries) in lists {
-            for &entry in entries {
-                let block = active_lore.blocks[entry];
-                groups.entry(self.lore_target(position, block)).or_default().push(block);
+            for &entry_index in entries {
+                let block_index = active_lore.blocks[entry_index];
+                groups.entry(self.lore_target(position, block_index)).or_default().push(block_index);
             }
         }
         groups
     }
 
     /// Returns the target of world info: the slot or variable of its position, else that of the nearest
-    /// position, else its own block, whose index is `block`.
-    fn lore_target(&self, position: EntryPosition, block: usize) -> LoreTarget {
+    /// position, else its own block, whose index is `block_index`.
+    fn lore_target(&self, position: EntryPosition, block_index: usize) -> LoreTarget {
         for position in [position, nearest_position(position)] {
             if self.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Lore(position))) {
                 return LoreTarget::Slot(lore_variable(position));
@@ -190,7 +190,7 @@ impl Skein {
                 return LoreTarget::Variable(lore_variable(position));
             }
         }
-        LoreTarget::Block(block)
+        LoreTarget::Block(block_index)
     }
 
     /// Returns true if a block that is not world info contains the name of a variable.

@@ -118,7 +118,7 @@ pub struct DroppedEntry {
 pub struct RenderedPrompt {
     /// Complete prompt as text.
     pub text: String,
-    /// Complete prompt as messages; everything outside of role blocks is the system message.
+    /// Complete prompt as messages. The parts without a role form the system message.
     pub messages: Vec<PromptMessage>,
     /// Tokens of the text.
     pub tokens: usize,
@@ -226,17 +226,17 @@ impl Skein {
         }
         warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
         warnings.extend(active_lore.activation.warnings.iter().cloned());
-        let number_of = |entry: usize| active_lore.blocks[entry] + 1;
-        let title_of = |entry: usize| {
-            let block = &self.blocks[active_lore.blocks[entry]];
+        let number_of = |entry_index: usize| active_lore.blocks[entry_index] + 1;
+        let title_of = |entry_index: usize| {
+            let block = &self.blocks[active_lore.blocks[entry_index]];
             let title =
                 block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
             title.unwrap_or_else(|| block.tag.clone())
         };
         let activated_entries = active_lore.activation.active.iter().zip(&active_lore.activation.woken);
-        let activated_entries = activated_entries.map(|(&entry, wake)| ActivatedEntry {
-            number: number_of(entry),
-            title: title_of(entry),
+        let activated_entries = activated_entries.map(|(&entry_index, wake)| ActivatedEntry {
+            number: number_of(entry_index),
+            title: title_of(entry_index),
             wake: wake.clone(),
         });
         let dropped_lore = active_lore.activation.dropped.iter().map(|dropped| DroppedEntry {
@@ -260,7 +260,7 @@ impl Skein {
             dropped_parts,
             is_over_limit,
             expected_structure,
-            lore_titles: active_lore.activation.active.iter().map(|&entry| title_of(entry)).collect(),
+            lore_titles: active_lore.activation.active.iter().map(|&index| title_of(index)).collect(),
             timed_effects: active_lore.activation.timed,
             outcome: merge_outcomes(note_outcome, merge_outcomes(lore_outcome, assembly.outcome())),
             warnings,

@@ -33,7 +33,7 @@ impl Dialogue {
             self.record_turn(Some(message), action, Some((&decision, &answer.assessment)));
         }
         match status {
-            // An action that requires an acknowledgement does not let the next one begin without the user.
+            // After an action that requires an acknowledgement, the next one waits for a message of the user.
             exit::ActionStatus::Completed => self.end_action(!say.require_acknowledgment),
             exit::ActionStatus::AwaitingAck => self.set_stage(ActionStage::Acknowledgement),
             _ => self.set_stage(ActionStage::User),

@@ -23,8 +23,8 @@ impl Dialogue {
         session.phases.get(self.at.phase)?.steps.get(self.at.step)?.actions.get(self.at.action)
     }
 
-    /// Finds the next action and begins it. Returns false if no input is being processed, the user has to
-    /// speak first, or there is no further action, which ends the dialogue.
+    /// Finds the next action and begins it. Returns false if there was no input yet, the user has to speak
+    /// first, or there is no further action, which ends the dialogue.
     pub(super) fn begin_next(&mut self, env: &DialogueEnv<'_>) -> bool {
         let Some(action) = self.find_next(env) else {
             self.over = Some(DialogueEnd::Completed);

@@ -19,19 +19,19 @@ const MAX_COPIES: usize = 1_000;
 impl<'s> JinjaWriter<'s> {
     /// Returns nodes as one expression that prints like them.
     pub(super) fn join_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
-        let mut parts: Vec<String> = Vec::new();
+        let mut operands: Vec<String> = Vec::new();
         let mut text = String::new();
-        self.collect_operands(nodes, &mut parts, &mut text);
-        if !text.is_empty() || parts.is_empty() {
-            parts.push(quote_literal(&text, '\''));
+        self.collect_operands(nodes, &mut operands, &mut text);
+        if !text.is_empty() || operands.is_empty() {
+            operands.push(quote_literal(&text, '\''));
         }
-        if parts.len() <= MAX_JOINED { parts.join(" ~ ") } else { format!("st_text({})", parts.join(", ")) }
+        if operands.len() <= MAX_JOINED { operands.join(" ~ ") } else { format!("st_text({})", operands.join(", ")) }
     }
 
-    /// Adds the operands of nodes to `parts`. `text` is the literal text after the last of them.
-    fn collect_operands(&mut self, nodes: Vec<MacroNode<'s>>, parts: &mut Vec<String>, text: &mut String) {
+    /// Adds the operands of nodes to `operands`. `text` is the literal text after the last of them.
+    fn collect_operands(&mut self, nodes: Vec<MacroNode<'s>>, operands: &mut Vec<String>, text: &mut String) {
         for node in nodes {
-            let part = match node {
+            let operand = match node {
                 MacroNode::Text(piece) => {
                     text.push_str(&piece);
                     continue;
@@ -43,7 +43,7 @@ impl<'s> JinjaWriter<'s> {
                 MacroNode::Unknown { name, at, inner_nodes } => {
                     self.report_unknown(&name, at);
                     text.push_str("{{");
-                    self.collect_operands(inner_nodes, parts, text);
+                    self.collect_operands(inner_nodes, operands, text);
                     text.push_str("}}");
                     continue;
                 }
@@ -59,24 +59,24 @@ impl<'s> JinjaWriter<'s> {
                     self.bare_expression(name, source).unwrap_or_else(|| name.to_owned())
                 }
                 MacroNode::Macro(known_macro) => match self.inner_expression(*known_macro) {
-                    Ok(part) => part,
+                    Ok(operand) => operand,
                     Err((name, at, inner_nodes)) => {
                         self.report_unknown(&name, at);
                         text.push_str("{{");
-                        self.collect_operands(inner_nodes, parts, text);
+                        self.collect_operands(inner_nodes, operands, text);
                         text.push_str("}}");
                         continue;
                     }
                 },
             };
-            if part.is_empty() {
+            if operand.is_empty() {
                 continue;
             }
             if !text.is_empty() {
-                parts.push(quote_literal(text, '\''));
+                operands.push(quote_literal(text, '\''));
                 text.clear();
             }
-            parts.push(part);
+            operands.push(operand);
         }
     }
 
@@ -139,11 +139,11 @@ impl<'s> JinjaWriter<'s> {
                 known_macro.source.get(2..known_macro.source.len().saturating_sub(2)).unwrap_or_default();
             (known_macro.name.clone(), known_macro.offset, vec![MacroNode::Text(Cow::Borrowed(content))])
         };
-        let first = known_macro.args.first().and_then(|nodes| literal_text(nodes));
+        let first_text = known_macro.args.first().and_then(|nodes| literal_text(nodes));
         let (row, expression) = match known_macro.rule.target {
             MacroTarget::Expression(expression) => (known_macro.rule.row, expression.to_owned()),
-            MacroTarget::Call("st_get_global") if first.as_deref().is_some_and(table::is_name) => {
-                (known_macro.rule.row, format!("global_state.{}", first.unwrap_or_default()))
+            MacroTarget::Call("st_get_global") if first_text.as_deref().is_some_and(table::is_name) => {
+                (known_macro.rule.row, format!("global_state.{}", first_text.unwrap_or_default()))
             }
             MacroTarget::Call(name) => {
                 (known_macro.rule.row, self.call_expression(name, std::mem::take(&mut known_macro.args)))
@@ -158,10 +158,10 @@ impl<'s> JinjaWriter<'s> {
             MacroTarget::Time if known_macro.args.is_empty() => {
                 ("M-043", "now | time_format('LT')".to_owned())
             }
-            MacroTarget::Time => match first.as_deref().and_then(parse_utc_offset) {
+            MacroTarget::Time => match first_text.as_deref().and_then(parse_utc_offset) {
                 Some(offset) => ("M-049", format!("now | utc_offset({offset}) | time_format")),
                 None => {
-                    if first.as_deref() != Some("") {
+                    if first_text.as_deref() != Some("") {
                         let message = "the time of a zone is written `UTC+2`; this is the time of the clock";
                         self.warn(
                             "time_zone_unknown",
@@ -178,14 +178,14 @@ impl<'s> JinjaWriter<'s> {
                 (known_macro.rule.row, format!("now | date_format({pattern})"))
             }
             MacroTarget::Newline | MacroTarget::Space => {
-                let count = match &first {
+                let count = match &first_text {
                     None => Some(1),
                     Some(count) => count.parse::<usize>().ok().filter(|count| *count <= MAX_COPIES),
                 };
                 let unit = if known_macro.rule.target == MacroTarget::Newline { "\n" } else { " " };
                 // An argument that is not literal text has no count either.
                 let count = count
-                    .filter(|_| known_macro.args.len() == usize::from(first.is_some()))
+                    .filter(|_| known_macro.args.len() == usize::from(first_text.is_some()))
                     .ok_or_else(|| to_unknown(&known_macro))?;
                 (known_macro.rule.row, quote_literal(&unit.repeat(count), '\''))
             }
@@ -208,7 +208,7 @@ impl<'s> JinjaWriter<'s> {
                 (known_macro.rule.row, format!("st_banned({})", self.join_expression(word)))
             }
             MacroTarget::Greeting => {
-                if first.as_deref().is_some_and(|number| number.parse::<i64>().is_err())
+                if first_text.as_deref().is_some_and(|number| number.parse::<i64>().is_err())
                     && !known_macro.args.is_empty()
                 {
                     return Err(to_unknown(&known_macro));
