@@ -36,7 +36,7 @@ pub(super) enum BookLayout {
     Sillytavern,
     /// `lorebook_v3`: the book is in `data`.
     V3,
-    /// Book of a character card, or the same saved in a file of its own.
+    /// Book of a character card, in the card or in a separate file.
     Embedded,
     /// Lorebook of NovelAI.
     Novelai,

@@ -10,7 +10,7 @@ use super::model::read_role;
 const LOWEST_PRIORITY: i64 = -1000;
 
 /// Removes the decorators from the content of an entry and applies them. Of decorators with the same name,
-/// the first counts; `@@@name` is a fallback that applies if the line above it is unknown.
+/// the first counts; `@@@name` is a fallback that applies if the decorator above it is unknown or invalid.
 pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     if !entry.content.trim_start().starts_with("@@") {
         return;
@@ -18,7 +18,7 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     let content = std::mem::take(&mut entry.content);
     let mut remaining = content.as_str();
     let mut applied_names = HashSet::new();
-    // True if the previous decorator was applied, or an earlier one of its name; fallbacks below it are then
+    // True if the previous decorator, or an earlier one with its name, was applied. Fallbacks below it are then
     // skipped.
     let mut is_previous_applied = false;
     loop {

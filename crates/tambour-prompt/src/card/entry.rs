@@ -135,7 +135,7 @@ pub(super) fn read_sillytavern(fields: &CardFields<'_>) -> Result<LoreEntry> {
     Ok(entry)
 }
 
-/// Reads an entry of a book in a card, of the same layout in a file of its own, or of a V3 lorebook.
+/// Reads an entry of a card's book, in the card or in a separate file, or of a V3 lorebook.
 pub(super) fn read_embedded(fields: &CardFields<'_>) -> Result<LoreEntry> {
     let (name, comment) = (fields.text("name")?, fields.text("comment")?);
     let mut entry = LoreEntry {

@@ -324,11 +324,11 @@ impl TestRun<'_> {
             return false;
         }
         let mut replies: VecDeque<&TestReply> = turn.replies.iter().collect();
-        let mut calls = 0;
+        let mut call_count = 0;
         let lacks_reply = loop {
             match self.with_dialogue(Dialogue::next) {
                 DialogueRequest::Call(call) => {
-                    calls += 1;
+                    call_count += 1;
                     let Some(reply) = replies.pop_front() else { break true };
                     self.take_reply(&call, reply);
                 }
@@ -337,7 +337,7 @@ impl TestRun<'_> {
             }
         };
         if lacks_reply || !replies.is_empty() {
-            self.add_difference(number, "replies", turn.replies.len().into(), calls.into());
+            self.add_difference(number, "replies", turn.replies.len().into(), call_count.into());
         }
         if lacks_reply {
             return false;

@@ -211,6 +211,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         }
     }
     env.add_test("in", |state: &State<'_, '_>, value: &Value, container: &Value| {
+        // Only a used-up budget and an undefined value are errors. Any other failed check is false.
         match operators::contains(state, container, value) {
             Err(error) if matches!(error.kind(), ErrorKind::OutOfFuel | ErrorKind::UndefinedError) => {
                 Err(error)
@@ -325,7 +326,8 @@ fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<ValueWeight, Error
     Ok(sum)
 }
 
-/// Returns the number of items of a list or map, or of characters of a text, for which it charges.
+/// Returns the number of items of a list or map, or of characters of a text. Charges for counting the
+/// characters.
 fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -563,6 +565,7 @@ fn sum(
 fn is_divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
     let is_numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
     if is_numeric(value) && is_numeric(other) && !other.is_true() {
+        // `other` is 0: this gives the engine's error.
         return operators::apply_numeric(state, "%", value, other).map(|_| false);
     }
     Ok(tests::is_divisibleby(value, other))

@@ -36,7 +36,8 @@ pub(super) fn split_descriptions(state: Value, schema: &Value) -> (Value, Value)
     }
 }
 
-/// Splits the pairs in a value whose schema is `subschema`, down to `depth` levels of nesting.
+/// Splits the pairs in a value whose schema is `subschema`, down to `depth` levels of nesting. Returns the
+/// value without descriptions, and the descriptions, which are null if there are none.
 fn split_pair(schema: &Value, subschema: &Value, value: Value, depth: usize) -> (Value, Value) {
     let Some(depth) = depth.checked_sub(1) else { return (value, Value::Null) };
     if subschema.get(DESCRIPTION_PAIR) == Some(&Value::Bool(true)) {

@@ -65,7 +65,8 @@ impl From<Error> for ExpressionFailure {
     }
 }
 
-/// Evaluates an expression; with `is_typed`, only values of the same type can be compared.
+/// Evaluates an expression. With `is_typed`, only the comparisons of [`evaluate_typed_condition`] are
+/// allowed.
 fn evaluate_as(
     expression: &str,
     variables: &Map<String, Value>,
@@ -103,6 +104,7 @@ fn evaluate_as(
             false => text::to_json(&value),
         });
     value.map_err(|engine_error| {
+        // Finds the mismatch among the causes of the error.
         let mut cause = std::error::Error::source(&engine_error);
         let mut mismatch = None;
         while let Some(error) = cause {

@@ -1,6 +1,6 @@
 //! Marks that are resolved only when a text is finished: the line breaks that `{{trim}}` removes (M-064) and
 //! the column of a multi-line value (M-091). The marks are Unicode noncharacters, which are reserved for use
-//! inside programs and are removed from all outside text.
+//! inside programs and are replaced in all outside text.
 
 /// Removes itself and the adjacent line breaks.
 pub(super) const TRIM: char = '\u{FDD0}';

@@ -1,5 +1,5 @@
-//! Typed comparisons for conditions: values of the same type, or a number with a text that is a number.
-//! Comparing values of different types is an error that names both types.
+//! Typed comparisons for conditions: values of the same type, or a number with a text that is a number. Any
+//! value can be tested for being `none`. Any other comparison is an error that names both types.
 
 use std::fmt;
 

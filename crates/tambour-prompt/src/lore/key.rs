@@ -37,9 +37,9 @@ const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 /// expression.
 const TEXT_BYTES_PER_UNIT: u64 = 16;
 
-/// Bytes that regular expressions of one scan may search repeatedly, counted as bytes searched by the smallest
-/// one. They search all texts at once whenever new text arrives; beyond this limit they search only the new
-/// text.
+/// Bytes that regular expressions of one scan may search repeatedly, counted as bytes searched by the
+/// smallest one. They search all texts at once whenever new text arrives; beyond this limit they search only
+/// the new text.
 const MAX_REPEATED_BYTES: u64 = 128 << 20;
 
 /// Remaining cost limits for the keys of one scan.

@@ -186,7 +186,8 @@ impl<'s> JinjaWriter<'s> {
             while let Some((_, range_end)) = ranges.next_if(|(next_start, _)| *next_start <= end) {
                 end = end.max(range_end);
             }
-            // Right before the raw tag, these characters would join with its braces: they move into the block.
+            // Right before the raw tag, these characters would join with its braces, so the block includes
+            // them.
             let start = copied_end + text[copied_end..start].trim_end_matches(['\\', '{']).len();
             self.out.push_str(&text[copied_end..start]);
             let protected_text = &text[start..end];

@@ -121,7 +121,7 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
     let mut report = VariableReport::default();
     // Variables that the system itself reads.
     let mut needed_names: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
-    // Actions without a template of their own use the shipped ones.
+    // Actions that name no template use the shipped ones.
     for shipped in SHIPPED_TEMPLATES {
         needed_names.extend(shipped.parse().variables(Layer::Script).into_iter().map(str::to_owned));
     }
