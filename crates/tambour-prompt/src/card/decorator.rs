@@ -18,8 +18,8 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     let content = std::mem::take(&mut entry.content);
     let mut remaining = content.as_str();
     let mut applied_names = HashSet::new();
-    // True if the previous decorator, or an earlier one with its name, was applied. Fallbacks below it are then
-    // skipped.
+    // True if the previous decorator, or an earlier one with its name, was applied. Fallbacks below it are
+    // then skipped.
     let mut is_previous_applied = false;
     loop {
         let (line, remainder) = remaining.split_once('\n').unwrap_or((remaining, ""));

@@ -25,7 +25,11 @@ impl<'s> JinjaWriter<'s> {
         if !text.is_empty() || operands.is_empty() {
             operands.push(quote_literal(&text, '\''));
         }
-        if operands.len() <= MAX_JOINED { operands.join(" ~ ") } else { format!("st_text({})", operands.join(", ")) }
+        if operands.len() <= MAX_JOINED {
+            operands.join(" ~ ")
+        } else {
+            format!("st_text({})", operands.join(", "))
+        }
     }
 
     /// Adds the operands of nodes to `operands`. `text` is the literal text after the last of them.
