@@ -286,6 +286,7 @@ fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
     Ok(imported_file)
 }
 
+/// Returns an imported file of a kind, without content.
 fn empty_import(kind: ImportedFileKind) -> ImportedFile {
     ImportedFile {
         kind,

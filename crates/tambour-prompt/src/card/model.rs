@@ -294,6 +294,7 @@ fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
     }
 }
 
+/// Reads the files that the card refers to.
 fn read_assets(fields: &CardFields<'_>) -> Result<Vec<CardAsset>> {
     let items = fields.list("assets")?.iter().enumerate();
     items

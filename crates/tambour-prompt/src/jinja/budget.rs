@@ -16,7 +16,7 @@ use super::{JinjaLimits, text};
 /// Bytes of text that count as one step.
 const BYTES_PER_STEP: u64 = 64;
 
-/// Bytes charged for one slot of a list or map. A slot needs less; the rest covers lists that grow by
+/// Bytes charged for one slot of a list or map. A slot needs less; the excess covers lists that grow by
 /// doubling.
 pub(super) const SLOT_BYTES: u64 = 64;
 
@@ -73,6 +73,7 @@ impl Budget {
         Budget::with_callback(limits, Some(Box::new(stop)))
     }
 
+    /// Creates a budget with or without a stop callback.
     fn with_callback(
         limits: &JinjaLimits,
         should_stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,

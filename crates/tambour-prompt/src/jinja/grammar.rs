@@ -257,10 +257,12 @@ impl<'s> ExpressionParser<'s> {
         result
     }
 
+    /// Parses an expression, one level deeper.
     fn parse_expression(&mut self) -> Option<ExpressionPart> {
         self.nest(ExpressionParser::parse_conditional)
     }
 
+    /// Parses `a if b else c`, or an operand of it.
     fn parse_conditional(&mut self) -> Option<ExpressionPart> {
         let mut part = self.parse_or()?;
         while self.eat("if") {
@@ -273,6 +275,7 @@ impl<'s> ExpressionParser<'s> {
         Some(part)
     }
 
+    /// Parses `or`, and what binds more tightly.
     fn parse_or(&mut self) -> Option<ExpressionPart> {
         let mut part = self.parse_and()?;
         while self.eat("or") {
@@ -282,6 +285,7 @@ impl<'s> ExpressionParser<'s> {
         Some(part)
     }
 
+    /// Parses `and`, and what binds more tightly.
     fn parse_and(&mut self) -> Option<ExpressionPart> {
         let mut part = self.parse_not()?;
         while self.eat("and") {
@@ -291,6 +295,7 @@ impl<'s> ExpressionParser<'s> {
         Some(part)
     }
 
+    /// Parses `not`, and what binds more tightly.
     fn parse_not(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
         let mut is_negated = false;

@@ -18,7 +18,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! Values are data: nothing in them is interpreted. Card fields (`char.description` and the like),
+//! Values are data: nothing in them is interpreted. Card fields (such as `char.description`),
 //! `user.persona` and outlet entries are exceptions: they are texts with macros and are rendered when a
 //! template reads them.
 //!

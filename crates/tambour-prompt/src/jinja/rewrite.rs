@@ -195,10 +195,12 @@ impl<'s> SourceRewriter<'s> {
         self.copied_to = range.end;
     }
 
+    /// Returns the source text of a token.
     fn token_text(&self, token: &ExpressionToken) -> &'s str {
         &self.source[token.range.clone()]
     }
 
+    /// Returns an error at an offset of the source.
     fn error(&self, at: usize, message: &str, code: &'static str) -> Error {
         let location = Location::from_offset(self.source, at);
         Error::malformed(message, Some(location)).with_code(code)

@@ -98,6 +98,7 @@ fn invalid_value_error(value: &Value) -> Error {
     error.unwrap_or_else(|| Error::new(ErrorKind::InvalidOperation, "an invalid value"))
 }
 
+/// Converts a number to JSON; null for a number that JSON lacks, such as infinity.
 fn to_json_number(value: &Value) -> serde_json::Value {
     if let Some(integer) = value.as_i64() {
         return integer.into();

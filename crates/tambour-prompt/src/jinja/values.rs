@@ -1,5 +1,5 @@
-//! Values of templates that are not plain data: participants, messages, times and the like, which print as a
-//! text of their own or have fields that are computed on reading (F-029, F-034).
+//! Values of templates that are not plain data, such as participants, messages and times. They print as a
+//! special text, or have fields that are computed on reading (F-029, F-034).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -150,6 +150,7 @@ pub(super) struct MessageObject(pub(super) Value);
 const MESSAGE_FIELDS: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
 
 impl MessageObject {
+    /// Returns the content as text.
     fn content(&self) -> String {
         let content = self.0.get_attr("content").unwrap_or_default();
         text::to_text(&content).map(std::borrow::Cow::into_owned).unwrap_or_default()
@@ -219,6 +220,7 @@ pub(super) struct GroupObject {
 }
 
 impl GroupObject {
+    /// Returns the names of the members, or the fallback without members.
     pub(super) fn text(&self) -> String {
         if self.members.is_empty() {
             return self.fallback_name.clone();
@@ -251,6 +253,7 @@ impl Object for GroupObject {
 pub(super) struct TimeObject(pub(super) Zoned);
 
 impl TimeObject {
+    /// Returns the time in RFC 3339.
     fn text(&self) -> String {
         self.0.timestamp().display_with_offset(self.0.offset()).to_string()
     }

@@ -46,6 +46,7 @@ pub(super) fn call_get_global_key(call: &mut FunctionCall<'_, '_, '_>) -> MacroR
     get_at_key(call, value, &key)
 }
 
+/// Warns that a variable has no keys, because it is neither a list nor an object.
 fn warn_without_keys(call: &FunctionCall<'_, '_, '_>, name: &str) {
     let name = tambour::finding::clip(name, 60);
     call.warn(

@@ -30,11 +30,11 @@ pub struct ScanSettings {
     pub recursive: bool,
     /// Maximum number of passes, including the first one over the messages; 0 means no limit.
     pub max_recursion_steps: u32,
-    /// Makes keys case-sensitive, unless an entry has a setting of its own.
+    /// Makes keys case-sensitive, unless the entry says otherwise.
     pub case_sensitive: bool,
-    /// Makes keys match whole words only, unless an entry has a setting of its own.
+    /// Makes keys match whole words only, unless the entry says otherwise.
     pub whole_words: bool,
-    /// Makes the number of matching keys decide first in a group, unless an entry has a setting of its own.
+    /// Makes the number of matching keys decide first in a group, unless the entry says otherwise.
     pub group_scoring: bool,
     /// Minimum number of active entries: older messages are searched until so many are active. 0 disables it.
     pub min_activations: u32,

@@ -73,6 +73,7 @@ impl LoreSlots {
         slots
     }
 
+    /// Adds an entry among the messages; entries with the same place and role share a slot.
     fn push_at_depth(&mut self, entry: &LoreEntry, index: usize) {
         let key = (entry.from_start, entry.depth, entry.role);
         match self.depth.iter_mut().find(|slot| (slot.from_start, slot.depth, slot.role) == key) {

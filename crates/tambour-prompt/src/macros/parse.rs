@@ -402,7 +402,7 @@ fn is_bounded(content: &str) -> bool {
     })
 }
 
-/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and the like. A marker with a
+/// Finds the legacy markers of a text, which predate macros: `<USER>`, `<BOT>` and others. A marker with a
 /// matching closing tag is markup and left out (M-011). Maps the offset of each marker to its end and the
 /// name of the macro.
 fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)> {

@@ -173,6 +173,7 @@ fn set_field(mapping: &Mapping, field: &str, value: &Value) {
     }
 }
 
+/// Converts a list to YAML.
 fn to_sequence(items: &[Value]) -> Sequence {
     let list = Sequence::new();
     for item in items {
@@ -191,6 +192,7 @@ fn to_sequence(items: &[Value]) -> Sequence {
     list
 }
 
+/// Converts an object to YAML.
 fn to_mapping(fields: &Map<String, Value>) -> Mapping {
     let mapping = Mapping::new();
     for (name, value) in fields {

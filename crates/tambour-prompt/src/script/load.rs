@@ -119,6 +119,7 @@ fn find_duplicates<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usi
     names.enumerate().filter(|(_, (name, _))| !seen_names.insert(*name)).collect()
 }
 
+/// Reads a session; `None`, with a problem, if it is not a mapping.
 fn read_session(node: &SpannedNode, path: String, problems: &mut ProblemList) -> Option<ScriptSession> {
     let mut fields = FieldReader::new(node, path, (("会话", "a session"), "S-001"), problems)?;
     let name = fields.take_name(
@@ -141,6 +142,7 @@ fn read_session(node: &SpannedNode, path: String, problems: &mut ProblemList) ->
     })
 }
 
+/// Reads a phase; `None`, with a problem, if it is not a mapping.
 fn read_phase(node: &SpannedNode, path: String, problems: &mut ProblemList) -> Option<ScriptPhase> {
     let mut fields = FieldReader::new(node, path, (("阶段", "a phase"), "S-001"), problems)?;
     let name = fields.take_name(
@@ -163,6 +165,7 @@ fn read_phase(node: &SpannedNode, path: String, problems: &mut ProblemList) -> O
     })
 }
 
+/// Reads a step; `None`, with a problem, if it is not a mapping.
 fn read_step(node: &SpannedNode, path: String, problems: &mut ProblemList) -> Option<ScriptStep> {
     let mut fields = FieldReader::new(node, path, (("步骤", "a step"), "S-001"), problems)?;
     let topic =
@@ -215,6 +218,7 @@ fn read_declarations(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -
     declarations
 }
 
+/// Reads the declaration of a variable; `None`, with a problem, if it is not a mapping.
 fn read_declaration(
     node: &SpannedNode,
     path: String,

@@ -71,6 +71,7 @@ pub(super) fn parse_yaml(
         .map_err(|error| Box::new(problem::yaml_problem(text, &error, language)))
 }
 
+/// Returns the limits of the parser, and what it refuses or reads as text.
 fn yaml_options(limits: &Limits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {

@@ -99,6 +99,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
     ScriptProblem::new("", FindingReport::new(rules::YAML_INVALID, place, place.offset, message))
 }
 
+/// Returns the message about anchors and aliases, which are not allowed.
 fn anchors_message(language: Language) -> String {
     bilingual!(
         language,
@@ -107,6 +108,7 @@ fn anchors_message(language: Language) -> String {
     )
 }
 
+/// Returns the message about a second YAML document.
 fn documents_message(language: Language) -> String {
     bilingual!(
         language,

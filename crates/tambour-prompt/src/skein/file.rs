@@ -128,6 +128,7 @@ impl Skein {
 }
 
 impl SkeinBlock {
+    /// Returns the data that [`read_block`] reads.
     fn to_value(&self) -> Value {
         let mut out = Map::new();
         if !self.tag.is_empty() {

@@ -195,6 +195,7 @@ impl Skein {
 
     /// Returns true if a block that is not world info contains the name of a variable.
     pub(super) fn mentions_variable(&self, variable: &str) -> bool {
+        /// Returns true if a text of the value, at any depth, contains the name.
         fn contains_variable(value: &Value, variable: &str) -> bool {
             match value {
                 Value::String(text) => text.contains(variable),

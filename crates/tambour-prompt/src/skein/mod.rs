@@ -134,6 +134,7 @@ impl BlockPriority {
         ("critical", BlockPriority::Critical),
     ];
 
+    /// Returns the name of the level.
     fn name(self) -> &'static str {
         BlockPriority::NAMES.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
     }
@@ -149,6 +150,7 @@ impl BlockFormat {
         ("markdown", BlockFormat::Markdown),
     ];
 
+    /// Returns the name of the format.
     fn name(self) -> &'static str {
         BlockFormat::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }

@@ -23,7 +23,7 @@ pub(super) struct AuthorNote {
     pub(super) top_slot_text: String,
     /// Text for the slot `note_bottom`, printed before the world info of that slot.
     pub(super) bottom_slot_text: String,
-    /// Text that becomes a message of its own among those of the history.
+    /// Text that becomes a separate message among those of the history.
     pub(super) message_text: String,
     /// Number of messages after that message.
     pub(super) depth: usize,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::super::super::name;
 
-/// Maximum number of different names of unclosed tags; once it is reached, the rest of the text is not
+/// Maximum number of different names of unclosed tags; once it is reached, the text after them is not
 /// searched.
 const MAX_UNCLOSED_NAMES: usize = 64;
 

@@ -182,6 +182,7 @@ fn parse_json(text: &str) -> Option<Value> {
     (self::count_keys(&value) == key_count).then_some(value)
 }
 
+/// Counts the keys of all objects in a value.
 fn count_keys(value: &Value) -> usize {
     match value {
         Value::Object(map) => map.len() + map.values().map(count_keys).sum::<usize>(),

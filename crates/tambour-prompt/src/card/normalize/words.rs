@@ -66,6 +66,7 @@ impl<'a> ProtectedText<'a> {
         }
     }
 
+    /// Returns a text with the macros put back.
     fn restore_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut remaining = text;
