@@ -2844,7 +2844,7 @@ export interface components {
             skein?: unknown;
             /** @description Treats a missing variable as an error. */
             strict?: boolean;
-            /** @description State of timed lore: `timed` in the response to the turn before. */
+            /** @description State of timed lore: the field `timed` of the previous turn's response. */
             timed?: {
                 [key: string]: unknown;
             };

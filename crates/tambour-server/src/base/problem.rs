@@ -164,11 +164,11 @@ fn plain_message(message: &str) -> String {
 /// # Errors
 /// The body is not JSON, or not the expected object; the problem names the field.
 pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
-    in_place_if_long(bytes, || parse_object(bytes))
+    run_in_place_if_long(bytes, || parse_object(bytes))
 }
 
 /// Runs a parser of `bytes`. Above `OFFLOAD_BYTES`, the other tasks of this worker are not blocked meanwhile.
-pub(crate) fn in_place_if_long<T>(bytes: &[u8], parse: impl FnOnce() -> T) -> T {
+pub(crate) fn run_in_place_if_long<T>(bytes: &[u8], parse: impl FnOnce() -> T) -> T {
     if bytes.len() > OFFLOAD_BYTES { run_in_place(parse) } else { parse() }
 }
 

@@ -42,7 +42,7 @@ pub struct AliasConfig {
     /// Maximum number of re-asks of an unusable reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_reasks: Option<u32>,
-    /// Registered tools, which the server runs.
+    /// Names of registered tools that replies may call; the server runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Aliases to try in order if this one gives no usable reply. Each is asked with its own upstream, model,
@@ -55,12 +55,12 @@ pub struct AliasConfig {
     pub weight: Option<u32>,
 }
 
-/// Fields of an alias that select the upstream and say how its replies are read. Only these are replaced by
-/// those of a fallback.
+/// Fields of an alias that select the upstream and say how its replies are read. A fallback replaces only
+/// these.
 pub(crate) const FALLBACK_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
-    /// Returns the fields of the alias that a message has too.
+    /// Returns the fields that the body of `POST /api/v1/messages` has too, with the values of this alias.
     pub(crate) fn message_fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {

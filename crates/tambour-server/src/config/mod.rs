@@ -36,7 +36,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database.
     pub data: PathBuf,
-    /// `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
+    /// Database, as `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
     /// Makes acknowledged data survive a power cut (slower).
@@ -54,7 +54,7 @@ pub struct Config {
     /// Admin key that is always valid, for the first start; from `TAMBOUR_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
-    /// Origins that browsers may call from; none by default.
+    /// Web origins whose pages may call the server from a browser; none by default.
     pub cors_origins: Vec<String>,
     /// Milliseconds that a run continues after its last reader has left.
     pub grace_ms: u64,
@@ -75,7 +75,7 @@ pub struct Config {
     pub max_import: usize,
     /// Approximate maximum length in bytes of the earlier messages that a prompt includes.
     pub max_history: usize,
-    /// Retention of messages.
+    /// Retention of messages and dialogues.
     pub retention: RetentionConfig,
     /// Longest pause within a request body, in milliseconds.
     pub body_idle_ms: u64,
@@ -106,19 +106,20 @@ pub struct Config {
     /// Environment variables that begin with `TAMBOUR_` but set nothing; the start warns of each.
     #[serde(skip)]
     pub unknown_variables: Vec<String>,
-    /// Origins of the values, for error messages.
+    /// Places that the values come from (file and line, variable or flag), for error messages.
     #[serde(skip)]
     pub(crate) origins: ValueOrigins,
 }
 
-/// Retention of messages: unlimited unless set.
+/// Limits beyond which messages and dialogues are deleted; none unless set.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Days that a message is kept after its request.
+    /// Days that a message is kept after its request, and a dialogue after its last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
-    /// Maximum total size in bytes of an owner's messages; the oldest are deleted first.
+    /// Maximum total size in bytes of an owner's messages, and of an owner's dialogues; the oldest are
+    /// deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
@@ -189,8 +190,8 @@ impl Config {
         }
     }
 
-    /// Adds an upstream and makes it the default one. `argument` is `openai=URL`, likewise for other kinds of
-    /// services, or `replay=FILE`, or `demo`. Returns the name of the upstream, which is that of its kind.
+    /// Adds an upstream and makes it the default one. `argument` is `KIND=URL` for a model service (such as
+    /// `openai=URL`), `replay=FILE` or `demo`. The upstream is named after its kind; returns this name.
     ///
     /// # Errors
     /// The kind is unknown.
@@ -203,7 +204,7 @@ impl Config {
     }
 
     /// Adds an upstream as [`Config::add_upstream`] does; errors about it name `source`, the flag or variable
-    /// that gave it.
+    /// that contained `argument`.
     ///
     /// # Errors
     /// The kind is unknown.
@@ -251,7 +252,7 @@ impl Config {
         McpSection { servers: &self.mcp, tools: &self.tools, origins: &self.origins }
     }
 
-    /// Returns the configuration as TOML with secrets masked.
+    /// Returns the configuration as TOML. Secrets are masked.
     #[must_use]
     pub fn to_masked_toml(&self) -> String {
         let mut masked = self.clone();

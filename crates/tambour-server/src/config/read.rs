@@ -48,7 +48,7 @@ impl Config {
                         unknown_variables.push(name);
                         continue;
                     };
-                    // Parsed after each variable, so that an error is caused by this one.
+                    // Parsed after each variable, so that only this one can cause an error.
                     config = parse_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
                     origins.note_source(&dotted_name, &name);
                 }
@@ -65,6 +65,7 @@ impl Config {
     }
 }
 
+/// Reads and checks a configuration file. Returns its table, and the places of its values.
 fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError(format!("{}: {error}", path.display())))?;
@@ -83,6 +84,7 @@ fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     Ok((table, ValueOrigins::from_file(path, &text)))
 }
 
+/// Converts a table to a configuration, with defaults for absent fields.
 fn parse_table(table: &toml::Table) -> Result<Config, String> {
     table.clone().try_into().map_err(|error: toml::de::Error| explain_parse_error(error.message().trim()))
 }
@@ -91,12 +93,12 @@ fn parse_table(table: &toml::Table) -> Result<Config, String> {
 /// `TAMBOUR_SERVICE_HOST` and `TAMBOUR_PORT=tcp://10.0.0.1:80`; `field` is the name without `TAMBOUR_`.
 fn is_kubernetes_variable(field: &str, value: &str) -> bool {
     let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
-    // Text after `word`, which begins the field or follows an underscore; `None` without this word.
+    // Returns the text after `word`; `None` unless `word` begins the field or follows an underscore.
     let after_word = |word: &str| {
         let start = field.find(word).filter(|start| *start == 0 || field.as_bytes()[start - 1] == b'_')?;
         Some(&field[start + word.len()..])
     };
-    // `_80_TCP`, which may be followed by `_PROTO`, `_PORT` or `_ADDR`.
+    // True for `_80_TCP`, alone or followed by `_PROTO`, `_PORT` or `_ADDR`.
     let is_port_detail = |suffix: &str| {
         let parts: Vec<_> = suffix.split('_').collect();
         matches!(parts[..], ["", port, "TCP" | "UDP" | "SCTP"] | ["", port, "TCP" | "UDP" | "SCTP", "PROTO" | "PORT" | "ADDR"]

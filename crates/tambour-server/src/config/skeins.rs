@@ -18,8 +18,8 @@ pub(crate) fn parse_skein(value: &Value) -> tambour::Result<Skein> {
     }
 }
 
-/// Sets the options of the reply to the structure that the Skein's protocols require, and to the client's
-/// `views`. Options that the contract sets are kept. An invalid Skein is ignored.
+/// Sets the option `filament.structure` as the Skein's protocols require, and `filament.views` as the client
+/// wants. Options that the contract sets are kept. An invalid Skein is ignored.
 ///
 /// # Errors
 /// `views` are invalid.

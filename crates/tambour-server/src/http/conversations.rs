@@ -140,14 +140,14 @@ pub(super) async fn show(
     QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(&app, &caller, &id).await?;
-    let after = match query.after() {
+    let after_number = match query.after() {
         None => 0,
         Some(after) => {
             let number = app.store.message_number(&id, after).await?;
             number.ok_or_else(|| page::unknown_cursor(after))?
         }
     };
-    let page = app.store.conversation_messages(&id, after, query.limit()?, PAGE_BYTES).await?;
+    let page = app.store.conversation_messages(&id, after_number, query.limit()?, PAGE_BYTES).await?;
     let mut conversation = conversation_json(&row);
     conversation["messages"] = page.rows.iter().map(message_json).collect();
     conversation["has_more"] = page.has_more.into();
@@ -219,7 +219,7 @@ pub(super) async fn export(
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-/// Export in progress; holds one message at a time in memory.
+/// Export in progress. Holds one message at a time in memory.
 struct ConversationExport {
     app: Arc<App>,
     id: String,
@@ -244,12 +244,12 @@ impl ConversationExport {
 
     /// Returns the line of the next message; `None` after the last one.
     async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
-        // One row, as small as possible; its content is loaded below.
+        // One row without its details, which are loaded below. A page has a row even if it may have 0 bytes.
         let page = self.app.store.conversation_messages(&self.id, self.last_number, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
-        // Each message of a conversation has a number; the maximum would end the export.
+        // Every message of a conversation has a number; a row without one would end the export.
         self.last_number = row.number.unwrap_or(i64::MAX);
-        // Deleted between the two reads: nothing is written for it.
+        // A message that was deleted between the two reads is left out of the export.
         let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };
         let record = record::full_record(&self.app, &row).await?;
         Ok(Some(format!("{record}\n")))

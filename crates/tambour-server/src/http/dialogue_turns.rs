@@ -83,11 +83,11 @@ pub(super) async fn fork(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new: NewFork = parse_body(&bytes)?;
+    let new_fork: NewFork = parse_body(&bytes)?;
     let row = find_owned(&app, &caller, &id).await?;
     let mut found_turn = None;
     let find_turn = |number, turn: TurnRecord| {
-        if turn.turn != new.turn {
+        if turn.turn != new_fork.turn {
             return ControlFlow::Continue(());
         }
         // `before` is the dialogue as it was before the turn.
@@ -96,12 +96,13 @@ pub(super) async fn fork(
     };
     dialogues::for_each_turn(&app, &id, find_turn).await?;
     let (number, snapshot_before) = found_turn.ok_or_else(|| {
-        Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
+        Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new_fork.turn))
+            .with("field", "turn")
     })?;
     let state = snapshot_before.restore(&row.state);
     let dialogue: Dialogue = serde_json::from_value(state.clone()).map_err(|_| Problem::internal())?;
     let origin = DialogueOrigin::from_row(&row);
-    let forked_from = Some(ForkOrigin { dialogue_id: id.clone(), turn: new.turn });
+    let forked_from = Some(ForkOrigin { dialogue_id: id.clone(), turn: new_fork.turn });
     let now = ids::now();
     let fork = DialogueRow {
         id: ids::new_id("dlg"),
@@ -156,13 +157,13 @@ pub(super) async fn test(
     Ok((headers, test.print()).into_response())
 }
 
-/// Returns a file name for a script called `name` that every file system accepts.
+/// Converts the name of a script to a file name that every file system accepts.
 fn file_name(name: &str) -> String {
     let is_forbidden = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
     let name = name.trim().replace(is_forbidden, "-");
     let name = &name[..name.floor_char_boundary(MAX_FILE_NAME_BYTES)];
     match name.trim_matches('.') {
-        // Empty, `.` and `..` are no names of files.
+        // An empty text, `.` and `..` are not allowed as names of files.
         "" => "script.yaml".to_owned(),
         _ if name.ends_with(".yaml") || name.ends_with(".yml") => name.to_owned(),
         _ => format!("{name}.yaml"),
@@ -176,11 +177,11 @@ pub(super) async fn replay(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let new: NewReplay = parse_body(&bytes)?;
+    let new_replay: NewReplay = parse_body(&bytes)?;
     let script = find_document(&app, &caller.owner, Script, &id).await?;
-    let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
-    check_length(&new.test, "test")?;
-    let test = ScriptTest::parse("the test", &new.test)
+    let version = load_version(&app, &caller.owner, Script, &script, new_replay.version).await?;
+    check_length(&new_replay.test, "test")?;
+    let test = ScriptTest::parse("the test", &new_replay.test)
         .map_err(|error| skeins::input_problem("invalid_test", &error).with("field", "test"))?;
     if test.turns.len() > MAX_TEST_TURNS {
         let detail =

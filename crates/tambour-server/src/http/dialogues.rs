@@ -119,27 +119,33 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new: NewDialogue = parse_body(&bytes)?;
-    if json!(new.variables).to_string().len() > MAX_INPUT_BYTES {
+    let new_dialogue: NewDialogue = parse_body(&bytes)?;
+    if json!(new_dialogue.variables).to_string().len() > MAX_INPUT_BYTES {
         return Err(too_long_problem("variables"));
     }
-    let script = find_document(&app, &caller.owner, Script, &new.script_id).await?;
-    if new.version.is_none() && script.published.is_none() {
+    let script = find_document(&app, &caller.owner, Script, &new_dialogue.script_id).await?;
+    if new_dialogue.version.is_none() && script.published.is_none() {
         let detail = format!("no version of `{}` is published; name one with `version`", script.id);
         return Err(Problem::conflict("not_published", detail));
     }
-    let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
+    let version = load_version(&app, &caller.owner, Script, &script, new_dialogue.version).await?;
     let parsed_script = load(&version.text, &app.loaded_config().config.limits).script;
     let parsed_script = parsed_script.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script can no longer run").with("field", "script_id")
     })?;
-    let session_name = new.session;
-    let origin = DialogueOrigin { start: new.start, variables: new.variables.clone(), forked_from: None };
-    // First started at the beginning, so that an unknown session gets a problem of its own.
-    let mut dialogue = Dialogue::start(&parsed_script, session_name.as_deref(), new.variables.clone())
-        .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
+    let session_name = new_dialogue.session;
+    let origin = DialogueOrigin {
+        start: new_dialogue.start,
+        variables: new_dialogue.variables.clone(),
+        forked_from: None,
+    };
+    // Started at the beginning first, so that an unknown session is reported as `unknown_session`.
+    let mut dialogue =
+        Dialogue::start(&parsed_script, session_name.as_deref(), new_dialogue.variables.clone()).map_err(
+            |error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"),
+        )?;
     if let Some(start) = &origin.start {
-        dialogue = Dialogue::start_at(&parsed_script, session_name.as_deref(), start, new.variables)
+        dialogue = Dialogue::start_at(&parsed_script, session_name.as_deref(), start, new_dialogue.variables)
             .map_err(|error| Problem::invalid("unknown_start", error.to_string()).with("field", "start"))?;
     }
     let position = dialogue.position(&parsed_script);
@@ -329,32 +335,39 @@ pub(super) async fn input(
     if app.shutdown.is_cancelled() {
         return Err(closing_problem());
     }
-    let new: NewInput = parse_body(&bytes)?;
+    let new_input: NewInput = parse_body(&bytes)?;
+    // Turns are not run for keys that are limited to aliases.
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
-    let input = parse_input(&new)?;
-    let idempotency_key = idempotency_key(&headers, new.request_id.as_deref())?;
+    let input = parse_input(&new_input)?;
+    let idempotency_key = idempotency_key(&headers, new_input.request_id.as_deref())?;
     // Identifies repetitions of the input; the form of the response (`stream` and so on) does not matter.
-    let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
-    let events = TurnEvents { extensions: new.extensions, findings: new.findings };
+    let request = format!("POST dialogues/{id}/input {}", json!([new_input.text, new_input.answer]));
+    let selected_events = TurnEvents { extensions: new_input.extensions, findings: new_input.findings };
     let turn_claim = match &idempotency_key {
-        Some(key) => match register_input(&app, &caller, key, &request, new.stream).await? {
+        Some(key) => match register_input(&app, &caller, key, &request, new_input.stream).await? {
             InputStart::First(claim) => Some(claim),
             InputStart::Joined((row, live_run)) => {
                 let event_stream = events::open_stream(&app, &caller)?;
-                let reader = EventReader::of_turn(&row, events, Some(live_run.add_reader()), 0);
+                let reader = EventReader::of_turn(&row, selected_events, Some(live_run.add_reader()), 0);
                 return Ok(events::stream_response(app, reader, event_stream));
             }
         },
         None => None,
     };
     if let Some(idempotency_key) = &idempotency_key
-        && let Some(stored_response) =
-            respond_repeated(&app, &caller, idempotency_key, &request, new.stream.then_some(events)).await?
+        && let Some(stored_response) = respond_repeated(
+            &app,
+            &caller,
+            idempotency_key,
+            &request,
+            new_input.stream.then_some(selected_events),
+        )
+        .await?
     {
         return Ok(stored_response);
     }
-    let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let event_stream = new_input.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
     let quota = TurnQuota::reserve(&app, &caller)?;
     let running_turn = register_turn(&app, &caller, &id)?;
     let (owner, created_at, turn_id) = (caller.owner.clone(), ids::now(), running_turn.live_run().id.clone());
@@ -365,7 +378,7 @@ pub(super) async fn input(
         owner: owner.clone(),
         created: created_at.clone(),
         status: "running".to_owned(),
-        request: json!(events).to_string(),
+        request: json!(selected_events).to_string(),
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
@@ -388,7 +401,7 @@ pub(super) async fn input(
     {
         return Ok(events::stream_response(
             app,
-            EventReader::of_turn(&row, events, Some(reader_guard), 0),
+            EventReader::of_turn(&row, selected_events, Some(reader_guard), 0),
             event_stream,
         ));
     }
@@ -396,7 +409,8 @@ pub(super) async fn input(
     Ok(Json(turn).into_response())
 }
 
-/// Runs one turn to its end and returns the result. The turn continues if the client disconnects.
+/// Runs one turn without an idempotency key or a stream to its end. The turn continues if the client
+/// disconnects.
 pub(super) async fn run_turn(
     app: &Arc<App>,
     caller: &Caller,
@@ -460,17 +474,17 @@ struct RequestedTurn {
     caller: Caller,
     /// Registration among the running turns.
     running_turn: RunningTurn,
-    /// Claim of its idempotency key in memory while the turn runs, if it has a key.
+    /// Claim of the idempotency key in memory while the turn runs, if the request has a key.
     turn_claim: Option<TurnClaim>,
     input: TurnInput,
     /// Request as counted against the caller's API key.
     quota: TurnQuota,
-    /// Lasting claim of its idempotency key in the store, if it has a key.
+    /// Lasting claim of the idempotency key in the store, if the request has a key.
     input_claim: Option<InputClaim>,
 }
 
-/// Runs a turn to its end. `start_sender` gets its row and a reader as soon as its log exists. The log always
-/// ends with one `completed` or `error`.
+/// Runs a turn to its end. Sends the row of the turn and a reader to `start_sender` as soon as the log of the
+/// turn exists. The log always ends with one `completed` or `error`.
 async fn drive_turn(
     app: &Arc<App>,
     requested_turn: RequestedTurn,
@@ -497,7 +511,7 @@ async fn drive_turn(
     let Err(problem) = result else { return result };
     turn_log.refuse(&problem);
     match AssertUnwindSafe(turn_log.finish("failed", None)).catch_unwind().await {
-        // The end of the turn is on its log, or the turn was deleted.
+        // The log contains the end of the turn, or the turn was deleted.
         Ok(Ok(()) | Err(WriteOutcome::Stored | WriteOutcome::Fenced)) => {}
         unfinished => {
             tracing::error!(
@@ -561,8 +575,8 @@ async fn register_input(
 }
 
 /// Returns the text or answer of an input.
-fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
-    match (&new.text, &new.answer) {
+fn parse_input(new_input: &NewInput) -> Result<TurnInput, Problem> {
+    match (&new_input.text, &new_input.answer) {
         (Some(_), Some(_)) => {
             Err(Problem::invalid("invalid_field", "give `text` or `answer`, not both")
                 .with("field", "answer"))
@@ -578,8 +592,8 @@ fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
     }
 }
 
-/// Counts a turn among the running messages and turns of the caller's owner, even if it still waits for
-/// earlier turns of its dialogue.
+/// Registers a turn among the running messages and turns of the caller's owner. It counts even while it waits
+/// for earlier turns of its dialogue.
 ///
 /// # Errors
 /// The owner has reached `max_running`.
@@ -634,7 +648,7 @@ async fn run_queued_turn(
         Some(EarlierResponse { response: Some(answer), .. }) => {
             let turn: DialogueTurn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
             if !is_retryable(&turn) {
-                // The log of this turn gets the stored text in one piece.
+                // The repetition is a turn with a log too, which gets the stored text in one piece.
                 let requests = turn.request.clone().map(Into::into);
                 turn_log.close(&turn, requests.as_slice(), &app.reading_defaults().options);
                 turn_log.finish("completed", None).await.map_err(dialogues::log_problem)?;
@@ -649,8 +663,8 @@ async fn run_queued_turn(
                 input => input,
             }
         }
-        // The dialogue has taken the input already, but the turn did not end: it is continued.
-        Some(_) => None,
+        // The dialogue has taken the input already, but the turn did not end: it continues without input.
+        Some(EarlierResponse { response: None, .. }) => None,
         None => input,
     };
     dialogues::run_turn(app, row, client, TurnRequest { input, quota, claim }, turn_log).await

@@ -41,12 +41,13 @@ const FRAME_BYTES: usize = 16 << 10;
 pub(super) struct EventReader {
     /// Id of the message or turn.
     run_id: String,
+    /// Writes entries as frames of the client's protocol.
     encoder: Box<dyn Encoder>,
     /// Number of the last entry that was encoded or skipped.
     last_number: u64,
     /// Number of the last entry that the client has seen; frames of entries up to it are not sent.
     seen_number: u64,
-    /// Present while the message is running.
+    /// Counts the client as a reader of the run; absent if the run was over when the stream began.
     reader_guard: Option<ReaderGuard>,
     /// Batches of the log; opened when first needed.
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
@@ -55,10 +56,10 @@ pub(super) struct EventReader {
     /// Position within the batch.
     position: Option<BatchPosition>,
     /// True between `thinking_start` and `thinking_end`, at this reader's position.
-    in_thinking: bool,
+    is_in_thinking: bool,
     /// True between `final_delta` and `final_end`, at this reader's position.
-    in_answer: bool,
-    /// Set when nothing of the log is sent any more.
+    is_in_answer: bool,
+    /// True once the stream was ended with an error that is not in the log; nothing more of the log is sent.
     is_cut: bool,
     /// Bytes of frames not sent yet. Kept here so that waiting can be cancelled at any point.
     frames: Vec<u8>,
@@ -169,21 +170,23 @@ impl StreamRequest {
     }
 }
 
-/// Returns the number after which a client that has seen events up to `after` continues a message that no
-/// longer runs; `None` if nothing follows. If the client has seen more events than exist, a part of the store
-/// was lost. The client then gets the end of the log if that is an `error`, which it cannot have seen.
+/// Returns the number after which the stream of an ended message resumes, for a client that has seen the
+/// events up to `after`; `None` if nothing follows. If the client has seen more events than exist, a part of
+/// the store was lost. The client then gets the end of the log if that is an `error`, which it cannot have
+/// seen.
 async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
-    // A log that is still open gets an end later.
+    // An open log gets further entries later, at least its end.
     let (later_batches, state) = app.store.read(id, after, 1).await?;
     if !later_batches.is_empty() || state == LogState::Open {
         return Ok(Some(after));
     }
-    // The client has seen the whole log.
+    // Without a cursor the log is empty. Otherwise the event `after` exists, so the client has seen the whole
+    // log.
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
     let error_number = record::fold_log(&*app.store, id).await?.error_number();
-    // The number before, so that the error itself is sent.
+    // The number before the error, so that the error itself is sent.
     Ok(error_number.map(|number| number.saturating_sub(1)))
 }
 
@@ -254,11 +257,12 @@ pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: O
     stream_headers(Body::from_stream(stream))
 }
 
-/// Stream being sent.
+/// Event stream that is being sent.
 struct SendingStream {
     app: Arc<App>,
     reader: EventReader,
     open_stream: OpenStream,
+    /// Interval of heartbeats.
     heartbeat: Duration,
     next_rare_event: SelfWoken<BoxFuture<'static, RareEvent>>,
     progress: StreamProgress,
@@ -320,7 +324,7 @@ impl SendingStream {
                     // The connection is broken off, so that the client does not take this for the end and
                     // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.run_id, "an event stream was broken off");
-                    // Lets the connection flush what was sent: breaking it off drops the rest.
+                    // Lets the connection flush what was sent: breaking it off drops what is not flushed.
                     tokio::task::yield_now().await;
                     *progress = StreamProgress::Broken;
                     return Some(Err(error));
@@ -331,7 +335,7 @@ impl SendingStream {
     }
 }
 
-/// Builds the response of a stream: nothing on the way may cache, change or buffer it.
+/// Builds the response of a stream. Its headers forbid proxies to cache, change or buffer it.
 fn stream_headers(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
@@ -358,14 +362,14 @@ impl EventReader {
             batches: None,
             batch: None,
             position: None,
-            in_thinking: false,
-            in_answer: false,
+            is_in_thinking: false,
+            is_in_answer: false,
             is_cut: false,
             frames: Vec::new(),
         }
     }
 
-    /// Creates a reader in the native protocol of the request.
+    /// Creates a reader of a message in the output protocol that its request selects.
     pub(super) fn of_request(
         row: &MessageRow,
         request: &NewMessage,
@@ -392,10 +396,11 @@ impl EventReader {
         EventReader::new(&row.id, Box::new(native), reader_guard, resume_from)
     }
 
-    /// Ends the stream for this client, after closing open parts (J-035), whatever follows in the log.
+    /// Ends the stream for this client with an error, after the ends of open parts (J-035), whatever follows
+    /// in the log.
     fn end_with_error(&mut self, failure: &Failure) {
         self.is_cut = true;
-        let parts = [("thinking_end", self.in_thinking), ("final_end", self.in_answer)];
+        let parts = [("thinking_end", self.is_in_thinking), ("final_end", self.is_in_answer)];
         let closing_events =
             parts.into_iter().filter(|(_, is_open)| *is_open).map(|(name, _)| (name, "{}".to_owned()));
         for (name, json) in closing_events.chain([("error", json!(failure).to_string())]) {
@@ -447,8 +452,8 @@ impl EventReader {
     async fn append_frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut position = self.position.unwrap_or_else(|| batch.first_position());
         while self.frames.len() < FRAME_BYTES && !self.encoder.is_over() {
-            // Moves past an entry only when its frames are built: the wait below may be cancelled, and the
-            // entry is then read again.
+            // The stored position moves past an entry only when its frames are built. If the wait below is
+            // cancelled, the entry is read again.
             self.position = Some(position);
             let Some(entry) = batch.next_entry(&mut position) else {
                 self.batch = None;
@@ -461,10 +466,10 @@ impl EventReader {
             }
             let kind = EncoderEntryKind::from(entry.kind);
             match kind {
-                EncoderEntryKind::Event("thinking_start") => self.in_thinking = true,
-                EncoderEntryKind::Event("thinking_end") => self.in_thinking = false,
-                EncoderEntryKind::Event("final_delta") => self.in_answer = true,
-                EncoderEntryKind::Event("final_end") => self.in_answer = false,
+                EncoderEntryKind::Event("thinking_start") => self.is_in_thinking = true,
+                EncoderEntryKind::Event("thinking_end") => self.is_in_thinking = false,
+                EncoderEntryKind::Event("final_delta") => self.is_in_answer = true,
+                EncoderEntryKind::Event("final_end") => self.is_in_answer = false,
                 _ => {}
             }
             let reply = match self.encoder.wants_reply(kind) {
@@ -475,7 +480,7 @@ impl EventReader {
             let encoder_entry = EncoderEntry { number: entry.number, kind, json: entry.json, reply };
             self.encoder.write_entry(&encoder_entry, &mut self.frames);
             if entry.number <= self.seen_number {
-                // Encoded only for the state of the encoder.
+                // Encoded only to update the encoder: the client has these frames already.
                 self.frames.truncate(length_before);
             }
             self.last_number = entry.number;

@@ -37,7 +37,8 @@ pub(super) enum ResponseStorage {
     Secret(Duration),
 }
 
-/// Storage of responses with a secret that stays valid: in memory, for as long as others are in the database.
+/// Storage of responses whose secret stays valid: in memory, for as long as the database keeps other
+/// responses.
 pub(super) const SECRET_RESPONSE: ResponseStorage =
     ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
 /// Storage of responses with a token of an event stream.
@@ -90,7 +91,8 @@ pub(super) async fn claim(
         RequestClaim::Responded(response) => return Ok(Err(response)),
         RequestClaim::InProgress => return Err(in_progress_problem()),
     }
-    // The response may be kept in memory only, of which the store knows nothing. The claim is released then.
+    // The store does not know responses that are kept in memory only. If there is one, it is returned, and
+    // dropping `hold` releases the claim.
     let hold = RequestHold { app: app.clone(), key };
     Ok(app.memory_responses.find(&hold.key).map_or(Ok(hold), Err))
 }
@@ -112,7 +114,7 @@ pub(super) async fn process_once(
     let route = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
     let (parts, body) = request.into_parts();
-    // The body was read and bounded earlier.
+    // `request_body` has already read the body and limited its length.
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
     // The digest tells whether a request with the same key is the same request.
     let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
@@ -158,7 +160,7 @@ async fn store_response(
         {
             Ok(()) => return,
             Err(error) => {
-                // The resource exists, and must not be created twice.
+                // The resource exists, and a repeated request must not create it again.
                 tracing::warn!(%error, "the answer of a request with an `Idempotency-Key` is kept in memory only");
                 Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600)
             }

@@ -59,8 +59,8 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     next.run(request).await
 }
 
-/// Returns the caller that a stream token in the query stands for. The token is in the query since browsers'
-/// `EventSource` sends no headers.
+/// Returns the caller that created the stream token in the query. The token is in the query since browsers'
+/// `EventSource` cannot send it in a header.
 fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
     let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
     let mut fields = uri.query()?.split('&');
@@ -104,8 +104,8 @@ fn check_local(request: &Request, cors_origins: &[String]) -> Result<(), Problem
     refusal("foreign_origin", detail)
 }
 
-/// Returns the single host that a request names, if it is this machine. A target with a host (`GET
-/// http://HOST/...`) is a proxy request; its `Host` header is not decisive.
+/// Returns the single host that a request names, if it is this machine. A request whose target has a host
+/// (`GET http://HOST/...`) is meant for a proxy and is not local, whatever its `Host` header says.
 fn local_host<'a>(target: &Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (host, None) = (hosts.next()?.to_str().ok()?, hosts.next()) else { return None };
@@ -256,8 +256,8 @@ pub(super) async fn create(
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     require_admin(&caller)?;
-    let new: NewKey = parse_body(&bytes)?;
-    let is_admin = match new.rights.as_deref() {
+    let new_key: NewKey = parse_body(&bytes)?;
+    let is_admin = match new_key.rights.as_deref() {
         None | Some("plain") => false,
         Some("admin") => true,
         Some(other) => {
@@ -272,14 +272,14 @@ pub(super) async fn create(
             && owner.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
             && owner != LOCAL_OWNER
     };
-    if new.owner.as_ref().is_some_and(|owner| !is_valid_owner(owner)) {
+    if new_key.owner.as_ref().is_some_and(|owner| !is_valid_owner(owner)) {
         let detail = "an `owner` must have 1 to 64 letters, digits, `-`, `_` or `.`, and must not be `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
     let limits = KeyLimits {
-        requests_per_minute: new.requests_per_minute,
-        tokens_per_day: new.tokens_per_day,
-        aliases: new.aliases,
+        requests_per_minute: new_key.requests_per_minute,
+        tokens_per_day: new_key.tokens_per_day,
+        aliases: new_key.aliases,
     };
     check_aliases(&app, &limits)?;
     let task_app = app.clone();
@@ -292,11 +292,11 @@ pub(super) async fn create(
         }
         let is_first_key = task_app.keys.is_empty();
         let secret = ids::new_secret();
-        let owner = new.owner.unwrap_or_else(|| ids::new_id("owner"));
+        let owner = new_key.owner.unwrap_or_else(|| ids::new_id("owner"));
         let key = KeyRow {
             id: ids::new_id("key"),
             owner: owner.clone(),
-            name: new.name,
+            name: new_key.name,
             hash: hash(&secret),
             is_admin,
             created: ids::now(),

@@ -37,25 +37,25 @@ pub(super) async fn create(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let mut new: NewMessage = parse_body(&bytes)?;
-    new.check(&app)?;
+    let mut new_message: NewMessage = parse_body(&bytes)?;
+    new_message.check(&app)?;
     let idempotency_key = read_key(&headers)?;
     if let Some(idempotency_key) = &idempotency_key
         && let Some(row) = app.store.message_by_key(&caller.owner, idempotency_key, &repeat_since()).await?
     {
-        return respond_repeated(app, &caller, row, &new).await;
+        return respond_repeated(app, &caller, row, &new_message).await;
     }
-    let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
-    let start_request = new.to_start_request(&app, &caller, request_id, idempotency_key).await?;
+    let event_stream = new_message.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let start_request = new_message.to_start_request(&app, &caller, request_id, idempotency_key).await?;
     let StartedMessage { row, reader: reader_guard, is_repeated } =
         message_start::start_message(&app, start_request).await?;
     let row = MessageRow::clone(&row);
     if is_repeated {
-        // `respond_repeated` opens a stream itself; this one must not count in addition.
+        // `respond_repeated` opens a stream itself, so this one must no longer count.
         drop(event_stream);
-        return respond_repeated(app, &caller, row, &new).await;
+        return respond_repeated(app, &caller, row, &new_message).await;
     }
-    respond(app, row, &new, reader_guard, event_stream).await
+    respond(app, row, &new_message, reader_guard, event_stream).await
 }
 
 /// Responds to a repeated request as to the first one, whose message is `row`. Another request with the same
@@ -64,36 +64,36 @@ async fn respond_repeated(
     app: Arc<App>,
     caller: &Caller,
     row: MessageRow,
-    new: &NewMessage,
+    new_message: &NewMessage,
 ) -> Result<Response, Problem> {
     let (first_request, this_request): (Value, Value) =
-        (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
+        (serde_json::from_str(&row.request).unwrap_or_default(), json!(new_message));
     if first_request != this_request {
         return Err(reused_key_problem());
     }
-    let event_stream = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
+    let event_stream = new_message.stream.then(|| events::open_stream(&app, caller)).transpose()?;
     // A client that gets only the id is not a reader.
-    let live_run = app.running.get(&row.id).filter(|_| new.stream || new.wait);
+    let live_run = app.running.get(&row.id).filter(|_| new_message.stream || new_message.wait);
     let reader_guard = live_run.map(|live_run| live_run.add_reader());
-    respond(app, row, new, reader_guard, event_stream).await
+    respond(app, row, new_message, reader_guard, event_stream).await
 }
 
 /// Responds with the events, the record or the id of a message.
 async fn respond(
     app: Arc<App>,
     row: MessageRow,
-    new: &NewMessage,
+    new_message: &NewMessage,
     reader_guard: Option<ReaderGuard>,
     event_stream: Option<OpenStream>,
 ) -> Result<Response, Problem> {
     if let Some(event_stream) = event_stream {
         return Ok(events::stream_response(
             app,
-            EventReader::of_request(&row, new, reader_guard, 0),
+            EventReader::of_request(&row, new_message, reader_guard, 0),
             event_stream,
         ));
     }
-    if new.wait {
+    if new_message.wait {
         if let Some(reader_guard) = reader_guard {
             reader_guard.live_run().wait_over().await;
         }
@@ -117,27 +117,27 @@ pub(super) async fn regenerate(
     Extension(RequestId(request_id)): Extension<RequestId>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let old = find_owned(&app, &caller, &id).await?;
+    let old_message = find_owned(&app, &caller, &id).await?;
     // Parsing the stored request takes memory too.
-    let weight = run_in_place(|| weigh(old.request.as_bytes()));
+    let weight = run_in_place(|| weigh(old_message.request.as_bytes()));
     let permit = app.memory.reserve_work(&caller.owner, memory::work_bytes(weight.bytes)).await?;
     let caller = Caller { memory: MemoryHold::new(&weight, [permit]), ..caller };
-    let mut new = NewMessage::from_stored(&old)?;
-    new.check(&app)?;
-    new.in_place_of = Some(old.id.clone());
-    let mut start_request = new.to_start_request(&app, &caller, request_id, None).await?;
+    let mut new_message = NewMessage::from_stored(&old_message)?;
+    new_message.check(&app)?;
+    new_message.in_place_of = Some(old_message.id.clone());
+    let mut start_request = new_message.to_start_request(&app, &caller, request_id, None).await?;
     // The old message and later ones are cancelled if they are running.
     let task_app = app.clone();
-    let (conversation, number) = (old.conversation_id.clone(), old.number);
+    let (conversation, number) = (old_message.conversation_id.clone(), old_message.number);
     app.run_to_completion(async move {
         task_app.cancel_messages(|row| row.conversation_id == conversation && row.number >= number).await
     })
     .await?;
-    let conversation_lock = states::lock_conversation(&app, &old.conversation_id).await?;
-    start_request.replaces = Some((old.id, conversation_lock));
+    let conversation_lock = states::lock_conversation(&app, &old_message.conversation_id).await?;
+    start_request.replaces = Some((old_message.id, conversation_lock));
     let StartedMessage { row, reader: reader_guard, .. } =
         message_start::start_message(&app, start_request).await?;
-    respond(app, MessageRow::clone(&row), &new, reader_guard, None).await
+    respond(app, MessageRow::clone(&row), &new_message, reader_guard, None).await
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: cancels the message with its upstream call. An ended message is

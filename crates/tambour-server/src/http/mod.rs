@@ -96,7 +96,7 @@ pub(crate) fn build_router(app: AppState) -> Router {
         .with_state(app)
 }
 
-/// `GET /healthz`
+/// `GET /healthz`: 200 while the process runs.
 async fn show_health() -> &'static str {
     "ok\n"
 }
@@ -112,7 +112,7 @@ async fn show_ready(State(app): State<AppState>) -> Response {
     }
 }
 
-/// `GET /metrics`
+/// `GET /metrics`: counters and times in the OpenMetrics format.
 async fn show_metrics(State(app): State<AppState>) -> Response {
     let text = app.metrics.render(app.running.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)

@@ -48,7 +48,8 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(super) skein: Option<Value>,
-    /// Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
+    /// Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other
+    /// name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) context: Map<String, Value>,
@@ -180,7 +181,7 @@ pub(crate) enum IfBusy {
 }
 
 impl NewMessage {
-    /// Returns the model request without the prompt.
+    /// Builds the model request, without prompt and tools.
     fn model_request(&self) -> ModelRequest {
         ModelRequest {
             model: self.model.clone(),
@@ -266,7 +267,7 @@ impl NewMessage {
         self.skein.is_some() || self.card_id.is_some() || !self.lorebook_ids.is_empty()
     }
 
-    /// Sets the structure that the Skein requires of a reply in `options`, unless the contract sets one.
+    /// Sets in `options` the structure that the Skein requires of a reply, unless the contract sets one.
     fn apply_structure(&self, options: &mut Options) -> Result<(), Problem> {
         let contract = self.contract.as_ref();
         apply_structure(self.skein.as_ref(), self.views.as_deref(), contract, options)
@@ -276,14 +277,15 @@ impl NewMessage {
     /// Restores the request of a stored message, to send it again in the same conversation.
     pub(super) fn from_stored(row: &MessageRow) -> Result<NewMessage, Problem> {
         let parsed = serde_json::from_str::<NewMessage>(&row.request);
-        let mut new = parsed.map_err(|_| {
+        let mut new_message = parsed.map_err(|_| {
             let detail = "the stored request can no longer be read";
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
         })?;
-        new.conversation_id = Some(row.conversation_id.clone());
-        (new.named_model, new.as_response, new.stream, new.wait) = (None, None, false, false);
-        new.in_place_of = None;
-        Ok(new)
+        new_message.conversation_id = Some(row.conversation_id.clone());
+        (new_message.named_model, new_message.as_response, new_message.stream, new_message.wait) =
+            (None, None, false, false);
+        new_message.in_place_of = None;
+        Ok(new_message)
     }
 
     /// Checks the fields, also of the fallbacks, and fills in defaults.
@@ -292,7 +294,7 @@ impl NewMessage {
             let stopping = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
             return Err(stopping.retry_after(5));
         }
-        // Set by the server for requests of other protocols; no client may send them.
+        // Fields that the server sets for requests of other protocols. No client may send them.
         let internal_fields =
             [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
         if let Some((name, _)) =
@@ -442,21 +444,25 @@ impl NewMessage {
 
 /// Returns the tools in the field `tools`, whose results the server sends to the model; `None` without the
 /// field.
-async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<ToolOffer>, Problem> {
-    let caller_name = new.caller.as_deref();
+async fn tool_offer(
+    app: &App,
+    caller: &Caller,
+    new_message: &NewMessage,
+) -> Result<Option<ToolOffer>, Problem> {
+    let caller_name = new_message.caller.as_deref();
     if caller_name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
         let detail = "`caller` must be a name of at most 200 bytes";
         return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
     }
-    let Some(choices) = &new.tools else { return Ok(None) };
+    let Some(choices) = &new_message.tools else { return Ok(None) };
     let tools = select_tools(app, caller, choices).await?;
-    Ok(Some(ToolOffer { tools, caller: new.caller.clone() }))
+    Ok(Some(ToolOffer { tools, caller: new_message.caller.clone() }))
 }
 
 /// Returns the output protocol of a new message: the requested one, otherwise that of the settings. A later
 /// change of the setting does not affect the message (J-033).
-fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Problem> {
-    let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
+fn output_protocol(app: &App, new_message: &NewMessage) -> Result<OutputProtocol, Problem> {
+    let Some(name) = &new_message.output_protocol else { return Ok(app.settings().protocol()) };
     OutputProtocol::from_name(name).ok_or_else(|| {
         let known_names: Vec<&str> = OutputProtocol::ALL.iter().map(|protocol| protocol.name()).collect();
         let detail = format!("there is no output protocol `{name}`; known: {}", known_names.join(", "));

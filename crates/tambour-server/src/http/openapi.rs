@@ -150,11 +150,11 @@ fn request_body(operation: &ApiOperation, schema: &str) -> Value {
         body["content"]["application/json"]["example"] = example.clone();
     }
     if operation.path == imports::PATH {
-        let files = json!({"type": "string", "format": "binary"});
+        let file_schema = json!({"type": "string", "format": "binary"});
         body["content"]["multipart/form-data"] = json!({"schema": {
             "type": "object",
             "description": "each part is a file; names of fields are ignored",
-            "additionalProperties": files,
+            "additionalProperties": file_schema,
         }});
     }
     body
@@ -231,7 +231,7 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
     }
 }
 
-/// Describes the response header that names the stored version.
+/// Describes the response header `ETag`, which names the stored version.
 fn etag_header() -> Value {
     let description = "the stored version, for `If-Match`; for a script or template its last version, `\"0\"` if there is none";
     json!({"schema": {"type": "string"}, "description": description})

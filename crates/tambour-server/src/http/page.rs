@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::base::problem::Problem;
 use crate::store::RowPage;
 
-/// Default of the maximum number of rows of a page.
+/// Maximum number of rows of a page when the query sets none.
 const DEFAULT_LIMIT: u32 = 50;
 /// Highest `limit` that a query may set.
 const MAX_LIMIT: u32 = 200;

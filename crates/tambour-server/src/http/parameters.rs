@@ -20,7 +20,7 @@ const AFTER: TypedParameter = ("after", "string", "id of the last row of the pre
 pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
     let mut parameters = Vec::new();
     for name in ["id", "name", "turn"] {
-        if ["{", "{*"].iter().any(|open| operation.path.contains(&format!("{open}{name}}}"))) {
+        if ["{", "{*"].iter().any(|opening| operation.path.contains(&format!("{opening}{name}}}"))) {
             parameters
                 .push(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
         }
@@ -75,11 +75,11 @@ pub(super) fn dialogues() -> Vec<Value> {
 pub(super) fn figures() -> Vec<Value> {
     let day = json!({"type": "string", "format": "date"});
     let steps = json!({"type": "string", "enum": ["hour", "day"]});
-    let by = "length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour`";
+    let steps_description = "length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour`";
     vec![
         query_parameter("from", &day, "first day in UTC; six days before the last one if absent"),
         query_parameter("to", &day, "last day; today if absent"),
-        query_parameter("by", &steps, by),
+        query_parameter("by", &steps, steps_description),
     ]
 }
 
@@ -93,7 +93,7 @@ pub(super) fn input_items() -> Vec<Value> {
     page.map(typed_parameter).to_vec()
 }
 
-/// Parameter of a card or book: the form of the response.
+/// Parameter of a card or lorebook: the format of the response.
 pub(super) fn file_format() -> Vec<Value> {
     let formats = json!({"type": "string", "enum": ["read", "v3", "original"]});
     let description = "`v3`: V3 JSON with everything in the file; `original`: the file as it was imported";
@@ -134,7 +134,7 @@ fn typed_parameter((name, kind, description): TypedParameter) -> Value {
 }
 
 /// Describes a query parameter of a listing with filters. Differs from `typed_parameter` only in the order of
-/// the fields, which the published document has.
+/// the fields, which the published description keeps.
 fn filter_parameter((name, kind, description): TypedParameter) -> Value {
     json!({"name": name, "in": "query", "description": description, "schema": {"type": kind}})
 }

@@ -24,9 +24,9 @@ use crate::record::spending::UpstreamSpending;
 use crate::run::dialogues::{self, TurnInput, TurnQuota};
 use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
-/// `max_turns` when absent.
+/// Value of `max_turns` when the request has none.
 const DEFAULT_TURNS: u32 = 30;
-/// Highest `max_turns`.
+/// Highest value of `max_turns`.
 const MAX_TURNS: u32 = 100;
 /// Maximum length in bytes of the role, and of all answers together (as JSON).
 const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -81,23 +81,24 @@ pub(super) async fn play(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let new: NewPlay = parse_body(&bytes)?;
+    let new_play: NewPlay = parse_body(&bytes)?;
     let refuse = |field: &'static str, detail: String| {
         Err(Problem::invalid("invalid_field", detail).with("field", field))
     };
-    let max_turns = new.max_turns.unwrap_or(DEFAULT_TURNS);
+    let max_turns = new_play.max_turns.unwrap_or(DEFAULT_TURNS);
     if !(1..=MAX_TURNS).contains(&max_turns) {
         return refuse("max_turns", format!("`max_turns` must be from 1 to {MAX_TURNS}"));
     }
-    if json!(new.answers).to_string().len() > MAX_TEXT_BYTES {
+    if json!(new_play.answers).to_string().len() > MAX_TEXT_BYTES {
         return refuse("answers", format!("`answers` must have at most {MAX_TEXT_BYTES} bytes"));
     }
-    if new.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
+    if new_play.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
         return refuse("role", format!("`role` must have at most {MAX_TEXT_BYTES} bytes"));
     }
+    // Turns are not run for keys that are limited to aliases.
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
-    let mut answers = new.answers.into_iter();
+    let mut answers = new_play.answers.into_iter();
     let (mut turns, mut error) = (0, None);
     let stop_reason = loop {
         let row = find_owned(&app, &caller, &id).await?;
@@ -112,7 +113,7 @@ pub(super) async fn play(
         let input = if pending_turn.continues {
             TurnInput::Text(None)
         } else {
-            let answer = match (answers.next(), &new.role) {
+            let answer = match (answers.next(), &new_play.role) {
                 (Some(answer), _) => answer,
                 (None, Some(persona)) => {
                     match invent_answer(&app, &caller, persona, dialogue.history(), &pending_turn).await? {
@@ -204,7 +205,7 @@ async fn invent_answer(
         }
     };
     pipeline.finish(&end, &mut events);
-    // The request was counted by `spend`; these are its tokens.
+    // Charges 0 requests, since `spend` has counted this one, and the tokens in `usage`.
     app.charge_key(&caller.key, &caller.owner, 0, &usage).await;
     let spending = UpstreamSpending::from_call(&upstream, &request, &usage);
     let reply_end = ReplyEnd {

@@ -36,7 +36,7 @@ pub(crate) struct RenderPrompt {
     #[serde(default)]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
-    /// State of timed lore: `timed` in the response to the turn before.
+    /// State of timed lore: the field `timed` of the previous turn's response.
     #[serde(default)]
     #[schema(value_type = Object)]
     timed: TimedEffects,

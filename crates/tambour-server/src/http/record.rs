@@ -44,8 +44,8 @@ pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
     app.run_to_completion(async move { cancel_and_delete(&task_app, id).await }).await
 }
 
-/// Spawns a task that deletes a message, which is not to be stored, as soon as it has ended and has no
-/// reader.
+/// Spawns a task that deletes a message as soon as it has ended and has no reader, for clients that do not
+/// want it to be stored.
 pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
     let task_app = app.clone();
     app.run_tasks.spawn(async move {
@@ -102,7 +102,7 @@ pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, St
     Ok(record_json(row, &status, record))
 }
 
-/// Combines the fields of the row with those of the record. `status` is shown instead of that of the row.
+/// Combines the fields of the row with those of the record. Shows `status` instead of the row's status.
 pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Value {
     let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let replaced_id = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));

@@ -11,7 +11,7 @@ use crate::http::app::App;
 use crate::run::request_repeats::repeat_since;
 use crate::store::InputResponse;
 
-/// Response to an earlier input.
+/// Response to an earlier input with the same key and request.
 pub(super) struct EarlierResponse {
     /// Result of the turn; absent if the server stopped before the turn ended.
     pub(super) response: Option<Value>,

@@ -20,6 +20,7 @@ pub(super) struct RequestId(pub(super) String);
 /// text.
 const MAX_ERROR_BYTES: usize = 2000;
 
+/// Header of requests and responses with the id of the request.
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Assigns an id to the request, and logs one line without query, headers or bodies.
@@ -57,7 +58,7 @@ async fn to_problem_document(response: Response, max_request: usize) -> Response
             return too_large_problem("max_request", max_request).into_response();
         }
         StatusCode::BAD_REQUEST => "malformed_request",
-        // The response of `/readyz`.
+        // `/readyz` responds with plain text.
         StatusCode::SERVICE_UNAVAILABLE => return response,
         _ => "refused",
     };

@@ -24,7 +24,7 @@ use crate::base::memory::{self, MemoryHold, MemoryPermit};
 use crate::base::problem::Problem;
 use crate::http::app::App;
 
-/// Size limits of bodies, in bytes.
+/// Size limits of all bodies, in bytes: the settings of the same names.
 #[derive(Clone, Copy)]
 pub(super) struct BodyLimits {
     pub(super) max_request: usize,
@@ -32,7 +32,7 @@ pub(super) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// Returns the maximum length of requests to a path, after the name of the setting that has it.
+    /// Returns the setting that limits the length of requests to a path: its name and its value in bytes.
     fn limit_for(self, path: &str) -> (&'static str, usize) {
         if path == imports::PATH {
             ("max_import", self.max_import)
@@ -45,11 +45,11 @@ impl BodyLimits {
 /// Time and size limits of one body.
 #[derive(Clone, Copy)]
 struct BodyBounds {
-    /// Longest pause, in milliseconds.
+    /// Longest pause within the body, in milliseconds.
     idle_ms: u64,
     /// Longest time for the whole body, in milliseconds.
     total_ms: u64,
-    /// Maximum length in bytes, after the name of the setting that has it.
+    /// Setting that limits the length: its name and its value in bytes.
     limit: (&'static str, usize),
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn read_whole(
                 Ok(hold) => caller.memory = hold,
                 Err(problem) => return problem.into_response(),
             }
-            // Held until the handler has returned its response, whatever it does with the caller.
+            // Keeps the memory reserved until the handler has responded, even if the handler drops `caller`.
             let _hold = caller.memory.clone();
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, Body::from(bytes))).await
@@ -94,16 +94,17 @@ pub(super) async fn read_whole(
             if response.status() == StatusCode::REQUEST_TIMEOUT
                 && let Some(connection) = parts.extensions.get::<Arc<Connection>>()
             {
+                // The client has used up its time, so the connection does not wait for more of the body.
                 connection.skip_drain();
             }
-            // The rest of the body is not read, so the connection cannot be used again.
+            // A part of the body stays unread, so the connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
     }
 }
 
-/// Weighs a body, and waits for the memory that its values will take.
+/// Estimates the memory that the values of a body will take (its weight), and waits until it is available.
 async fn reserve_memory(
     app: &App,
     owner: &str,
@@ -113,7 +114,7 @@ async fn reserve_memory(
     body_permit: Option<MemoryPermit>,
 ) -> Result<MemoryHold, Problem> {
     let weight = if path == imports::PATH {
-        // Imported files stay text; their content is weighed when it is parsed.
+        // Imported files stay text; the memory of their content is estimated when it is parsed.
         JsonWeight { bytes: bytes.len(), text: bytes.len(), ..JsonWeight::default() }
     } else if bytes.len() > OFFLOAD_BYTES {
         run_in_place(|| weigh(bytes))
@@ -121,7 +122,8 @@ async fn reserve_memory(
         weigh(bytes)
     };
     let max_bytes = memory::max_value_bytes(bytes.len(), max_request);
-    // State operations are parsed and weighed one by one, so their sum does not matter.
+    // State operations are weighed again one by one when they are parsed (`states`), so a heavy body is
+    // allowed.
     if weight.bytes > max_bytes && !path.ends_with(OPERATIONS_SUFFIX) {
         return Err(too_heavy_problem(&weight, bytes, max_bytes));
     }

@@ -57,7 +57,7 @@ pub(crate) struct ScriptText {
 /// since a check takes much longer than parsing.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 
-/// Faults of a script: those that prevent it from running, and all others.
+/// Faults of a script: errors prevent it from running, warnings do not.
 struct ScriptFaults {
     errors: Vec<Value>,
     warnings: Vec<Value>,
@@ -105,13 +105,14 @@ fn fault_json(fault: &ScriptFault) -> Value {
 ///
 /// # Errors
 /// The script cannot run.
-async fn require_valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Problem> {
-    let ScriptFaults { errors, warnings } = check_script(app, owner, &new.yaml, new.text_language).await?;
+async fn require_valid(app: &App, owner: &str, new_script: &NewScript) -> Result<Vec<Value>, Problem> {
+    let ScriptFaults { errors, warnings } =
+        check_script(app, owner, &new_script.yaml, new_script.text_language).await?;
     if errors.is_empty() {
         return Ok(warnings);
     }
     let first_error = errors[0]["message"].as_str().unwrap_or_default();
-    let detail = match new.text_language.unwrap_or_else(|| app.settings().texts().language) {
+    let detail = match new_script.text_language.unwrap_or_else(|| app.settings().texts().language) {
         Language::Zh => format!("脚本无法运行：{first_error}"),
         Language::En => format!("the script cannot run: {first_error}"),
     };
@@ -126,13 +127,13 @@ pub(super) async fn create(
     QueryParams(draft_query): QueryParams<DraftQuery>,
     bytes: Bytes,
 ) -> Result<(StatusCode, ETagHeader, Json<Value>), Problem> {
-    let new: NewScript = parse_body(&bytes)?;
+    let new_script: NewScript = parse_body(&bytes)?;
     let missing_name = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-    let name = new.name.clone().ok_or_else(missing_name)?;
+    let name = new_script.name.clone().ok_or_else(missing_name)?;
     check_name(&name)?;
-    let warnings = require_valid(&app, &caller.owner, &new).await?;
+    let warnings = require_valid(&app, &caller.owner, &new_script).await?;
     let id = ids::new_id("script");
-    let new_version = NewVersion { id: id.clone(), name, text: new.yaml };
+    let new_version = NewVersion { id: id.clone(), name, text: new_script.yaml };
     // A new script has no version that `If-Match` could name.
     let no_headers = HeaderMap::new();
     let version = store_version(&app, &caller.owner, &no_headers, Script, new_version, &draft_query).await?;
@@ -149,12 +150,12 @@ pub(super) async fn put(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
-    let new: NewScript = parse_body(&bytes)?;
+    let new_script: NewScript = parse_body(&bytes)?;
     let document = find_owned(&app, &caller.owner, Script, &id).await?;
-    let name = new.name.clone().unwrap_or(document.name);
+    let name = new_script.name.clone().unwrap_or(document.name);
     check_name(&name)?;
-    let warnings = require_valid(&app, &caller.owner, &new).await?;
-    let new_version = NewVersion { id: id.clone(), name, text: new.yaml };
+    let warnings = require_valid(&app, &caller.owner, &new_script).await?;
+    let new_version = NewVersion { id: id.clone(), name, text: new_script.yaml };
     let version = store_version(&app, &caller.owner, &headers, Script, new_version, &draft_query).await?;
     Ok((etag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }

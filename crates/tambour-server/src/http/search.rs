@@ -119,7 +119,8 @@ fn row_bytes(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
-/// Returns `true` if a text is part of an id, and long enough that it is hardly a word by chance.
+/// Returns `true` if a text is part of an id. A short text does not count: common words may occur in ids by
+/// chance.
 fn is_part_of_id(id: &str, query: &str) -> bool {
     query.len() >= MIN_ID_BYTES && id.contains(query)
 }

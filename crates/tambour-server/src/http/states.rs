@@ -1,4 +1,6 @@
-//! State of a conversation: reading, history, changes by clients, schema and rollback.
+//! State of a conversation: reading, history, changes by clients, schema and rollback. The operations in a
+//! reply make one update of the state, named by its message; a request to `POST .../state/operations` makes a
+//! route update.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -121,7 +123,7 @@ impl<'de> Visitor<'de> for OperationsVisitor {
         while operations.len() < max_operations
             && let Some(text) = list.next_element::<&RawValue>()?
         {
-            // Parsed one at a time and weighed first: values take many times the bytes of their text.
+            // Each operation is weighed before it is parsed: values take many times the bytes of their text.
             weight += weigh(text.get().as_bytes()).bytes;
             if weight > MAX_OPERATION_MEMORY {
                 let refusal = format!(
@@ -319,7 +321,7 @@ pub(super) async fn apply_operations(
     let based_on = if_match::base_version(&headers)?;
     let NewOperations { operations, analysis, atomic, results: shown_results } = parse_body(&bytes)?;
     let BoundedOperations { operations: bounded, count } = operations;
-    // The body may be long, and is not needed any more.
+    // Frees the body, which may be long and was parsed.
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
     if analysis.len() > MAX_ANALYSIS_BYTES {
@@ -391,7 +393,7 @@ pub(super) async fn rollback(
 enum NamedPoint {
     /// Before the first update.
     Start,
-    /// After the update with this id, which a client made.
+    /// After the route update with this id.
     Update(String),
     /// After the message with this id and number.
     Message(String, i64),

@@ -39,17 +39,18 @@ pub(crate) struct OpenStream {
     registry: Arc<StreamRegistry>,
     owner: String,
     number: u64,
+    /// Connection of the client; absent if it is unknown, and then not watched.
     connection: Option<Arc<Connection>>,
     /// Cancelled when the key that opened it is removed.
     pub(crate) removal: CancellationToken,
 }
 
-/// Limit of open streams that is reached.
+/// Limit of open streams that prevents another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamLimit {
-    /// Streams of this owner.
+    /// Limit of one owner (`max_streams`).
     Owner,
-    /// Streams of the server.
+    /// Limit of all owners together (`max_streams_total`).
     Server,
 }
 

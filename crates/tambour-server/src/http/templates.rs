@@ -119,7 +119,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
-    let new: NewTemplate = parse_body(&bytes)?;
+    let new_template: NewTemplate = parse_body(&bytes)?;
     let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     // `.` and `..` stand for folders in a path.
     let is_only_dots = id.chars().all(|c| c == '.');
@@ -128,9 +128,9 @@ pub(super) async fn put(
                       dots";
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
-    check_length(&new.text, "text")?;
-    let template = LayeredTemplate::parse(new.text.as_str());
-    let new_version = NewVersion { id: id.clone(), name: id.clone(), text: new.text };
+    check_length(&new_template.text, "text")?;
+    let template = LayeredTemplate::parse(new_template.text.as_str());
+    let new_version = NewVersion { id: id.clone(), name: id.clone(), text: new_template.text };
     let version = store_version(&app, &caller.owner, &headers, Template, new_version, &draft_query).await?;
     let mut response = template_json(&template);
     if let Some(fields) = response.as_object_mut() {

@@ -1,4 +1,5 @@
-//! Answers that clients post to a waiting message: results of calls they run, and confirmations of calls.
+//! Answers that clients post to a waiting message: results of calls that they run, and confirmations of
+//! calls. The message has an [`AnswerDesk`], where its run takes them.
 
 use std::sync::Arc;
 
@@ -143,8 +144,8 @@ async fn pass_answers<T>(
     accept: AcceptAnswers<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(app, caller, id).await?;
-    // The status changes a moment after the log has ended, so the live run is asked too: a client that has
-    // seen the end is refused at once.
+    // The status changes a moment after the log has ended, so the live run is checked too: a client that has
+    // seen the end of the log is refused.
     let is_running =
         row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
     if !is_running {

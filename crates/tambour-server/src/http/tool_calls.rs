@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tambour::event::ToolResult;
 
 use super::keys::Caller;
-use super::tools::select_registered;
+use super::tools::select_named;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::durations::millis;
 use crate::base::ids;
@@ -48,10 +48,11 @@ pub(super) async fn call(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let NewToolCall { args, caller: caller_name, confirmed } = parse_body(&bytes)?;
+    // Tools are not called for keys that are limited to aliases.
     caller.limits.check_alias(None)?;
     let args = if args.is_null() { json!({}) } else { args };
     // The tool is named by the path, so a missing one is a 404.
-    let selected_tool = match select_registered(&app, &caller, &name).await {
+    let selected_tool = match select_named(&app, &caller, &name).await {
         Err(problem) if problem.code() == "unknown_tool" => return Err(Problem::not_found(problem.detail())),
         found => found?,
     };
@@ -76,7 +77,7 @@ pub(super) async fn call(
         let language = task_app.settings().texts().language;
         let start_time = Instant::now();
         let request = WebhookRequest {
-            // There is no message.
+            // The call belongs to no message, so its own id takes the place of the message's.
             message_id: &call_id,
             call_id: &call_id,
             name: &name,
@@ -104,6 +105,7 @@ pub(super) async fn call(
             Ok(result) => (Some(result), None),
             Err(call_error) => (None, Some(call_error.error(language))),
         };
+        // One request without tokens.
         task_app.charge_key(&caller.key, &caller.owner, 1, &Value::Null).await;
         Ok(Json(json!(ToolResult { call_id, ok: error.is_none(), result, error, elapsed_ms })))
     })

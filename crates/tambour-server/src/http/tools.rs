@@ -300,7 +300,7 @@ pub(super) async fn select_tools(
     let mut pattern_count = 0;
     for choice in choices {
         let offered_tool = match choice {
-            ToolChoice::Named(name) => select_registered(app, caller, name).await?,
+            ToolChoice::Named(name) => select_named(app, caller, name).await?,
             ToolChoice::Inline(inline) => {
                 check_name(&inline.name, "tools")?;
                 let definition = Definition {
@@ -332,7 +332,7 @@ pub(super) async fn select_tools(
     Ok(selected_tools)
 }
 
-/// Converts the result of looking a name up among MCP tools; `None` if no MCP server has such a tool.
+/// Converts the result of looking up a name among MCP tools; `None` if no MCP server has a tool of this name.
 ///
 /// # Errors
 /// The configuration reserves the name for a server that lacks the tool or cannot be reached, or the tool's
@@ -364,12 +364,8 @@ async fn select_mcp_tool(
     }
 }
 
-/// Returns the tool of this name, of an MCP server or registered, with the precedence of [`list`].
-pub(super) async fn select_registered(
-    app: &App,
-    caller: &Caller,
-    name: &str,
-) -> Result<OfferedTool, Problem> {
+/// Returns the registered tool or MCP tool of this name. If there are both, [`list`] says which one counts.
+pub(super) async fn select_named(app: &App, caller: &Caller, name: &str) -> Result<OfferedTool, Problem> {
     let loaded_config = app.loaded_config();
     let mcp = &loaded_config.mcp;
     let lookup = match mcp.find_tool(name) {

@@ -21,7 +21,7 @@ pub(crate) struct TurnClaims(Mutex<HashMap<TurnKey, Arc<ClaimedTurn>>>);
 /// Row and live run of a turn.
 pub(crate) type TurnRun = (Arc<MessageRow>, Arc<LiveRun>);
 
-/// Turn in progress.
+/// Turn in progress, as repeated requests see it.
 pub(crate) struct ClaimedTurn {
     /// Request of the turn, which a repetition must equal.
     pub(crate) request: String,
@@ -31,7 +31,7 @@ pub(crate) struct ClaimedTurn {
     over_token: CancellationToken,
 }
 
-/// Claim of a turn in progress; dropping it removes the turn from the registry.
+/// Claim of the first request on its turn; dropping it removes the turn from the registry.
 pub(crate) struct TurnClaim {
     claims: Arc<TurnClaims>,
     key: TurnKey,
@@ -39,7 +39,7 @@ pub(crate) struct TurnClaim {
 }
 
 impl TurnClaims {
-    /// Registers a turn, or returns the one in progress with the same key.
+    /// Registers a turn, or returns the turn in progress that has the same key.
     pub(crate) fn claim(
         self: &Arc<TurnClaims>,
         owner: &str,
@@ -85,7 +85,7 @@ impl ClaimedTurn {
 }
 
 impl TurnClaim {
-    /// Publishes the run for others to read.
+    /// Publishes the run to repeated requests that wait for it.
     pub(crate) fn publish_run(&self, run: TurnRun) {
         self.turn.run.send_replace(Some(run));
     }

@@ -24,7 +24,7 @@ const MAX_DOCUMENTS: u32 = 1000;
 /// Maximum length in bytes of a document's text.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Query of a `POST` or `PUT` of a text.
+/// Query of a request that stores a script or template.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DraftQuery {
@@ -329,7 +329,7 @@ async fn diff_versions(
     let after = load_version(app, owner, kind, &document, Some(to)).await?;
     let labels = (format!("version {from}"), format!("version {to}"));
     let diff = tokio::task::spawn_blocking(move || {
-        // Limits the time of comparing unrelated texts.
+        // Unrelated texts would take long to compare: after this time the difference is only approximate.
         let mut config = TextDiff::configure();
         config.timeout(std::time::Duration::from_millis(500));
         let diff = config.diff_lines(&before.text, &after.text);

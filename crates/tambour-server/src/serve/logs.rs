@@ -13,21 +13,21 @@ use crate::config::{Config, ConfigError};
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(complete_filter(&config.log))
         .map_err(|error| config.field_error("log", &format!("is not a valid filter: {error}")))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A log line that cannot be written is dropped: reporting it would write to the same place and panic.
-    let lines = lines.log_internal_errors(false);
-    // A second server in the same process logs through the first one's subscriber.
+    let subscriber = subscriber.log_internal_errors(false);
+    // An error means that the process already has a subscriber: a second server in it uses the first one's.
     let _ = if config.log_json {
-        lines.json().flatten_event(true).try_init()
+        subscriber.json().flatten_event(true).try_init()
     } else {
-        lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
+        subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
     };
     Ok(())
 }
 
 /// Completes the log filter. A level set for the server (`tambour_server`) also applies to its store and its
 /// upstreams (`tambour_store`, `tambour_upstream`). The MCP client library (`rmcp`) logs messages and URLs of
-/// MCP servers at any length. It is silenced unless the filter names it; Tambour logs what matters by itself.
+/// MCP servers in full. It is silenced unless the filter names it; Tambour itself logs what matters.
 fn complete_filter(directives: &str) -> String {
     let server_levels =
         directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));

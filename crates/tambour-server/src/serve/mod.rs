@@ -67,7 +67,8 @@ pub struct Server {
     hang_up_signals: HangUpSignals,
 }
 
-/// Time that cancelled runs get to end, and then the same time for connections.
+/// Time that each step of the stop gets: the end of cancelled runs, the end of runs that wait for disk space,
+/// and the end of connections.
 const HALT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that the current step of the sweep gets to end when the server stops.
@@ -117,8 +118,8 @@ impl Server {
             return Err(StartError::Unprotected(listen));
         }
         if configured_key.is_some() && store.keys().await?.is_empty() {
-            // While no key is stored, the configured key is the first one: it takes over the data of the
-            // local user, if there is any.
+            // While no key is stored, the configured key is the first one. It takes over the data of the
+            // local user (stored by requests without a key), if there is any.
             store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
         let settings = Settings::from_stored(store.settings().await?);
@@ -147,7 +148,7 @@ impl Server {
             listener,
             address,
             load_config: None,
-            // `with_reload` subscribes.
+            // Disabled until `with_reload` subscribes to the signal.
             hang_up_signals: HangUpSignals::new(false),
         })
     }
@@ -182,7 +183,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop`, then drains: no new messages; running ones get `drain_ms` and are then cancelled.
+    /// Serves until `stop` is ready, then drains: no message begins; running ones get `drain_ms` and are then
+    /// cancelled.
     ///
     /// # Errors
     /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the
@@ -218,7 +220,8 @@ impl Server {
                     connections.spawn(connection::serve(socket, service.clone(), connection_stop.clone()));
                 }
                 Err(error) => {
-                    // The process has probably run out of file descriptors; other connections may free some.
+                    // The process has probably run out of file descriptors. The pause gives other connections
+                    // time to free some.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

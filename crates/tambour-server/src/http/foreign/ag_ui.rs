@@ -16,13 +16,13 @@ use tambour::state::{self, AppliedBlock, Op, OpResult, Operation, StatePath, Sta
 
 use super::chat_messages::{data_url, image_part, tool_result};
 use super::{ForeignRequest, stream_message, threads};
-use crate::base::problem::{Problem, in_place_if_long, parse_body};
+use crate::base::problem::{Problem, parse_body, run_in_place_if_long};
 use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::http::request::RequestId;
 use crate::run::states::{self, ChangedState};
 
-/// Kind of this protocol's conversations.
+/// Word of this protocol for a conversation.
 const THREAD_KIND: &str = "thread";
 /// Field with the client's state.
 const STATE_FIELD: &str = "state";
@@ -67,7 +67,7 @@ pub(in crate::http) async fn run_agent(
     if tambour_fields.as_ref().is_none_or(|tambour_fields| tambour_fields.get("dialect").is_none()) {
         foreign_request.enable_calls();
     }
-    let new = foreign_request.into_message(tambour_fields, true)?;
+    let new_message = foreign_request.into_message(tambour_fields, true)?;
     // The client's state is used only while the server has no state of the thread.
     let (mut state, mut refusals) = (states::state_before(&app, &conversation).await?, Vec::new());
     if state.is_none()
@@ -80,17 +80,17 @@ pub(in crate::http) async fn run_agent(
     }
     let run_context = RunContext { thread_id, run_id, state, refusals };
     let encoder = move |context| Box::new(AgUiEncoder::new(context, run_context)) as Box<dyn Encoder>;
-    stream_message(app, &caller, request_id, new, encoder).await
+    stream_message(app, &caller, request_id, new_message, encoder).await
 }
 
 /// Parses the fields of a request. A number in the state that exceeds the range of a double makes only its
 /// member of the state invalid, not the request.
 fn parse_request(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
-    parse_body(bytes).or_else(|problem| in_place_if_long(bytes, || parse_bounded(bytes)).ok_or(problem))
+    parse_body(bytes).or_else(|problem| run_in_place_if_long(bytes, || parse_bounded(bytes)).ok_or(problem))
 }
 
-/// Parses the fields with numbers of the state brought into range; `None` if there is no such number, or
-/// another error.
+/// Parses the fields of a request whose state has numbers out of range; they are brought into range. `None`
+/// if the state has no such number, or the request cannot be parsed for another reason.
 fn parse_bounded(bytes: &[u8]) -> Option<Map<String, Value>> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
     let Cow::Owned(state) = state::bound_numbers(fields.get(STATE_FIELD)?.get()) else { return None };
@@ -121,7 +121,7 @@ async fn init_state(
     let set_operation =
         |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
     let operations = state.into_iter().filter_map(set_operation).collect();
-    // No note of a model, members that are refused do not stop the others, and any version is replaced.
+    // The change has no analysis, applies each member even if others are refused, and replaces any version.
     let (analysis, is_atomic, base_version) = (String::new(), false, None);
     states::change_state(app, (&caller.owner, conversation), operations, analysis, is_atomic, base_version)
         .await
@@ -135,7 +135,7 @@ fn context_message(body: &Map<String, Value>) -> Option<Value> {
     (!lines.is_empty()).then(|| json!({"role": "system", "content": lines.join("\n")}))
 }
 
-/// Converts a message to a message of the chat completions interface; `None` if the model is not sent it.
+/// Converts a message to a message of the chat completions interface; `None` if the model does not get it.
 fn chat_message(message: &Value) -> Option<Value> {
     match message["role"].as_str()? {
         "assistant" => {
@@ -148,10 +148,10 @@ fn chat_message(message: &Value) -> Option<Value> {
             Some(converted)
         }
         "tool" => Some(tool_result(&message["toolCallId"], &message["content"])),
-        // Reasoning and activities are not sent to the model.
         role @ ("developer" | "system" | "user") => {
             Some(json!({"role": role, "content": content_parts(&message["content"])}))
         }
+        // Reasoning and activities are not sent to the model.
         _ => None,
     }
 }
@@ -159,7 +159,7 @@ fn chat_message(message: &Value) -> Option<Value> {
 /// Converts the content of a message. Only images are written differently in chat completions.
 fn content_parts(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
-    let part = |part: &Value| match part["type"].as_str() {
+    let convert_part = |part: &Value| match part["type"].as_str() {
         Some("image") => {
             let source = &part["source"];
             if source["type"] == "url" {
@@ -170,7 +170,7 @@ fn content_parts(content: &Value) -> Value {
         }
         _ => part.clone(),
     };
-    parts.iter().map(part).collect()
+    parts.iter().map(convert_part).collect()
 }
 
 /// Converts the answer to a question of an earlier run to a user message; `None` if it was not answered.

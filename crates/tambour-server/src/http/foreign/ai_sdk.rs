@@ -21,7 +21,7 @@ use crate::http::messages::find_owned;
 use crate::http::request::RequestId;
 use crate::run::states;
 
-/// Kind of this protocol's conversations.
+/// Word of this protocol for a conversation.
 const CHAT_KIND: &str = "chat";
 
 /// `POST /api/chat`: runs a message in the client's chat and streams its events.
@@ -58,7 +58,7 @@ pub(in crate::http) async fn chat(
         foreign_request.set("conversation_id", conversation.as_str());
     }
     let tambour_fields = body.remove("tambour");
-    let new = foreign_request.into_message(tambour_fields, true)?;
+    let new_message = foreign_request.into_message(tambour_fields, true)?;
     let state = match &conversation {
         Some(conversation) => states::state_before(&app, conversation).await?,
         None => None,
@@ -70,7 +70,7 @@ pub(in crate::http) async fn chat(
         }
         Box::new(AiSdkEncoder::new(context, state)) as Box<dyn Encoder>
     };
-    Ok(add_stream_header(stream_message(app, &caller, request_id, new, encoder).await?))
+    Ok(add_stream_header(stream_message(app, &caller, request_id, new_message, encoder).await?))
 }
 
 /// `GET /api/chat/{id}/stream`: the whole stream of the running message; 204 if none is running.
@@ -85,7 +85,7 @@ pub(in crate::http) async fn resume_stream(
     };
     let row = find_owned(&app, &caller, &live_run.id).await?;
     let event_stream = events::open_stream(&app, &caller)?;
-    // Still the state before the running message, whose updates are stored when it has ended.
+    // This is the state before the running message, whose updates are stored when it has ended.
     let state = app.store.state(&conversation).await?.map(|row| row.state);
     let encoder: Box<dyn Encoder> = Box::new(AiSdkEncoder::new(describe_message(&row), state));
     let reader_guard = live_run.add_reader();

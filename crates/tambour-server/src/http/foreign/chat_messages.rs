@@ -1,5 +1,5 @@
-//! Messages of the Chat Completions interface: cleans those that clients send, and builds those that requests
-//! of other protocols are converted to.
+//! Messages of the Chat Completions interface. Checks and cleans the messages of a request, and builds parts
+//! of messages from requests of other protocols.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem
         if fields.get("tool_calls").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             fields.remove("tool_calls");
         }
-        // Deprecated form of a tool's result.
+        // The deprecated role of a tool's result, which has no id of a call: sent as a text of the user.
         if fields.get("role") == Some(&json!("function")) {
             let name = fields.remove("name").unwrap_or_default();
             let text =

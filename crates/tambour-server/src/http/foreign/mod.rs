@@ -80,8 +80,8 @@ const PROTOCOL_FIELDS: [&str; 10] = [
 ];
 
 impl ForeignRequest {
-    /// Begins the conversion: takes `model` from the body and resolves it. It is an alias, or otherwise an
-    /// upstream (`UPSTREAM`), possibly with one of its models (`UPSTREAM/MODEL`).
+    /// Begins the conversion: takes `model` from the body and resolves it. `model` is an alias, otherwise an
+    /// upstream (`UPSTREAM`) or one of its models (`UPSTREAM/MODEL`).
     pub(super) fn for_model(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
         let model = match body.remove("model") {
             Some(Value::String(model)) if !model.trim().is_empty() => model,
@@ -98,7 +98,7 @@ impl ForeignRequest {
         let (mut fields, mut fallbacks, mut fixed_fields) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            // The first of the chain is asked first; it need not be the alias itself.
+            // The first alias of the chain is asked first. Because of weights it may be a fallback.
             let chain = loaded_config.fallback_chain(&model, Instant::now());
             fallbacks.extend(chain.iter().map(|name| fallback_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
@@ -277,24 +277,25 @@ impl ForeignRequest {
         self.set(if wants_stream { "stream" } else { "wait" }, true);
         let build_message = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
             fields.extend(tambour_fields.clone());
-            let mut new: NewMessage =
+            let mut new_message: NewMessage =
                 crate::base::problem::parse_body(&Value::Object(fields).to_string().into())?;
-            new.foreign = Some(self.foreign.clone());
-            Ok(new)
+            new_message.foreign = Some(self.foreign.clone());
+            Ok(new_message)
         };
         let build_fallback = |fallback: Map<String, Value>| {
             let mut fields = self.fields.clone();
             replace_fallback_fields(&mut fields, fallback);
-            let mut new = build_message(fields)?;
+            let mut new_message = build_message(fields)?;
             // Not every dialect has instructions. A fallback is asked without them if need be; the model that
             // is asked first must have them.
-            new.instructions &= dialect::find_dialect(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
-            Ok::<_, Problem>(new)
+            new_message.instructions &=
+                dialect::find_dialect(&new_message.dialect).is_ok_and(|entry| entry.prompt.is_some());
+            Ok::<_, Problem>(new_message)
         };
         let fallbacks = self.fallbacks.iter().cloned().map(build_fallback).collect::<Result<_, _>>()?;
-        let mut new = build_message(self.fields.clone())?;
-        new.fallbacks = fallbacks;
-        Ok(new)
+        let mut new_message = build_message(self.fields.clone())?;
+        new_message.fallbacks = fallbacks;
+        Ok(new_message)
     }
 }
 
@@ -316,31 +317,31 @@ pub(super) async fn stream_message(
     app: Arc<App>,
     caller: &Caller,
     request_id: String,
-    mut new: NewMessage,
+    mut new_message: NewMessage,
     create_encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
 ) -> Result<Response, Problem> {
-    new.check(&app)?;
+    new_message.check(&app)?;
     let event_stream = events::open_stream(&app, caller)?;
-    let start_request = new.to_start_request(&app, caller, request_id, None).await?;
+    let start_request = new_message.to_start_request(&app, caller, request_id, None).await?;
     let StartedMessage { row, reader: reader_guard, .. } =
         message_start::start_message(&app, start_request).await?;
-    schedule_deletion(&app, &new, reader_guard.as_ref());
+    schedule_deletion(&app, &new_message, reader_guard.as_ref());
     let encoder = create_encoder(describe_message(&row));
     Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader_guard, 0), event_stream))
 }
 
-/// Starts a message, waits for its end, and returns the folded log.
+/// Starts a message, waits for its end, and returns its combined log.
 pub(super) async fn run_message(
     app: &Arc<App>,
     caller: &Caller,
     request_id: String,
-    mut new: NewMessage,
+    mut new_message: NewMessage,
 ) -> Result<(StreamContext, FoldedMessage), Problem> {
-    new.check(app)?;
-    let start_request = new.to_start_request(app, caller, request_id, None).await?;
+    new_message.check(app)?;
+    let start_request = new_message.to_start_request(app, caller, request_id, None).await?;
     let StartedMessage { row, reader: reader_guard, .. } =
         message_start::start_message(app, start_request).await?;
-    schedule_deletion(app, &new, reader_guard.as_ref());
+    schedule_deletion(app, &new_message, reader_guard.as_ref());
     if let Some(reader_guard) = &reader_guard {
         // If the client disconnects meanwhile, the guard is dropped, which ends the message.
         reader_guard.live_run().wait_over().await;
@@ -353,14 +354,14 @@ pub(super) async fn run_message(
 
 /// Schedules the deletion of a message, for the time when it has been read, if the client does not want it to
 /// be stored.
-fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&ReaderGuard>) {
-    let is_stored = new.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
+fn schedule_deletion(app: &Arc<App>, new_message: &NewMessage, reader_guard: Option<&ReaderGuard>) {
+    let is_stored = new_message.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
     if let Some(reader_guard) = reader_guard.filter(|_| !is_stored) {
         record::delete_when_read(app, reader_guard.live_run().clone());
     }
 }
 
-/// Folds the log of a message, as far as it is written.
+/// Combines the entries of a message's log, as far as it is written, into one description of the message.
 pub(super) async fn fold_message(app: &App, message_id: &str) -> Result<FoldedMessage, Problem> {
     let (mut folded, mut after) = (FoldedMessage::default(), 0);
     loop {

@@ -82,7 +82,8 @@ pub(in crate::http) async fn show(
     Path(id): Path<String>,
     QueryParams(ResponseQuery { stream, starting_after }): QueryParams<ResponseQuery>,
 ) -> Result<Response, Problem> {
-    // Looked up before the row: if the message ends in between, its whole log is in the store.
+    // The live run is looked up before the row: if the message ends in between, its whole log is in the
+    // store.
     let live_run = app.running.get(message_id(&id));
     let row = find_response(&app, &caller, &id).await?;
     let context = describe_message(&row);
@@ -177,7 +178,7 @@ pub(in crate::http) async fn input_items(
     })))
 }
 
-/// Returns the id of a response's message.
+/// Returns the id of the message of the response `id`.
 fn message_id(id: &str) -> &str {
     id.strip_prefix(RESPONSE_PREFIX).unwrap_or(id)
 }

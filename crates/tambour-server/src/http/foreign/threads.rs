@@ -15,7 +15,7 @@ use crate::store::ConversationRow;
 /// Maximum length in bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Ids of running messages by the id of their conversation.
+/// Ids of the running messages of conversations that clients name, by the id of the conversation.
 #[derive(Default)]
 pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 
@@ -35,8 +35,8 @@ impl RunningThreads {
     }
 }
 
-/// Derives the id of the conversation that a client calls `name`. The same owner, kind and name always give
-/// the same id.
+/// Derives the id of the conversation that a client calls `name`; `kind` is the word of the client's protocol
+/// for a conversation. The same owner, kind and name always give the same id.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         let detail = format!("the id of a {kind} must have 1 to {MAX_NAME_BYTES} bytes");

@@ -14,14 +14,14 @@ use crate::record::history::PromptRecord;
 use crate::run::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 
-/// Returns the messages or text of a request without a Skein as a prompt.
-pub(super) fn plain_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
+/// Builds the prompt of a request without a Skein from its messages or text.
+pub(super) fn plain_prompt(new_message: &NewMessage) -> Result<PromptRecord, Problem> {
     let new_problem =
         |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
     for (is_present, field) in [
-        (!new.context.is_empty(), "context"),
-        (new.max_context.is_some(), "max_context"),
-        (new.timed.is_some(), "timed"),
+        (!new_message.context.is_empty(), "context"),
+        (new_message.max_context.is_some(), "max_context"),
+        (new_message.timed.is_some(), "timed"),
     ] {
         if is_present {
             let detail =
@@ -29,7 +29,7 @@ pub(super) fn plain_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
             return Err(new_problem("invalid_field", &detail, field));
         }
     }
-    match (&new.messages, &new.text) {
+    match (&new_message.messages, &new_message.text) {
         (Some(_), Some(_)) => {
             Err(new_problem("invalid_field", "give `messages` or `text`, not both", "text"))
         }
@@ -63,16 +63,16 @@ fn is_text(message: &Message) -> bool {
 pub(super) async fn rendered_prompt(
     app: &Arc<App>,
     caller: &Caller,
-    new: &NewMessage,
+    new_message: &NewMessage,
 ) -> Result<(PromptRecord, Option<TimedEffects>), Problem> {
     let new_problem =
         |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut context = new.context.clone();
+    let mut context = new_message.context.clone();
     let history = context.entry("history").or_insert_with(|| json!([]));
     let Some(history) = history.as_array_mut() else {
         return Err(new_problem("`history` of a context must be a list of messages", "context"));
     };
-    match (&new.messages, &new.text) {
+    match (&new_message.messages, &new_message.text) {
         (Some(_), Some(_)) => return Err(new_problem("give `messages` or `text`, not both", "text")),
         (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
         (Some(messages), None) => {
@@ -93,19 +93,19 @@ pub(super) async fn rendered_prompt(
         }
         (None, None) => {}
     }
-    let timed_effects = match (&new.timed, &new.conversation_id) {
+    let timed_effects = match (&new_message.timed, &new_message.conversation_id) {
         (Some(timed_effects), _) => timed_effects.clone(),
         (None, Some(id)) => load_timed(app, caller, id).await?,
         (None, None) => TimedEffects::default(),
     };
     let parts = PromptParts {
-        skein: new.skein.clone(),
-        card: new.card_id.clone(),
-        books: new.lorebook_ids.clone(),
+        skein: new_message.skein.clone(),
+        card: new_message.card_id.clone(),
+        books: new_message.lorebook_ids.clone(),
         context,
         timed: timed_effects.clone(),
     };
-    let settings = RenderSettings { max_context: new.max_context, ..RenderSettings::default() };
+    let settings = RenderSettings { max_context: new_message.max_context, ..RenderSettings::default() };
     let rendering = skeins::render(app, &caller.owner, parts, settings).await?;
     let messages: Vec<Message> = rendering
         .messages
@@ -118,12 +118,13 @@ pub(super) async fn rendered_prompt(
     if let Some((detail, _)) = messages.iter().find_map(Message::find_fault) {
         return Err(new_problem(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
     }
-    let changed_effects =
-        (rendering.timed_effects != timed_effects || new.timed.is_some()).then_some(rendering.timed_effects);
+    let changed_effects = (rendering.timed_effects != timed_effects || new_message.timed.is_some())
+        .then_some(rendering.timed_effects);
     Ok((PromptRecord { messages: Some(messages), ..PromptRecord::default() }, changed_effects))
 }
 
-/// Returns the state of timed lore of a conversation. One that cannot be read is logged and starts over.
+/// Returns the state of timed lore of a conversation. If the stored state cannot be read, logs this and
+/// returns an empty state.
 ///
 /// # Errors
 /// The conversation is not the caller's.
@@ -142,18 +143,21 @@ async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<Ti
 }
 
 /// Builds the system prompt: the text of the request, then the format instructions of the dialect, if wanted.
-pub(super) fn system_prompt(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
-    if !new.instructions {
-        return Ok(new.system_prompt.clone());
+pub(super) fn system_prompt(
+    new_message: &NewMessage,
+    options: &mut Options,
+) -> Result<Option<String>, Problem> {
+    if !new_message.instructions {
+        return Ok(new_message.system_prompt.clone());
     }
-    let prompt = dialect::find_dialect(&new.dialect).ok().and_then(|entry| entry.prompt);
+    let prompt = dialect::find_dialect(&new_message.dialect).ok().and_then(|entry| entry.prompt);
     let Some(prompt) = prompt else {
-        let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
+        let detail = format!("the dialect `{}` has no instructions; name one that has", new_message.dialect);
         return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
     };
     // A model that only repeats the example of the instructions has not answered.
     options.has_own_examples = true;
     let instructions = prompt(options).text();
-    let request_prompt = new.system_prompt.iter().map(String::as_str);
+    let request_prompt = new_message.system_prompt.iter().map(String::as_str);
     Ok(Some(request_prompt.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
 }

@@ -53,14 +53,18 @@ async fn addresses_within_the_studio_return_its_page() {
         assert_eq!(response.status(), 200, "{path}");
         assert_eq!(header_of(&response, header::CACHE_CONTROL), "no-cache");
         let policy = header_of(&response, header::CONTENT_SECURITY_POLICY).to_owned();
-        let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
+        let nonce = policy
+            .split("'nonce-")
+            .nth(1)
+            .and_then(|after_prefix| after_prefix.split('\'').next())
+            .expect("a nonce");
         assert_eq!(nonce.len(), 32);
         assert_eq!(text(response).await, format!("<meta name=\"csp-nonce\" content=\"{nonce}\">"));
     }
 }
 
 #[tokio::test]
-async fn each_page_has_a_nonce_of_its_own() {
+async fn each_response_with_the_page_has_a_different_nonce() {
     let page = page_response(find_test_file).expect("a page");
     let second_page = page_response(find_test_file).expect("a page");
     assert_ne!(
@@ -79,7 +83,7 @@ fn only_scripts_of_this_server_run() {
 }
 
 #[test]
-fn other_addresses_and_requests_get_404() {
+fn requests_that_match_neither_a_file_nor_the_page_get_404() {
     for path in ["/api/v1/nothing", "/v1/nothing", "/ag-ui/x", "/assets/gone-1.js"] {
         assert_eq!(get(path, &[BROWSER]).status(), 404, "{path}");
     }

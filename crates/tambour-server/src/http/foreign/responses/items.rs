@@ -54,13 +54,13 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
 /// Renames the parts of a message to those of the chat completions interface.
 fn chat_content(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
-    let part = |part: &Value| match part["type"].as_str() {
+    let convert_part = |part: &Value| match part["type"].as_str() {
         Some("input_text" | "output_text" | "text") => json!({"type": "text", "text": part["text"]}),
         Some("refusal") => json!({"type": "text", "text": part["refusal"]}),
         Some("input_image") => image_part(&part["image_url"]),
         _ => part.clone(),
     };
-    parts.iter().map(part).collect()
+    parts.iter().map(convert_part).collect()
 }
 
 /// Joins the content of an assistant's message to one text if it consists of texts only: not every service
@@ -89,14 +89,14 @@ pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Val
         }
         if let Some(content) = &message.content {
             let text_type = if message.role == "assistant" { "output_text" } else { "input_text" };
-            let part = |part: &Value| match part["type"].as_str() {
+            let convert_part = |part: &Value| match part["type"].as_str() {
                 Some("image_url") => json!({"type": "input_image", "image_url": part["image_url"]["url"]}),
                 Some("text") => json!({"type": text_type, "text": part["text"]}),
                 _ => part.clone(),
             };
             let parts = match content {
                 Content::Text(text) => vec![json!({"type": text_type, "text": text})],
-                Content::Parts(parts) => parts.iter().map(part).collect(),
+                Content::Parts(parts) => parts.iter().map(convert_part).collect(),
             };
             add("msg", json!({"type": "message", "role": message.role, "content": parts}));
         }
