@@ -277,7 +277,7 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     find_owned(&app, &caller, &id).await?;
     let mut turns = app.running.active_turns(&id);
-    // Turns that have ended are about to be removed.
+    // Turns that have ended may still be registered for a moment.
     turns.retain(|live_run| !live_run.has_ended());
     if turns.is_empty() {
         // Read after the check: a turn may have ended in between.

@@ -264,6 +264,7 @@ struct SendingStream {
     open_stream: OpenStream,
     /// Interval of heartbeats.
     heartbeat: Duration,
+    /// Polled only when it was woken itself, not at every chunk of the log.
     next_rare_event: SelfWoken<BoxFuture<'static, RareEvent>>,
     progress: StreamProgress,
 }

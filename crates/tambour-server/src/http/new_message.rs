@@ -152,7 +152,7 @@ pub(crate) struct NewMessage {
     pub(super) in_place_of: Option<String>,
     /// Settings of a request by the route of another protocol.
     #[serde(skip)]
-    pub(super) foreign: Option<ForeignSettings>,
+    pub(super) foreign_settings: Option<ForeignSettings>,
     /// Fallbacks: the same request to other upstreams, tried in order.
     #[serde(skip)]
     pub(super) fallbacks: Vec<NewMessage>,
@@ -193,7 +193,7 @@ impl NewMessage {
             seed: self.seed,
             response_format: self.response_format.clone(),
             tools: Vec::new(),
-            tool_choice: self.foreign.as_ref().and_then(|foreign| foreign.tool_choice.clone()),
+            tool_choice: self.foreign_settings.as_ref().and_then(|settings| settings.tool_choice.clone()),
             extra_fields: self.upstream_fields.clone(),
             ..ModelRequest::default()
         }
@@ -298,7 +298,7 @@ impl NewMessage {
         let internal_fields =
             [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
         if let Some((name, _)) =
-            internal_fields.iter().find(|(_, is_present)| *is_present && self.foreign.is_none())
+            internal_fields.iter().find(|(_, is_present)| *is_present && self.foreign_settings.is_none())
         {
             let problem = Problem::invalid("unknown_field", format!("unknown field `{name}`"));
             return Err(problem.with("field", *name));
@@ -336,18 +336,20 @@ impl NewMessage {
         request_id: String,
         idempotency_key: Option<String>,
     ) -> Result<StartRequest, Problem> {
-        let protocol_selects_model = self.foreign.as_ref().is_some_and(|foreign| !foreign.selects_upstream);
+        let protocol_selects_model =
+            self.foreign_settings.as_ref().is_some_and(|settings| !settings.selects_upstream);
         caller.limits.check_alias(self.named_model.as_deref().filter(|_| protocol_selects_model))?;
-        let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
+        let overrides = self.foreign_settings.iter().flat_map(|settings| &settings.overrides);
         caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
         let offer = tool_offer(app, caller, self).await?;
-        let foreign_with_tools = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
-        let client_tools = match foreign_with_tools {
+        let settings_with_tools =
+            self.foreign_settings.as_ref().filter(|settings| !settings.tools.is_empty());
+        let client_tools = match settings_with_tools {
             Some(_) if offer.is_some() => {
                 let detail = "the tools of this model run on the server: leave out `tools`";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
             }
-            Some(foreign) => Some(select_tools(app, caller, &foreign.tools).await?),
+            Some(settings) => Some(select_tools(app, caller, &settings.tools).await?),
             None => None,
         };
         let mut candidates = Vec::with_capacity(1 + self.fallbacks.len());
@@ -365,7 +367,7 @@ impl NewMessage {
         let prompt = PromptRecord { system: candidates[0].system.clone(), ..built_prompt };
         let is_legacy = self.output_protocol.as_deref() == Some(OutputProtocol::Legacy.name());
         // `None`: the configured `grace_ms` applies.
-        let grace = self.foreign.as_ref().and_then(|foreign| match foreign {
+        let grace = self.foreign_settings.as_ref().and_then(|settings| match settings {
             ForeignSettings { is_background: true, .. } => Some(Duration::MAX),
             ForeignSettings { ends_with_client: true, .. } => Some(Duration::ZERO),
             _ => None,

@@ -293,7 +293,7 @@ pub(super) async fn put_schema(
     let row = app.store.state(&id).await?.unwrap_or_default();
     states::check_version(&row, based_on)?;
     if !app.store.put_state_schema(&id, text.as_deref()).await? {
-        return Err(no_conversation(&id));
+        return Err(missing_conversation(&id));
     }
     let version = run_in_place(|| states::state_version(&row.state.to_string(), text.as_deref()));
     let mut mismatches = Vec::new();
@@ -320,7 +320,7 @@ pub(super) async fn apply_operations(
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let based_on = if_match::base_version(&headers)?;
     let NewOperations { operations, analysis, atomic, results: shown_results } = parse_body(&bytes)?;
-    let BoundedOperations { operations: bounded, count } = operations;
+    let BoundedOperations { operations: bounded_operations, count } = operations;
     // Frees the body, which may be long and was parsed.
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
@@ -328,7 +328,8 @@ pub(super) async fn apply_operations(
         let detail = "`analysis` must have at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let change = states::change_state(&app, (&caller.owner, &id), bounded, analysis, atomic, based_on);
+    let change =
+        states::change_state(&app, (&caller.owner, &id), bounded_operations, analysis, atomic, based_on);
     let ChangedState { update, applied, state, version } = change.await?;
     // A notice for each refused operation (F-113), and one for all that were only counted.
     let refused_operations = state::describe_refusals(&applied.operations, Some(&applied.results));
@@ -447,6 +448,6 @@ fn rollback_result(rollback: StateRollback, field: &'static str) -> Result<(Valu
 }
 
 /// Problem: the conversation was deleted meanwhile.
-fn no_conversation(id: &str) -> Problem {
+fn missing_conversation(id: &str) -> Problem {
     Problem::not_found(format!("there is no conversation `{id}`"))
 }

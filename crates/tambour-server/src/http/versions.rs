@@ -105,7 +105,7 @@ pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
 }
 
 /// Problem: the document has no version of this number.
-fn no_version(id: &str, version: u32) -> Problem {
+fn missing_version(id: &str, version: u32) -> Problem {
     Problem::not_found(format!("`{id}` has no version {version}"))
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn find_owned(
 }
 
 /// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any.
-fn base_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+fn base_version_number(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     // A larger number becomes `u32::MAX`, which matches no document: none has so many versions.
     Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
@@ -195,7 +195,7 @@ pub(super) async fn store_version(
         is_published: !draft_query.draft,
         is_autosave: draft_query.autosave,
         max_documents: MAX_DOCUMENTS,
-        based_on: base_version(headers)?,
+        based_on: base_version_number(headers)?,
     };
     let now = ids::now();
     let document =
@@ -228,7 +228,7 @@ pub(super) async fn load_version(
 ) -> Result<DocumentVersion, Problem> {
     let number = version.or(document.published).unwrap_or(document.latest);
     let loaded_version = app.store.version((owner, kind), &document.id, number).await?;
-    loaded_version.ok_or_else(|| no_version(&document.id, number))
+    loaded_version.ok_or_else(|| missing_version(&document.id, number))
 }
 
 /// Describes a document, without a text.
@@ -253,11 +253,11 @@ async fn publish(
     bytes: &Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let Publish { version } = parse_body(bytes)?;
-    let based_on = base_version(headers)?;
+    let based_on = base_version_number(headers)?;
     let document = find_owned(app, owner, kind, id).await?;
     match app.store.publish((owner, kind), id, version, based_on, &ids::now()).await? {
         DocumentChange::Done => {}
-        DocumentChange::Missing => return Err(no_version(id, version)),
+        DocumentChange::Missing => return Err(missing_version(id, version)),
         DocumentChange::Outdated => {
             return Err(outdated_problem(app, owner, kind, id, json!({ "version": version })).await?);
         }
@@ -276,7 +276,7 @@ pub(super) async fn delete(
     kind: DocumentKind,
     id: &str,
 ) -> Result<bool, Problem> {
-    match app.store.delete_document((owner, kind), id, base_version(headers)?).await? {
+    match app.store.delete_document((owner, kind), id, base_version_number(headers)?).await? {
         DocumentChange::Done => Ok(true),
         DocumentChange::Missing => Ok(false),
         // `If-Match` cannot name a version of a document that does not exist.

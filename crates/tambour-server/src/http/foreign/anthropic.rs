@@ -115,17 +115,17 @@ fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage,
         foreign_request.add_tools(tools.iter().map(|tool| (tool, "input_schema")))?;
     }
     if let Some(choice) = body.remove("tool_choice") {
-        foreign_request.foreign.tool_choice = match choice["type"].as_str() {
+        foreign_request.settings.tool_choice = match choice["type"].as_str() {
             Some("any") => Some("required".into()),
             Some("tool") => Some(json!({"type": "function", "function": {"name": choice["name"]}})),
             Some("none") => {
-                foreign_request.foreign.tools.clear();
+                foreign_request.settings.tools.clear();
                 None
             }
             _ => None,
         };
     }
-    foreign_request.foreign.ends_with_client = true;
+    foreign_request.settings.ends_with_client = true;
     let tambour_fields = body.remove("tambour");
     if let Some(top_k) = body.remove("top_k") {
         foreign_request.set("upstream_fields", json!({ "top_k": top_k }));

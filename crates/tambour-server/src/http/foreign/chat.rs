@@ -77,12 +77,12 @@ fn parse_request(
         }
         Some(_) => return Err(new_problem("tools", "`tools` must be a list")),
     }
-    foreign_request.foreign.tool_choice = body.remove("tool_choice").filter(|choice| !choice.is_null());
-    if foreign_request.foreign.tool_choice.as_ref().is_some_and(|choice| choice == "none") {
-        foreign_request.foreign.tools.clear();
-        foreign_request.foreign.tool_choice = None;
+    foreign_request.settings.tool_choice = body.remove("tool_choice").filter(|choice| !choice.is_null());
+    if foreign_request.settings.tool_choice.as_ref().is_some_and(|choice| choice == "none") {
+        foreign_request.settings.tools.clear();
+        foreign_request.settings.tool_choice = None;
     }
-    foreign_request.foreign.ends_with_client = true;
+    foreign_request.settings.ends_with_client = true;
     let tambour_fields = body.remove("tambour");
     // Fields for storage and accounting at OpenAI, without meaning here.
     for name in ["store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"] {

@@ -28,7 +28,8 @@ pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem
         if fields.get("tool_calls").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             fields.remove("tool_calls");
         }
-        // The deprecated role of a tool's result, which has no id of a call: sent as a text of the user.
+        // Deprecated role of a tool's result without the id of its call. The result is sent as a text of the
+        // user.
         if fields.get("role") == Some(&json!("function")) {
             let name = fields.remove("name").unwrap_or_default();
             let text =

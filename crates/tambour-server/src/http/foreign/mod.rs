@@ -47,9 +47,9 @@ pub(super) struct ForeignRequest {
     /// Fallbacks in the order in which they are tried, each with its upstream, model, dialect and contract.
     fallbacks: Vec<Map<String, Value>>,
     /// Names of the fields that the alias sets; empty if `model` is no alias.
-    fixed_fields: Vec<String>,
+    alias_field_names: Vec<String>,
     /// Settings that are not fields of `POST /api/v1/messages`.
-    foreign: ForeignSettings,
+    settings: ForeignSettings,
 }
 
 /// Alias for clients that name no model.
@@ -95,10 +95,11 @@ impl ForeignRequest {
             }
         };
         let loaded_config = app.loaded_config();
-        let (mut fields, mut fallbacks, mut fixed_fields) = (Map::new(), Vec::new(), Vec::new());
+        let (mut fields, mut fallbacks, mut alias_field_names) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            // The first alias of the chain is asked first. Because of weights it may be a fallback.
+            // The first alias of the chain is asked first. Weights or failing upstreams may put a fallback
+            // there.
             let chain = loaded_config.fallback_chain(&model, Instant::now());
             fallbacks.extend(chain.iter().map(|name| fallback_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
@@ -107,7 +108,7 @@ impl ForeignRequest {
             if let Some(skein) = loaded_config.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
             }
-            fixed_fields.extend(fields.keys().cloned());
+            alias_field_names.extend(fields.keys().cloned());
         } else {
             let (upstream, upstream_model) = model.split_once('/').unwrap_or((&model, ""));
             if !loaded_config.upstreams.contains_key(upstream) {
@@ -123,7 +124,13 @@ impl ForeignRequest {
                 fields.insert("model".to_owned(), upstream_model.into());
             }
         }
-        Ok(ForeignRequest { model, fields, fallbacks, fixed_fields, foreign: ForeignSettings::default() })
+        Ok(ForeignRequest {
+            model,
+            fields,
+            fallbacks,
+            alias_field_names,
+            settings: ForeignSettings::default(),
+        })
     }
 
     /// Like `for_model`, for clients that need not name a model: without one the alias `default` is used,
@@ -148,7 +155,7 @@ impl ForeignRequest {
             .fields
             .get(SYSTEM_FIELD)
             .and_then(Value::as_str)
-            .filter(|_| self.fixed_fields.iter().any(|name| name == SYSTEM_FIELD));
+            .filter(|_| self.alias_field_names.iter().any(|name| name == SYSTEM_FIELD));
         let text = alias_prompt.map_or_else(|| text.to_owned(), |prompt| format!("{prompt}\n\n{text}"));
         self.set(SYSTEM_FIELD, text);
     }
@@ -189,7 +196,7 @@ impl ForeignRequest {
             let tool: ToolChoice = serde_json::from_value(tool).map_err(|error| {
                 Problem::invalid("invalid_field", error.to_string()).with("field", "tools")
             })?;
-            self.foreign.tools.push(tool);
+            self.settings.tools.push(tool);
         }
         Ok(())
     }
@@ -234,7 +241,7 @@ impl ForeignRequest {
     /// Selects the dialect that reads tool calls written as text, if there are tools and no dialect is named.
     /// A model server that leaves calls in the text of its replies then works without configuration.
     pub(super) fn enable_calls(&mut self) {
-        if self.foreign.tools.is_empty() {
+        if self.settings.tools.is_empty() {
             return;
         }
         for fields in self.fallbacks.iter_mut().chain([&mut self.fields]) {
@@ -266,10 +273,14 @@ impl ForeignRequest {
         if tambour_fields.contains_key("upstream") || tambour_fields.contains_key("model") {
             // A request that selects the upstream itself has no fallbacks.
             self.fallbacks.clear();
-            self.foreign.selects_upstream = true;
+            self.settings.selects_upstream = true;
         }
-        self.foreign.overrides =
-            self.fixed_fields.iter().filter(|name| tambour_fields.contains_key(*name)).cloned().collect();
+        self.settings.overrides = self
+            .alias_field_names
+            .iter()
+            .filter(|name| tambour_fields.contains_key(*name))
+            .cloned()
+            .collect();
         // The setting `legacy` must not apply, since an encoder reads the events of the log. They include
         // extension events in any case; the encoder decides which of them the client sees.
         self.set("output_protocol", "jsonseq_v1");
@@ -279,7 +290,7 @@ impl ForeignRequest {
             fields.extend(tambour_fields.clone());
             let mut new_message: NewMessage =
                 crate::base::problem::parse_body(&Value::Object(fields).to_string().into())?;
-            new_message.foreign = Some(self.foreign.clone());
+            new_message.foreign_settings = Some(self.settings.clone());
             Ok(new_message)
         };
         let build_fallback = |fallback: Map<String, Value>| {
@@ -330,7 +341,7 @@ pub(super) async fn stream_message(
     Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader_guard, 0), event_stream))
 }
 
-/// Starts a message, waits for its end, and returns its combined log.
+/// Starts a message, waits for its end, and returns its folded log.
 pub(super) async fn run_message(
     app: &Arc<App>,
     caller: &Caller,
@@ -361,7 +372,7 @@ fn schedule_deletion(app: &Arc<App>, new_message: &NewMessage, reader_guard: Opt
     }
 }
 
-/// Combines the entries of a message's log, as far as it is written, into one description of the message.
+/// Folds the log of a message, as far as it is written: combines its entries into one description.
 pub(super) async fn fold_message(app: &App, message_id: &str) -> Result<FoldedMessage, Problem> {
     let (mut folded, mut after) = (FoldedMessage::default(), 0);
     loop {

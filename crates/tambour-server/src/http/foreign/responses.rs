@@ -229,7 +229,7 @@ async fn parse_request(
     }
     foreign_request
         .set("as_response", json!({"background": in_background, "store": store, "previous": previous}));
-    foreign_request.foreign.is_background = in_background;
+    foreign_request.settings.is_background = in_background;
     match body.remove("instructions") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => foreign_request.set_system(&text),
@@ -262,12 +262,12 @@ async fn parse_request(
     }
     match body.remove("tool_choice") {
         None | Some(Value::Null) => {}
-        Some(Value::String(mode)) if mode == "none" => foreign_request.foreign.tools.clear(),
+        Some(Value::String(mode)) if mode == "none" => foreign_request.settings.tools.clear(),
         Some(Value::Object(choice)) if choice.contains_key("name") => {
             let choice = json!({"type": "function", "function": {"name": choice["name"]}});
-            foreign_request.foreign.tool_choice = Some(choice);
+            foreign_request.settings.tool_choice = Some(choice);
         }
-        Some(mode) => foreign_request.foreign.tool_choice = Some(mode),
+        Some(mode) => foreign_request.settings.tool_choice = Some(mode),
     }
     let tambour_fields = body.remove("tambour");
     foreign_request.enable_json(tambour_fields.as_ref())?;
