@@ -43,7 +43,7 @@ pub struct LogEntry<'a> {
 /// the lost entries, so their numbers must not be used again. A placeholder is never sent to clients.
 pub const LOST_ENTRY: &str = "lost";
 
-/// Approximate bytes that the two entries of a chunk, raw text and event, need besides the text.
+/// Approximate bytes that the two entries of a chunk, raw text and event, need in addition to the text.
 const CHUNK_OVERHEAD: usize = 160;
 
 /// Entries with consecutive numbers.

@@ -44,7 +44,7 @@ impl WriteOutcome {
 /// Message or turn to begin.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// Row of the message. The store sets number, server and epoch.
+    /// Row of the message. The store sets its number, the id of its server, and the epoch of that server.
     pub row: MessageRow,
     /// True if the message opens its conversation. Otherwise the conversation or dialogue must exist and have
     /// the same owner.

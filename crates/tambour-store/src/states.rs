@@ -76,7 +76,7 @@ pub struct StateUpdates {
 pub enum StatePoint<'a> {
     /// Before all updates.
     Start,
-    /// After the update with this id, which the route made.
+    /// After the update with this id, which the HTTP route made.
     Update(&'a str),
     /// After a message, by id and number.
     After(&'a str, i64),
@@ -171,7 +171,7 @@ impl StateUpdates {
     }
 }
 
-/// Applies updates to a state. One that does not fit (damaged data) is skipped.
+/// Applies updates to a state. An update that does not fit (damaged data) is skipped.
 fn apply_updates(mut state: Value, rows: &[StateUpdateRow]) -> Value {
     for row in rows {
         if let Err(error) = row.applied.redo(&mut state) {

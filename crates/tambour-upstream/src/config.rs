@@ -186,7 +186,7 @@ impl UpstreamSection<'_> {
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
                 // An upstream of `--upstream` has this variable even if it is not set: a local model needs no
-                // key. One that the file names must be set.
+                // key. A variable that the file names must be set.
                 let is_key_optional =
                     variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
                 if is_key_optional && key.as_deref().unwrap_or_default().trim().is_empty() {

@@ -137,7 +137,8 @@ impl DecodeProgress {
             (None, false) => InputEnd::WithoutReason,
         };
         match end {
-            // The service reports a complete reply, but a part is missing: nothing of it may act.
+            // The service reports a complete reply, but a part of it is missing: it must not count as
+            // complete.
             InputEnd::Finished(reason) if self.is_damaged => InputEnd::Incomplete(reason),
             end => end,
         }

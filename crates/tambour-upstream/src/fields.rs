@@ -45,7 +45,7 @@ pub(super) struct ExtraFields {
 }
 
 impl ExtraFields {
-    /// Sorts the extra fields of a request.
+    /// Splits the extra fields of a request by interface.
     pub(super) fn from_request(request: &ModelRequest) -> ExtraFields {
         let (chat_fields, service_fields) = request
             .extra_fields

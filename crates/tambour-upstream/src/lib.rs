@@ -133,7 +133,7 @@ pub struct ModelRequest {
     pub model: Option<String>,
     /// Dialect that the reply is read as; selects recordings.
     pub dialect: String,
-    /// Round of an `ai_say`, from 1, and the language of its script; select recordings.
+    /// Round of a dialogue's `ai_say` action, from 1, and the language of the texts; they select recordings.
     pub round: Option<(u32, Language)>,
     /// Sampling temperature.
     pub temperature: Option<f64>,

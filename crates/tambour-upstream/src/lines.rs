@@ -1,6 +1,6 @@
 //! Splitter of a response, which arrives in chunks of any size, into lines.
 
-/// Line reader. A line has at most `limit` bytes; of a longer one, the rest is dropped.
+/// Line reader. A line has at most `limit` bytes; the bytes of a longer line beyond that are dropped.
 pub(super) struct LineReader {
     /// Beginning of the line that is not complete yet.
     line: Vec<u8>,

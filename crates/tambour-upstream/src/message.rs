@@ -50,12 +50,12 @@ pub struct NativeCall {
     pub kind: String,
     /// Function to call.
     pub function: Function,
-    /// Data that the service requires back with the call. Known only while the message runs.
+    /// Data that the service requires back with the call. Kept only during the run and never stored.
     #[serde(skip)]
     pub extras: Option<CallExtras>,
 }
 
-/// Service-specific data of a call besides name and arguments.
+/// Data of a call that only one kind of service has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallExtras {
     /// Blocks of signed reasoning before the call.
@@ -101,7 +101,7 @@ impl Message {
         }
     }
 
-    /// Returns a description of the first fault, if any, and the name of the field if one is missing.
+    /// Returns a description of the first fault, if any, with the name `content` if that field is missing.
     pub fn find_fault(&self) -> Option<(String, Option<&'static str>)> {
         // An unknown role is reported as such, below.
         if self.content.is_none() && self.tool_calls.is_empty() && ROLES.contains(&self.role.as_str()) {

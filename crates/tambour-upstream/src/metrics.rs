@@ -12,8 +12,11 @@ use prometheus_client::registry::Registry;
 /// Metrics of calls to upstreams. Clones share them.
 #[derive(Clone)]
 pub struct UpstreamMetrics {
+    /// Failed attempts.
     failures: Family<FailureLabels, Counter>,
+    /// Times from the start of a call to its first text.
     first_text: CallHistograms,
+    /// Times from the start of a call to its end.
     duration: CallHistograms,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct ProxiedStream {
 type ProxyError = Box<dyn Error + Send + Sync>;
 
 impl ProxyConnector {
-    /// Creates a connector from those to the host and to a proxy, and the proxies by host.
+    /// Creates a connector from a connector to the host, a connector to a proxy, and the proxies by host.
     pub(super) fn new(
         direct: HttpConnector,
         proxy_connector: HttpsConnector<HttpConnector>,

@@ -37,8 +37,8 @@ struct RecordedReply {
     /// Milliseconds before each chunk.
     #[serde(default)]
     delays_ms: Option<Vec<u64>>,
-    /// Round of an `ai_say` action from which on the recording is played, from 1. Absent if it is for no
-    /// round.
+    /// First round, counted from 1, of a dialogue's `ai_say` action in which the recording is played; absent
+    /// if it is for other calls.
     #[serde(default)]
     round: Option<u32>,
     /// Language of the recording: `zh` or `en`.
@@ -94,8 +94,8 @@ impl RecordedReplies {
         Ok(RecordedReplies { records, play_counts: Mutex::default(), chunk_delay })
     }
 
-    /// Opens a recording: the one whose id is the model of the request; without a model, the one for the
-    /// round, or else the next one of the dialect.
+    /// Opens the recording whose id is the model of the request. Without a model, opens the recording for the
+    /// round or, if there is none, the next one of the dialect.
     ///
     /// # Errors
     /// There is no such recording.
@@ -130,8 +130,8 @@ impl RecordedReplies {
         Ok(RecordingPlayer { record, next_chunk: 0, chunk_delay: self.chunk_delay })
     }
 
-    /// Returns the recording for the round of the request: of those of its dialect that are for this round or
-    /// an earlier one, one in the language of the request is preferred, then the one for the latest round.
+    /// Returns the recording for the round of the request. Considers the recordings of its dialect for this
+    /// round or an earlier one; prefers the language of the request, then the latest round.
     fn find_for_round(&self, request: &ModelRequest) -> Option<Arc<RecordedReply>> {
         let (round, language) = request.round?;
         let language = if language == Language::Zh { "zh" } else { "en" };
@@ -143,8 +143,8 @@ impl RecordedReplies {
         earlier_records.max_by_key(rank).cloned()
     }
 
-    /// Returns the next recording of a dialect that is for no round: in order of the file, and again from the
-    /// first one after the last.
+    /// Returns the next recording of a dialect, in the order of the file; after the last one, the first comes
+    /// again. Recordings for rounds are left out.
     fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
         let accepts_any_dialect = matches!(dialect, "auto" | "plain");
         let is_match = |record: &&Arc<RecordedReply>| {

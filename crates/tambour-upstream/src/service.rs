@@ -1,5 +1,5 @@
-//! Service over HTTP: requests, retries and refusals. The format of requests and responses is that of its
-//! kind.
+//! Service over HTTP: requests, retries and refusals. The kind of the service determines the format of
+//! requests and responses.
 
 use std::time::Duration;
 

@@ -138,7 +138,7 @@ impl MemoryBudget {
         self.bodies.acquire(owner, bytes).await
     }
 
-    /// Reserves memory for the part that a running message keeps.
+    /// Reserves memory for what a running message keeps of its request.
     ///
     /// # Errors
     /// The owner's share or the pool is used up.

@@ -25,7 +25,7 @@ pub(crate) struct Metrics {
     pub streams: Counter,
     /// Tool calls begun.
     pub tool_calls: Counter,
-    /// Tool calls without a result.
+    /// Tool calls that began and failed.
     pub tool_failures: Counter,
     /// Messages ended because of repeated or too many tool calls.
     pub tool_loops: Counter,

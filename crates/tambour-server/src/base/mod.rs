@@ -1,4 +1,4 @@
-//! Vocabulary of all other modules; knows no upstream, section of the configuration, run or route.
+//! Basic types and helpers for all other modules, of which none is used here.
 
 pub(crate) mod connection;
 pub(crate) mod cpu_pool;

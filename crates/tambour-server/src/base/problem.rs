@@ -167,7 +167,8 @@ pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Proble
     run_in_place_if_long(bytes, || parse_object(bytes))
 }
 
-/// Runs a parser of `bytes`. Above `OFFLOAD_BYTES`, the other tasks of this worker are not blocked meanwhile.
+/// Runs a parser of `bytes`; above `OFFLOAD_BYTES` with [`run_in_place`], so that other tasks are not
+/// blocked.
 pub(crate) fn run_in_place_if_long<T>(bytes: &[u8], parse: impl FnOnce() -> T) -> T {
     if bytes.len() > OFFLOAD_BYTES { run_in_place(parse) } else { parse() }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Credits of the members by name, for each alias. At each request, each member earns its weight; the one
+/// Credits of the members by name, for each alias. At each request, each member earns its weight; the member
 /// with the most credit comes first and pays the sum of all weights.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation(Mutex<HashMap<String, HashMap<String, i64>>>);

@@ -16,7 +16,7 @@ use super::keys::Caller;
 use crate::base::problem::{Problem, parse_body};
 use crate::base::tokenizer::Tokenizer;
 use crate::http::app::App;
-use crate::run::skeins::{PromptParts, RenderSettings, render, rendered_json};
+use crate::run::skeins::{PromptSources, RenderSettings, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -61,7 +61,7 @@ pub(super) async fn render_preview(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let request: RenderPrompt = parse_body(&bytes)?;
-    let parts = PromptParts {
+    let parts = PromptSources {
         skein: request.skein,
         card: request.card_id,
         books: request.lorebook_ids,

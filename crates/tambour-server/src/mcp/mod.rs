@@ -70,8 +70,8 @@ pub(crate) enum ToolLookup {
 }
 
 impl McpServers {
-    /// Creates the servers of a configuration. A server of `previous`, those before the change, is taken over
-    /// and stays connected if its settings are the same.
+    /// Creates the servers of a configuration. `previous` are the servers of the configuration before it: a
+    /// server with the same settings is taken over and stays connected.
     ///
     /// # Errors
     /// The key of a server cannot be read.

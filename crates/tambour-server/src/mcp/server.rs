@@ -52,7 +52,7 @@ struct McpState {
     state: watch::Sender<ConnectionState>,
     /// Tools as last listed; `None` before the first time.
     tools: RwLock<Option<Arc<Vec<ListedTool>>>>,
-    /// Notified when a call needs a connection and there is none.
+    /// Notified when a call, or a request for the tools, needs a connection and there is none.
     connection_needed: Notify,
     /// Notified when the connection may be broken: a call failed or got no answer.
     connection_doubted: Notify,
@@ -281,8 +281,8 @@ impl McpState {
         }
     }
 
-    /// Waits for the next attempt: for a pause, cut short when a call needs a connection. `start_time` is
-    /// that of the last attempt. Returns `false` if the server is stopped.
+    /// Waits for the next attempt: for a pause, cut short when a connection is needed. `start_time` is that
+    /// of the last attempt. Returns `false` if the server is stopped.
     async fn wait_pause(&self, start_time: Instant, pause: Duration) -> bool {
         tokio::select! {
             () = self.stop.cancelled() => false,

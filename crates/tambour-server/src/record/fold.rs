@@ -273,8 +273,9 @@ impl LogFold {
         match text {
             Some(text) if text == self.last_reply() => None,
             Some(text) => Some(text.into()),
-            // Nothing of the reply was used: the answer that the user saw stands for it. After a failure or
-            // cancellation that is only needed if tool results precede it: they want a reply after them.
+            // Nothing of the reply was used: prompts show the answer that the user saw in its place. After a
+            // failure or cancellation they do so only if tool results precede it, which need a reply after
+            // them.
             None if !matches!(finish_reason, "" | "cancelled") || !self.rounds.is_empty() => {
                 let answer_text = self.answer();
                 Some(if answer_text.is_empty() { Value::Null } else { answer_text.into() })
@@ -283,7 +284,7 @@ impl LogFold {
         }
     }
 
-    /// Returns the result of a call. Without one, returns as the error `true` if the call has begun.
+    /// Returns the result of a call, or `Err` if it has none: `Err(true)` if the call has begun.
     pub(super) fn result_of_call(&self, call_id: &str) -> Result<ToolResult, bool> {
         let mut call_events = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
         let result_event = call_events.clone().find(|event| event["event"] == "tool_result");

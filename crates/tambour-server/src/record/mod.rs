@@ -1,5 +1,5 @@
 //! The record of a message: JSON with its reply, answer, events, findings and measurements, which the API
-//! returns. It is built from the log and the request alone, but for the timings.
+//! returns. Except for the timings, it is built from the log and the request alone.
 
 pub(crate) mod figures;
 mod fold;

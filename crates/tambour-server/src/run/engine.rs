@@ -62,9 +62,10 @@ pub(crate) struct RunEngine {
     pub deletion_notify: Notify,
     /// Cancelled when the server stops accepting requests.
     pub shutdown: CancellationToken,
-    /// Cancelled when running messages get no more time.
+    /// Cancelled when running messages and turns get no more time.
     pub run_abort: CancellationToken,
-    /// Tasks of running messages.
+    /// Tasks that a stopping server waits for: messages, turns, and other work that is completed even without
+    /// its client.
     pub run_tasks: TaskTracker,
 }
 
@@ -114,7 +115,7 @@ impl RunEngine {
         }
     }
 
-    /// Adds the figures of a reply that belongs to no message.
+    /// Adds figures of replies that belong to no message.
     pub(crate) async fn add_figures(&self, figures: &[Figures]) {
         if let Err(error) = self.store.add_figures(figures).await {
             tracing::error!(%error, "the figures of a reply could not be counted");

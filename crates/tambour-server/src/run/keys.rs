@@ -64,7 +64,7 @@ pub(crate) struct Caller {
     pub(crate) removal: CancellationToken,
     /// Connection of the request.
     pub(crate) connection: Option<Arc<Connection>>,
-    /// Tracing span under which those of the request are.
+    /// Parent of the tracing spans of the request.
     pub(crate) span: ParentSpan,
     /// Memory reserved for the request.
     pub(crate) memory: MemoryHold,
@@ -174,7 +174,7 @@ impl KeyRegistry {
         self.keys.write().unwrap_or_else(PoisonError::into_inner).push(ActiveKey::new(key));
     }
 
-    /// Replaces the key with the same id, for new requests. Its streams and runs go on.
+    /// Replaces the key with the same id, for new requests. Its streams and runs continue.
     pub(crate) fn change(&self, key: KeyRow) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(active) = keys.iter_mut().find(|active| active.key.id == key.id) {

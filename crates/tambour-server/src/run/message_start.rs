@@ -26,7 +26,7 @@ pub(crate) struct StartRequest {
     /// Client and key of the request.
     pub(crate) caller: Caller,
     pub(crate) request_id: String,
-    /// An existing conversation of the owner; a new one is created when absent.
+    /// Id of an existing conversation of the owner; a new one is created when absent.
     pub(crate) conversation_id: Option<String>,
     /// Prompt of the request; earlier messages of the conversation precede its `text`.
     pub(crate) prompt: PromptRecord,
@@ -76,7 +76,7 @@ pub(crate) struct StartedMessage {
     pub(crate) is_repeated: bool,
 }
 
-/// Stores a message and starts its run. Both go on even if the client disconnects.
+/// Stores a message and starts its run. Both continue even if the client disconnects.
 ///
 /// # Errors
 /// A limit of the key or its owner is reached, the conversation is busy or unknown, or the store failed.
@@ -84,8 +84,8 @@ pub(crate) async fn start_message(
     engine: &Arc<RunEngine>,
     start_request: StartRequest,
 ) -> Result<StartedMessage, Problem> {
-    let work = engine.clone();
-    engine.run_to_completion(async move { begin_message(&work, start_request).await }).await
+    let task_engine = engine.clone();
+    engine.run_to_completion(async move { begin_message(&task_engine, start_request).await }).await
 }
 
 /// Request counted in the quota, and place among the running messages; both are given back on drop unless the

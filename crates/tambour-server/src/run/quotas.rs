@@ -100,7 +100,7 @@ impl Quotas {
         }
     }
 
-    /// Adds the tokens that a message has used.
+    /// Adds tokens that model calls of a key have used.
     pub(crate) fn spend(&self, key: &str, tokens: TokenCounts, time: Timestamp) {
         let mut usages = self.lock();
         let key_usage = usages.entry(key.to_owned()).or_default();

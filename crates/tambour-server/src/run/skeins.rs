@@ -28,7 +28,7 @@ const MAX_IMPORT_BYTES: u64 = 64 << 20;
 
 /// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PromptParts {
+pub(crate) struct PromptSources {
     /// Skein: a JSON object, or a string of YAML. Without one, the card or first lorebook is the Skein.
     pub(crate) skein: Option<Value>,
     /// Id of an imported card.
@@ -49,7 +49,7 @@ pub(crate) struct RenderSettings {
     pub(crate) tokenizer: Tokenizer,
     /// True to count tokens even without a limit.
     pub(crate) count_tokens: bool,
-    /// True to count the tokens of each part too.
+    /// True to count the tokens of each part of the prompt too.
     pub(crate) count_parts: bool,
     /// True if a missing variable is an error.
     pub(crate) strict: bool,
@@ -72,23 +72,23 @@ pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Probl
 /// Renders the prompt on the CPU pool.
 ///
 /// # Errors
-/// The Skein or the context is invalid, the owner has no such card or lorebook, they are too many or too
-/// large, or a template fails or takes too long.
+/// The Skein or the context is invalid, the owner has no card or lorebook with one of the ids, the cards and
+/// lorebooks are too many or too large, or a template fails or takes too long.
 pub(crate) async fn render(
     run_engine: &Arc<RunEngine>,
     owner: &str,
-    parts: PromptParts,
+    sources: PromptSources,
     settings: RenderSettings,
 ) -> Result<RenderedPrompt, Problem> {
-    if parts.books.len() > MAX_BOOKS {
-        let detail = format!("`lorebook_ids` must have at most {MAX_BOOKS} ids, not {}", parts.books.len());
+    if sources.books.len() > MAX_BOOKS {
+        let detail = format!("`lorebook_ids` must have at most {MAX_BOOKS} ids, not {}", sources.books.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
-    if parts.skein.is_none() && parts.card.is_none() && parts.books.is_empty() {
+    if sources.skein.is_none() && sources.card.is_none() && sources.books.is_empty() {
         let detail = "a prompt needs `skein`, `card_id` or `lorebook_ids`";
         return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
     }
-    let PromptParts { skein, card, books, mut context, timed: timed_effects } = parts;
+    let PromptSources { skein, card, books, mut context, timed: timed_effects } = sources;
     let card = card.map(|id| (ImportKind::Card, id));
     let named_files: Vec<_> =
         card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();

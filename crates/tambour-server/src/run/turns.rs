@@ -22,7 +22,7 @@ pub(crate) type QueueWait = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + S
 pub(crate) enum QueuePlace {
     /// Nothing else runs: access is granted, until the guard is dropped.
     Ready(OwnedMutexGuard<()>),
-    /// Others are first.
+    /// Others have access or come first: the future waits for them.
     Queued(QueueWait),
 }
 

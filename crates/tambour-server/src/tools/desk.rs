@@ -63,7 +63,7 @@ pub(crate) enum AnswerRefusal {
     Unknown(String),
     /// The call was answered already, or its time is over.
     Answered(String),
-    /// No such answer is expected.
+    /// The call expects no answer of this kind.
     NotWaiting(String),
 }
 

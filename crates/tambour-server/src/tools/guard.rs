@@ -163,7 +163,7 @@ fn address_kind_v6(v6: Ipv6Addr) -> AddressKind {
         (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => address_kind_v4(embedded_v4()),
         _ if v6 == Ipv6Addr::LOCALHOST => AddressKind::Private,
         (0xfc00..=0xfdff, _) => AddressKind::Private,
-        // Of global unicast, all is public but Teredo, ORCHID, documentation and 6to4.
+        // Of global unicast, everything is public except Teredo, ORCHID, documentation and 6to4.
         (0x2001, 0..=0x1ff | 0xdb8) | (0x2002, _) | (0x3fff, _) => AddressKind::Never,
         (0x2000..=0x3fff, _) => AddressKind::Public,
         _ => AddressKind::Never,

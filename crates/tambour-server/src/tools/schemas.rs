@@ -53,7 +53,7 @@ impl SchemaCache {
         SchemaCache(options.map_or_else(|_| Cache::with_weighter(1000, CACHE_BYTES, SchemaWeighter), build))
     }
 
-    /// Returns a compiled schema. One that is not cached is compiled on the CPU pool, for this owner; a
+    /// Returns a compiled schema. A schema that is not cached is compiled on the CPU pool, for this owner; a
     /// failure is not cached.
     ///
     /// # Errors

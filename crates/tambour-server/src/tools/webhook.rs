@@ -49,8 +49,9 @@ impl WebhookClient {
         &self.guard
     }
 
-    /// Sends a call once; returns the response of the webhook. The secret, if any, signs the call; one from
-    /// the environment variable `secret_env` is preferred. Without `timeout_ms`, the default timeout applies.
+    /// Sends a call once; returns the response of the webhook. A secret signs the call: that from the
+    /// environment variable `secret_env`, if it is given, otherwise `secret`, if any. Without `timeout_ms`,
+    /// the default timeout applies.
     pub(crate) async fn call(
         &self,
         url: &str,

@@ -86,7 +86,8 @@ impl Admin for SqliteStore {
         // Transfers the rows of messages that have begun meanwhile.
         self.shared.pending.hand_over(from, to);
         let mut transaction = OpenTransaction::begin(self.pool()).await?;
-        // `or ignore`: rows whose key the new owner has already stay with the old one.
+        // `or ignore`: rows whose name, id or idempotency key the new owner already uses stay with the old
+        // one.
         let query = sqlx::query(
             "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
              update or ignore tools set owner = ?2 where owner = ?1; \

@@ -25,7 +25,7 @@ const CHECKPOINT_BYTES: usize = 8 << 20;
 /// Length of the write-ahead file, in pages, beyond which the writer runs a checkpoint itself, since those on
 /// the other connection do not keep up.
 const OVERDUE_PAGES: i64 = 32 << 10;
-/// Approximate bytes that writing a row costs besides its text: pages of a table and of an index.
+/// Approximate bytes that writing a row costs in addition to its text: pages of a table and of an index.
 const ROW_OVERHEAD: usize = 8 << 10;
 /// Number of rows that a statement for several rows inserts.
 const ROWS_PER_STATEMENT: usize = 16;

@@ -47,7 +47,7 @@ impl SqliteLease {
         SqliteLease { store, row, tail, epoch, next_number, is_finished: false }
     }
 
-    /// Writes a record to the journal if the lease still holds, and runs `after_append` before any other
+    /// Writes a record to the journal if the lease is still valid, and runs `after_append` before any other
     /// record is written.
     fn write_record<T>(
         &self,

@@ -182,8 +182,8 @@ impl SqliteStore {
         Ok(result.expect("it is always admitted"))
     }
 
-    /// As [`SqliteStore::append_journal`], if `is_allowed`, called with the journal locked, returns `true`;
-    /// otherwise returns `None`.
+    /// Does the same as [`SqliteStore::append_journal`] if `is_allowed` returns `true`; otherwise does
+    /// nothing and returns `None`. `is_allowed` is called with the journal locked.
     fn append_journal_if<T>(
         &self,
         record: &JournalRecord<'_>,

@@ -187,7 +187,9 @@ impl SqliteStore {
 /// Reason why a message cannot be replaced.
 #[derive(Clone, Copy)]
 enum ReplaceRefusal {
+    /// The conversation has no message with that id.
     NoMessage,
+    /// The state before the message is no longer known.
     StateGone,
 }
 

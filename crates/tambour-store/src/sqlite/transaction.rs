@@ -6,11 +6,12 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
 /// Open transaction on a connection. If it is dropped before its end, for example because a client has gone
-/// in the middle of a request, the connection is closed, which rolls back. In the pool that connection would
-/// take the next write into a transaction that nobody commits, and block all other writers.
+/// in the middle of a request, the connection is closed, which rolls back. If the connection went back to the
+/// pool instead, the next write on it would become part of the open transaction, which nobody commits, and
+/// all other writers would be blocked.
 ///
-/// Not the transaction type of sqlx: SQLite itself ends a transaction when the disk is full, and sqlx would
-/// then begin the next one as a nested one.
+/// The transaction type of sqlx is not used: when the disk is full, SQLite itself ends a transaction, and
+/// sqlx would then begin the next transaction as a nested one.
 pub(super) struct OpenTransaction {
     connection: PoolConnection<Sqlite>,
     has_ended: bool,
@@ -34,7 +35,7 @@ impl OpenTransaction {
         Ok(transaction)
     }
 
-    /// Ends the transaction: commits if `result`, that of the work in it, is `Ok`, and rolls back otherwise.
+    /// Ends the transaction: commits if `result`, the result of its work, is `Ok`; rolls back otherwise.
     /// Returns the error of the work or of the commit.
     pub(super) async fn end(mut self, result: sqlx::Result<()>) -> sqlx::Result<()> {
         let end_result = match result {

@@ -1,7 +1,7 @@
 //! Task that copies what the journal has into the database, in large commits.
 //!
-//! A run waits for it only when it is far ahead of the database, since everything is on the journal first and
-//! running messages are read from memory. Queries over many rows wait for it too.
+//! A run waits for this task only when its log is far ahead of the database, since everything is on the
+//! journal first and running messages are read from memory. Queries over many rows wait for the task too.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -170,6 +170,7 @@ impl FrameDecoder for AnthropicFrames {
         let index = index.unwrap_or_default();
         let kind = kind.as_deref().unwrap_or(frame.name);
         if kind == "error" || error.is_some() {
+            // Without `error`, the text of the failure is in `message`.
             return items.push(ReplyItem::End(stream_failure(&error.or(message).unwrap_or_default())));
         }
         match kind {
@@ -246,10 +247,13 @@ fn push_text(item: fn(String) -> ReplyItem, text: Cow<'_, str>, items: &mut Vec<
 /// Event, or a whole reply.
 #[derive(Deserialize)]
 struct AnthropicEvent<'a> {
+    /// Type of the event; in a whole reply `message`.
     #[serde(borrow, default, rename = "type")]
     kind: Option<Cow<'a, str>>,
+    /// Index of the content block that the event is about.
     #[serde(default)]
     index: Option<u64>,
+    /// Start of the reply, which has its first token counts; in an error event without `error`, the error.
     #[serde(default)]
     message: Option<Value>,
     #[serde(borrow, default)]
@@ -260,8 +264,10 @@ struct AnthropicEvent<'a> {
     usage: Option<AnthropicCounts>,
     #[serde(default)]
     error: Option<Value>,
+    /// Blocks of a whole reply.
     #[serde(borrow, default)]
     content: Option<Vec<AnthropicContent<'a>>>,
+    /// Stop reason of a whole reply; that of a stream is in `delta`.
     #[serde(borrow, default)]
     stop_reason: Option<Cow<'a, str>>,
 }
@@ -275,14 +281,17 @@ struct AnthropicContent<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     thinking: Option<Cow<'a, str>>,
+    /// Signature of the reasoning in `thinking`.
     #[serde(borrow, default)]
     signature: Option<Cow<'a, str>>,
+    /// Encrypted reasoning.
     #[serde(borrow, default)]
     data: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
+    /// Arguments of a tool call.
     #[serde(default)]
     input: Option<Value>,
 }
@@ -298,6 +307,7 @@ struct AnthropicDelta<'a> {
     thinking: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     signature: Option<Cow<'a, str>>,
+    /// Piece of the arguments of a tool call.
     #[serde(borrow, default)]
     partial_json: Option<Cow<'a, str>>,
     #[serde(borrow, default)]

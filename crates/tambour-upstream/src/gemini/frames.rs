@@ -116,7 +116,7 @@ impl FrameDecoder for GeminiFrames {
     }
 }
 
-/// Converts a finish reason. With an unknown one the reply is not trusted: it counts as truncated.
+/// Converts a finish reason. After an unknown reason the reply is not trusted: it counts as truncated.
 fn end_of_reason(reason: &str) -> InputEnd {
     match reason {
         "STOP" => InputEnd::stop(),
@@ -177,6 +177,7 @@ struct GeminiCandidate<'a> {
     finish_reason: Option<Cow<'a, str>>,
 }
 
+/// Content of a reply.
 #[derive(Deserialize)]
 struct GeminiContent<'a> {
     #[serde(borrow, default)]
@@ -194,10 +195,12 @@ struct GeminiPart<'a> {
     thought: bool,
     #[serde(borrow, default)]
     function_call: Option<GeminiCall<'a>>,
+    /// Signature of the reasoning that led to the call.
     #[serde(default)]
     thought_signature: Option<String>,
 }
 
+/// Complete tool call.
 #[derive(Deserialize)]
 struct GeminiCall<'a> {
     #[serde(borrow, default)]

@@ -134,6 +134,7 @@ fn set_format(request: &ModelRequest, config: &mut Map<String, Value>) {
     let Some(format) = response_format(request) else { return };
     config.insert("responseMimeType".to_owned(), "application/json".into());
     if let ReplyFormat::Schema(schema, _) = format {
+        // `responseSchema` takes only the older form of schemas.
         let name = if schema::fits_old_form(schema) { "responseSchema" } else { "responseJsonSchema" };
         config.insert(name.to_owned(), schema.clone());
     }

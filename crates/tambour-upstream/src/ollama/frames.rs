@@ -128,6 +128,7 @@ struct OllamaMessage<'a> {
     tool_calls: Option<Vec<OllamaCall<'a>>>,
 }
 
+/// Complete tool call.
 #[derive(Deserialize)]
 struct OllamaCall<'a> {
     #[serde(borrow, default)]
@@ -136,6 +137,7 @@ struct OllamaCall<'a> {
     function: Option<OllamaFunction<'a>>,
 }
 
+/// Function of a call; the arguments are an object, or JSON text.
 #[derive(Default, Deserialize)]
 struct OllamaFunction<'a> {
     #[serde(borrow, default)]

@@ -11,7 +11,7 @@ use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::keys::Caller;
 use crate::record::history::PromptRecord;
-use crate::run::skeins::{self, PromptParts, RenderSettings};
+use crate::run::skeins::{self, PromptSources, RenderSettings};
 use crate::upstream::{Content, Message};
 
 /// Builds the prompt of a request without a Skein from its messages or text.
@@ -98,7 +98,7 @@ pub(super) async fn rendered_prompt(
         (None, Some(id)) => load_timed(app, caller, id).await?,
         (None, None) => TimedEffects::default(),
     };
-    let parts = PromptParts {
+    let parts = PromptSources {
         skein: new_message.skein.clone(),
         card: new_message.card_id.clone(),
         books: new_message.lorebook_ids.clone(),

@@ -53,7 +53,7 @@ pub(crate) enum TurnInput {
     },
 }
 
-/// Client of a turn, with the handle of the turn that can cancel it.
+/// Client of a turn, and the handle of the turn, through which the turn is cancelled.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnClient<'a> {
     pub(crate) caller: &'a Caller,
@@ -541,8 +541,8 @@ impl RunningDialogue<'_> {
                     InputEnd::WithoutReason => Some(FinishReason::Length),
                     _ => None,
                 };
-                // Events that follow are held: they can be discarded if the model is asked again. A thought
-                // is shown to nobody, so it counts as undelivered whatever the turn has delivered before.
+                // Unless answer text was written, the events that follow are held: they can be discarded if
+                // the model is asked again. A thought is shown to nobody, so it always counts as undelivered.
                 outcome.is_delivered =
                     turn_log.hold_unless_answered() && !matches!(call.kind, ReplyKind::Think { .. });
                 outcome.reply = if end == CANCELLED_END {

@@ -184,6 +184,7 @@ impl TurnLog {
             end_events.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
         for event in &earlier_events {
             match event {
+                // Also closes parts that an earlier reply of the turn began.
                 Event::FinalEnd if self.is_continuing => self.close_open_parts(),
                 event => self.send(event),
             }
@@ -193,7 +194,7 @@ impl TurnLog {
         self.is_over = true;
     }
 
-    /// Writes the end of a turn that was refused or could not go on.
+    /// Writes the end of a turn that was refused or could not continue.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         if !self.is_over && self.final_outcome.is_none() {
             let failure = match problem.code() {
@@ -215,7 +216,8 @@ impl TurnLog {
     }
 
     /// Writes a whole message for a turn in which no reply began one: with the text of the turn, or a
-    /// standard sentence without one. After a failure the text is empty and the message counts as cancelled.
+    /// standard sentence if the turn has no text. After a failure the text is empty and the message counts as
+    /// cancelled.
     fn write_standard_message(
         &mut self,
         turn: &DialogueTurn,

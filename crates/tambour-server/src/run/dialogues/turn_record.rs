@@ -271,7 +271,7 @@ pub(crate) async fn build_script_test(
     let visit = |_, turn: TurnRecord| {
         if let Some(result) = &turn.result {
             let mut expect = ExpectedTurn::from_turn(result);
-            // Not expected by itself: the message follows from the replies of the turn.
+            // Not part of the expectation: the message follows from the replies of the turn.
             expect.ai_message = None;
             test.turns.push(TestTurn {
                 text: turn.text,

@@ -105,7 +105,8 @@ impl Attempt {
         log: &RunLog,
     ) -> Attempt {
         let options = match attached_state {
-            // A reply that continues a message also continues its state.
+            // Only for the first reply: a later one takes over the state with the pipeline of the one before
+            // it.
             Some(state) if previous.is_none() => {
                 let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
@@ -251,7 +252,7 @@ impl Attempt {
             return Some(InputEnd::Finished(FinishReason::Length));
         }
         if !self.may_deliver && self.can_deliver(run) {
-            // A reply of which something is delivered is not re-asked, so its items are needed no more.
+            // A reply that may have been delivered is not re-asked, so its items are no longer needed.
             (self.may_deliver, self.kept_items) = (true, None);
         }
         None
@@ -284,7 +285,8 @@ impl Attempt {
         self.gather_updates();
     }
 
-    /// Gathers the entries of state updates after their events, and that of the end after both.
+    /// Gathers the entries of new state updates, whose events are gathered already; then that of the end
+    /// event, if the reply has ended.
     fn gather_updates(&mut self) {
         let applied_updates = &self.pipeline.outcome().applied_updates;
         for update in &applied_updates[self.gathered_updates.min(applied_updates.len())..] {
@@ -348,7 +350,8 @@ impl Attempt {
         }
     }
 
-    /// Returns `true` if the fallback replaced the reply, or a rule was broken beyond repair.
+    /// Returns `true` if the fallback text replaced the reply, the reply was not read in the requested
+    /// format, or it broke a rule beyond repair.
     pub(super) fn is_unusable(&self) -> bool {
         self.gathered.appraisal.worth() < ReplyWorth::Usable
     }
@@ -389,7 +392,7 @@ impl Attempt {
     }
 
     /// Discards the reply, but keeps it in the record (P-034) with an entry that is never sent to clients.
-    /// `reask` is the number of the re-ask that follows, if any: readers get a status event of it.
+    /// `reask` is the number of the re-ask that follows, if any: readers get a status event about it.
     pub(super) async fn discard(
         &mut self,
         end: &InputEnd,
@@ -405,7 +408,7 @@ impl Attempt {
         log.append(batch).await
     }
 
-    /// Adds the entry of a discarded attempt: `entry` has further fields for it.
+    /// Adds the log entry of a discarded attempt. `entry` has fields that the entry gets in addition.
     pub(super) fn add_attempt_entry(&self, mut entry: Value, end: &InputEnd, batch: &mut Batch) {
         (entry["raw"], entry["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
         match end {
@@ -452,7 +455,7 @@ impl Attempt {
         self.native_calls.iter().zip(&self.pipeline.outcome().native_calls)
     }
 
-    /// Starts the next reply on a new line.
+    /// Ends the raw text with a line break, so that the next reply starts on a new line.
     pub(super) fn push_line_break(&mut self) {
         let gathered = &mut self.gathered;
         if !gathered.raw.ends_with('\n') {

@@ -24,7 +24,7 @@ type Fingerprint = [u8; 32];
 
 impl CallRepeats {
     /// Adds the calls of a reply. Returns a description of the repetition if a call is made for the third
-    /// time, or if the last four replies are the same two in turn.
+    /// time, or if the last four replies alternate between the same two lists of calls.
     pub(super) fn add(&mut self, calls: &[ToolCall]) -> Option<String> {
         let fingerprints: Vec<Fingerprint> = calls.iter().map(fingerprint).collect();
         let mut reply_hash = Sha256::new();

@@ -10,8 +10,8 @@ use crate::record;
 use crate::store::{Batch, WriteOutcome};
 
 impl Attempt {
-    /// Returns `true` if another upstream may be asked: the call failed at the upstream or the reply is
-    /// unusable, and nothing of it was delivered.
+    /// Returns `true` if another upstream may be asked: the upstream failed, its reply exceeded a limit or is
+    /// unusable, and nothing of the reply was delivered.
     pub(super) fn can_fall_back(&self, end: &InputEnd) -> bool {
         let has_failed = match end {
             InputEnd::Failed(Failure { code, .. }) => {

@@ -206,7 +206,8 @@ async fn finish_run(
     measures: RunMeasures,
 ) -> Result<&'static str, FinishError> {
     let RunMeasures { timings, spending: MessageSpending { usage, calls }, .. } = measures;
-    let usage = engine.record_usage(&run.key, &run.row.owner, 1, &usage);
+    let request_count = 1;
+    let usage = engine.record_usage(&run.key, &run.row.owner, request_count, &usage);
     let totals = RunTotals { timings, usage: Some(usage), calls };
     fail::point("run.end");
     match read_result {
@@ -276,7 +277,8 @@ async fn read_replies(
     let mut choice = fallbacks.next().expect("a message has at least one choice of upstream");
     let mut request = choice.build_request(run, fallbacks.len());
     let keeps_discarded = run.max_reasks > 0 || fallbacks.len() > 0;
-    // `previous` is the pipeline of a reply that called tools, which the next reply continues.
+    // `reasks` counts the re-asks of the current upstream. `previous` is the pipeline of a reply that called
+    // tools, which the next reply continues. `best` is the best reply that was re-asked.
     let (mut reasks, mut previous, mut best) = (0, None, None::<BestReply>);
     let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;

@@ -57,7 +57,7 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
         let header_damage = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(header_length, 0));
         return Ok(header_damage.into_iter().chain(v1::V1Scan::new(bytes)).collect());
     }
-    // The name of a journal, but neither version.
+    // The file begins with the name of a journal, but has neither version.
     if bytes.starts_with(&SEGMENT_HEADER[..8]) {
         return Err(UnknownVersion);
     }
