@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
-/// Figures to add: those of one or more replies of one upstream within one hour.
+/// Figures to add, of one or more replies of one upstream within one hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// The hour in UTC, such as `2026-01-31T09`.

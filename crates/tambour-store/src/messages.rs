@@ -74,10 +74,10 @@ pub struct MessageOutcome {
     /// Updates of the conversation's state; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<StoredUpdate>,
-    /// Usage to add to that of its API key; set only on the way to the database.
+    /// Usage to add to the totals of its API key; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageRow>,
-    /// Figures to add to those of its upstreams; set only on the way to the database.
+    /// Figures to add to the totals of its upstreams; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figures>,
     /// For a turn, the dialogue as the turn leaves it; set only on the way to the database.

@@ -36,7 +36,7 @@ pub struct UpstreamConfig {
     /// File with the key of the service; preferred to `key_env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// Prices by model; `*` applies to all others.
+    /// Prices by model; `*` applies to all other models.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
 }

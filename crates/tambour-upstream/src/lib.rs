@@ -108,7 +108,7 @@ pub struct Upstream {
     source: ReplySource,
     metrics: UpstreamMetrics,
     breaker: Arc<CircuitBreaker>,
-    /// Prices by model; `*` is that of all others.
+    /// Prices by model; `*` applies to all other models.
     prices: BTreeMap<String, Price>,
 }
 
@@ -288,7 +288,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model that a request asks, else that of `*`; `None` if neither has one.
+    /// Returns the price of the model that a request asks, otherwise the price of `*`; `None` if neither has
+    /// one.
     pub fn price(&self, request: &ModelRequest) -> Option<&Price> {
         self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }

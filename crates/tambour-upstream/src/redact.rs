@@ -33,8 +33,9 @@ pub fn redact(text: &str) -> String {
 /// Kind under which the detectors of the library report keys.
 const SECRET_KIND: &str = "access_key";
 
-/// Detector that is stricter than those of the library, since an error text loses little without a token. It
-/// matches random-looking text, and text after a prefix of keys or ids, even if it is masked or short.
+/// Detector that is stricter than the detectors of the library, since an error text loses little without a
+/// token. It matches random-looking text, and text after a prefix of keys or ids, even if it is masked or
+/// short.
 struct SecretDetector;
 
 /// Prefixes of keys: what follows is redacted from three characters on.

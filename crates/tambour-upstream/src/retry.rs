@@ -19,7 +19,8 @@ pub(super) fn is_retryable(status: StatusCode) -> bool {
 }
 
 /// Returns the pause before attempt number `attempt` (from 2); `None` if there must be no such attempt.
-/// `headers` are those of the refusal, if there was a response. With a fallback, no long pause is worth it.
+/// `headers` are those of the refusal, if there was a response. If a fallback can be asked, only a short
+/// pause is acceptable.
 pub(super) fn retry_pause(
     attempt: u32,
     headers: Option<&HeaderMap>,

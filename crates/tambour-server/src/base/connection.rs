@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     has_unread_body: AtomicBool,
 }
 
-/// Longest time to drain the rest of a request after its response.
+/// Longest time to drain the unread bytes of a request after its response.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(10);
 /// Longest wait for the next bytes while draining.
 const MAX_DRAIN_IDLE: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ impl Connection {
         millis(self.opened_at.elapsed())
     }
 
-    /// Skips draining the rest of the body after the response, for a client that has used up its time.
+    /// Skips draining the unread body after the response, for a client that has used up its time.
     pub(crate) fn skip_drain(&self) {
         self.has_unread_body.store(false, Ordering::Relaxed);
     }

@@ -94,7 +94,7 @@ impl MemoryHold {
     }
 }
 
-/// Returns the bytes of memory that a request takes while it is processed, from those of its values.
+/// Returns the bytes of memory that a request takes while it is processed, if its values take `value_bytes`.
 pub(crate) fn work_bytes(value_bytes: usize) -> usize {
     MAX_COPIES.saturating_mul(value_bytes)
 }

@@ -126,7 +126,8 @@ impl McpServers {
     }
 
     /// Looks up an exposed name of a tool. A name that the configuration of a server lists explicitly belongs
-    /// to that server only; any other is that of the first server, by name, with such a tool.
+    /// to that server only; any other name belongs to the first server, in order of server names, that lists
+    /// a tool with it.
     pub(crate) fn find_tool(&self, name: &str) -> ToolLookup {
         let naming_server = self.by_name.values().find(|server| server.config().names_explicitly(name));
         let tool = match naming_server {

@@ -39,7 +39,7 @@ pub(crate) struct LogFold {
     pub(super) last_entry: u64,
     /// Prompt as sent.
     prompt: Value,
-    /// Fields with which a fallback upstream overrides those of the request; empty without one.
+    /// Fields of the request that a fallback upstream overrides, with its values; empty without a fallback.
     fallback_fields: Map<String, Value>,
     /// Updates of the conversation's state.
     pub(super) updates: Vec<StoredUpdate>,

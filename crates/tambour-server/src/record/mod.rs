@@ -75,7 +75,7 @@ pub(crate) fn prompt_entry(number: u64, prompt: &PromptRecord) -> Batch {
     batch
 }
 
-/// Adds the entry of a fallback upstream: the fields with which it overrides those of the request.
+/// Adds the entry of a fallback upstream: the fields of the request that it overrides, with its values.
 pub(crate) fn add_fallback_entry(request_fields: &Value, batch: &mut Batch) {
     push_json(batch, UPSTREAM_ENTRY, request_fields);
 }
@@ -125,7 +125,7 @@ impl From<StoreError> for FinishError {
 #[derive(Debug, Default)]
 pub(crate) struct RunTotals {
     pub(crate) timings: Timings,
-    /// Usage to add to that of the client's key.
+    /// Usage to add to the totals of the client's key.
     pub(crate) usage: Option<UsageRow>,
     /// Spending of the model calls, by upstream; the last upstream produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,

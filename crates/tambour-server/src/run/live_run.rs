@@ -65,7 +65,8 @@ impl LiveRun {
         self.last_entry.load(Ordering::Acquire)
     }
 
-    /// Returns `true` once the log has its end, so that the run waits for nothing any more.
+    /// Returns `true` once the last noted entry ends the log, or the run is over. The run then no longer
+    /// waits for anything.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_end.load(Ordering::Acquire)
     }

@@ -84,7 +84,7 @@ impl WebhookGuard {
         Ok(url)
     }
 
-    /// Checks an address, also one that a host name was resolved to.
+    /// Checks the address of a host, given in its URL or found by resolving its name.
     pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), WebhookRefusal> {
         match address_kind(address) {
             AddressKind::Public => Ok(()),

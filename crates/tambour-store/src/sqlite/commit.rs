@@ -132,7 +132,7 @@ impl CommitState {
         }
     }
 
-    /// Sets the extents that the commit stores: those of the journal now.
+    /// Sets the extents that the commit stores to the current extents of the journal.
     pub(super) fn record_extents(&self, group: &mut CommitGroup) {
         group.extents = self.shared.journal.extents();
     }

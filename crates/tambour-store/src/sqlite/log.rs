@@ -130,8 +130,8 @@ impl SqliteStore {
         })
     }
 
-    /// Reads batches of a log from memory or the database: those that readers may see or, with the tail of
-    /// the caller's lease, all.
+    /// Reads batches of a log from memory or the database. Entries that readers may not see yet are included
+    /// only with `lease_tail`, the tail of the caller's lease.
     pub(super) async fn read_batches(
         &self,
         message: &str,

@@ -66,7 +66,7 @@ impl Responses for SqliteStore {
     }
 }
 
-/// Inserts a response, replacing the one that the request has.
+/// Inserts the response to a request, in place of an earlier response to it.
 async fn insert_response(
     connection: &mut SqliteConnection,
     request_key: &RequestKey,

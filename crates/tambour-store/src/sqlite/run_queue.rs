@@ -1,5 +1,5 @@
 //! Order of runs: their numbers, their queue in each conversation, and the conversations that are closed to
-//! new runs. Here "conversation" also stands for a dialogue, whose runs are its turns.
+//! new runs. Here "conversation" also means a dialogue, whose runs are its turns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -26,7 +26,7 @@ impl SqliteStore {
         // A deletion of the conversation waits for callers that have looked it up.
         let _begin_guard = self.shared.begin_lock.read().await;
         let row = &new.row;
-        // The empty route keeps these keys apart from those of other HTTP requests.
+        // The empty route distinguishes these keys from the keys of other HTTP requests.
         let request_key = row.repeat.clone().map(|idempotency_key| RequestKey {
             owner: row.owner.clone(),
             route: String::new(),

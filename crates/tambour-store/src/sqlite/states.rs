@@ -111,7 +111,7 @@ impl States for SqliteStore {
                 return Ok(false);
             }
             fail::point("state.amid");
-            // `number`, the index of the update among those of its message, is 0: it has no message.
+            // `number` is the index of an update within its message. This update has no message, so it is 0.
             let query = sqlx::query(
                 "insert into state_updates (id, number, conversation_id, position, place, created, applied) \
                  values (?1, 0, ?2, ?3, \
@@ -226,8 +226,8 @@ async fn read_updates(connection: &mut SqliteConnection, conversation: &str) -> 
     Ok(StateUpdates { base, base_number, snapshot, snapshot_position, rows })
 }
 
-/// Stores a rollback: deletes the undone updates and stores the snapshot. Its position stays at or after
-/// those of all updates, since positions are not used again.
+/// Stores a rollback: deletes the undone updates and stores the snapshot. The position of the snapshot stays
+/// at or after the positions of all updates, even undone ones, since positions are not used again.
 async fn store_rollback(
     connection: &mut SqliteConnection,
     conversation: &str,

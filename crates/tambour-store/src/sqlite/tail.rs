@@ -276,8 +276,8 @@ impl LogTail {
     }
 
     /// Returns entries after `after`, about `max_bytes` of them, without registering a reader; `Some(None)`
-    /// if there are none. Includes those that readers may not see yet if `includes_invisible` is set. `None`
-    /// if the first of the entries is not in memory.
+    /// if there are none. Includes entries that readers may not see yet if `includes_invisible` is set.
+    /// `None` if the first of the entries is not in memory.
     pub(super) fn recent_batch(
         &self,
         after: u64,

@@ -91,8 +91,8 @@ impl TurnLog {
         self.lease.wait_settled().await.into_result()
     }
 
-    /// Appends the last entries and stores the progress of the dialogue, in one step. `status` is that of the
-    /// turn.
+    /// Appends the last entries and stores the progress of the dialogue, in one step. `status` is the status
+    /// of the turn.
     pub(crate) async fn finish(
         &mut self,
         status: &str,

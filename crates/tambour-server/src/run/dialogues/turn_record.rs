@@ -234,7 +234,7 @@ pub(crate) async fn add_coverage(
     Ok(())
 }
 
-/// Converts a call record for coverage; `None` if it is no record of a model call.
+/// Converts a call record for coverage; `None` unless it records a model call.
 fn covered_call(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let is_answered = record["status"] == "completed" && record["asked_again"] != true;
@@ -286,8 +286,8 @@ pub(crate) async fn build_script_test(
     Ok(test)
 }
 
-/// Converts the reply of a call record for a test; `None` if it is no record of a model call, or the server
-/// did not see the end of the call.
+/// Converts the reply of a call record for a test; `None` unless it records a model call whose end the server
+/// has seen.
 fn test_reply(record: &Value) -> Option<TestReply> {
     if !record["prompt"].is_array() || record["ended"].is_null() {
         return None;

@@ -95,8 +95,8 @@ impl UpstreamChoice {
         ModelRequest { message_id, span, has_fallback: remaining_fallbacks > 0, ..self.request.clone() }
     }
 
-    /// Replaces the system prompt of another upstream with that of this one, in the prompt record and in the
-    /// messages. Returns a copy of the messages.
+    /// Replaces the system prompt of another upstream with the one of this choice, in the prompt record and
+    /// in the messages. Returns a copy of the messages.
     fn replace_system(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
         // The old system prompt, if there is one, is the first message.
         messages.drain(..usize::from(prompt_record.system.is_some()));
@@ -105,7 +105,7 @@ impl UpstreamChoice {
         messages.clone()
     }
 
-    /// Returns the fields with which this choice overrides those of the message's request.
+    /// Returns the fields of the message's request that this choice overrides, with its values.
     fn request_fields(&self) -> Value {
         json!({
             "upstream": self.upstream.name(), "model": self.request.model, "dialect": self.request.dialect,

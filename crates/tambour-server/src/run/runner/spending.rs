@@ -23,7 +23,7 @@ impl MessageSpending {
             usage.as_ref().unwrap_or(&Value::Null),
         );
         match self.calls.iter().position(|entry| entry.upstream == call.upstream) {
-            // Moved to the end: the last upstream is that of the reply.
+            // Moved to the end: the last upstream produced the reply.
             Some(index) => {
                 let mut sum = self.calls.remove(index);
                 sum.add(&call);

@@ -68,7 +68,7 @@ struct OpenSegment {
     full_segments: Vec<Arc<Segment>>,
     /// Number of the last record in the segment, from 1; 0 if there is none.
     last_record: u32,
-    /// Set when a torn record, one that was written only partly, follows the complete ones.
+    /// Set when a torn record, which was written only partly, follows the complete records.
     is_torn: bool,
     /// Encodes one record, so that it is written with one call.
     buffer: Vec<u8>,

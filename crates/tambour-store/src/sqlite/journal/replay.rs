@@ -89,7 +89,7 @@ pub(in crate::sqlite) async fn replay(
 }
 
 /// Stores placeholders for the lost entries of running messages. Clients may have seen their numbers, and the
-/// end that such a message gets must follow them.
+/// end that is added to these messages must follow them.
 pub(in crate::sqlite) async fn reserve_numbers(
     pool: &SqlitePool,
     report: &JournalReport,
@@ -366,7 +366,7 @@ impl<'a> ReplayReader<'a> {
         Ok(())
     }
 
-    /// Adds those of the entries that the database does not have.
+    /// Adds the entries, except those that the database already has.
     async fn add_entries(&mut self, entries: EntryRange) -> Result<(), StoreError> {
         let message_end = *self.message_end(&entries.message).await?;
         if entries.last <= message_end.last {
@@ -405,7 +405,7 @@ impl<'a> ReplayReader<'a> {
         if self.bytes >= TRANSACTION_BYTES { self.flush().await } else { Ok(()) }
     }
 
-    /// Adds those of the entries that follow entry `stored_last`, the last one that is stored already.
+    /// Adds the entries after number `stored_last`, the last entry that is stored already.
     fn add_overlap(&mut self, entries: EntryRange, stored_last: u64) {
         let EntryRange { message, first, last, body } = entries;
         let stored_count = usize::try_from(stored_last + 1 - first).unwrap_or(usize::MAX);
