@@ -1,5 +1,6 @@
-//! Bare mapper: hyper on both sides, chat completion frames in, JSONSeq frames out. It checks, repairs and
-//! stores nothing: the minimum cost of a server between a model and a reader.
+//! Bare mapper: the server that Tambour is compared with. It turns each frame of a chat completion stream
+//! into an event of Tambour's own protocol. It checks, repairs and stores nothing, so it shows the minimum
+//! cost of a server between a model and a client.
 
 use std::convert::Infallible;
 
@@ -22,7 +23,7 @@ struct BareRequest<'a> {
     model: &'a str,
 }
 
-/// Chat completion chunk, as far as it is read.
+/// Chunk of a chat completion stream; only the fields that are read.
 #[derive(Deserialize)]
 struct UpstreamChunk<'a> {
     #[serde(borrow)]
@@ -43,7 +44,7 @@ struct UpstreamDelta<'a> {
 
 type UpstreamClient = Client<HttpConnector, Full<Bytes>>;
 
-/// Serves the mapper on a free port. `upstream` is the address of the upstream.
+/// Serves the bare mapper on a free port. `upstream` is the address of the model service.
 pub(crate) async fn serve_bare(upstream: String) -> anyhow::Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -63,7 +64,7 @@ pub(crate) async fn serve_bare(upstream: String) -> anyhow::Result<()> {
     }
 }
 
-/// Asks the upstream and answers with the mapped stream.
+/// Calls the upstream and answers with the events of its reply.
 async fn answer_request(
     request: Request<Incoming>,
     client: &UpstreamClient,
@@ -83,7 +84,7 @@ async fn answer_request(
     let reply = client.request(upstream_request).await?.into_body();
     let mapper = FrameMapper { reply, pending: Vec::new(), event_count: 0, is_ended: false };
     let frames = stream::unfold(mapper, async |mut mapper| {
-        Some((Ok(Frame::data(mapper.next_frames().await?)), mapper))
+        Some((Ok(Frame::data(mapper.next_events().await?)), mapper))
     });
     Ok(Response::builder().header("content-type", "text/event-stream").body(StreamBody::new(frames))?)
 }
@@ -91,7 +92,7 @@ async fn answer_request(
 /// Mapper of the frames of one reply.
 struct FrameMapper {
     reply: Incoming,
-    /// Beginning of a frame that has not arrived whole.
+    /// Bytes of the frame that has not arrived completely.
     pending: Vec<u8>,
     /// Number of events written, which is the id of the last one.
     event_count: u64,
@@ -100,10 +101,11 @@ struct FrameMapper {
 }
 
 impl FrameMapper {
-    /// Maps the next chunks of the reply to at least one frame; `None` at the end.
-    async fn next_frames(&mut self) -> Option<Bytes> {
+    /// Reads the reply until it yields at least one event, and returns the events; `None` after the last one.
+    async fn next_events(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         if self.event_count == 0 {
+            // The first event does not wait for the reply.
             self.write_event("thinking_start", "", &mut out);
         }
         while out.is_empty() && !self.is_ended {
@@ -123,7 +125,7 @@ impl FrameMapper {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// Maps each complete frame of `data` and keeps the incomplete rest.
+    /// Maps each complete frame of `data`, and keeps the incomplete last one in `pending`.
     fn read_frames(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let joined_bytes;
         let mut data = if self.pending.is_empty() {

@@ -8,19 +8,20 @@ use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Server that a client calls, with the protocol.
+/// Server that a client calls, and the protocol of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetServer {
+    /// Model service, without a server in between.
     Upstream,
     /// Bare mapper.
     Bare,
     /// Tambour, in its own protocol.
     Tambour,
-    /// Tambour, in a protocol of other clients.
+    /// Tambour, in a foreign protocol.
     Protocol(ClientProtocol),
 }
 
-/// Protocol of other clients.
+/// Foreign protocol: one that clients of other services speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientProtocol {
     Chat,
@@ -30,7 +31,7 @@ pub(crate) enum ClientProtocol {
     AgUi,
 }
 
-/// Number of AG-UI threads so far.
+/// Number of AG-UI threads used so far, which is the id of the next one.
 static AG_UI_THREADS: AtomicU64 = AtomicU64::new(0);
 
 impl ClientProtocol {
@@ -42,6 +43,7 @@ impl ClientProtocol {
         ClientProtocol::AgUi,
     ];
 
+    /// Label in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ClientProtocol::Chat => "chat completions",
@@ -52,7 +54,7 @@ impl ClientProtocol {
         }
     }
 
-    /// Route and body of a request for the reply of a model, read in a dialect.
+    /// Path and body of a request for a reply of `model`, which Tambour reads as `dialect`.
     fn request(self, model: &str, dialect: &str) -> (&'static str, serde_json::Value) {
         use serde_json::json;
         let model = format!("openai/{model}");
@@ -76,7 +78,7 @@ impl ClientProtocol {
             ),
             ClientProtocol::AgUi => (
                 "/ag-ui",
-                // A thread runs one message at a time.
+                // Each request has its own thread, since a thread runs one message at a time.
                 json!({"threadId": AG_UI_THREADS.fetch_add(1, Ordering::Relaxed).to_string(), "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}], "tools": [],
                        "context": [], "state": {}, "forwardedProps": {"model": model, "tambour": tambour}}),
             ),
@@ -87,7 +89,7 @@ impl ClientProtocol {
     fn end_mark(self) -> &'static [u8] {
         match self {
             ClientProtocol::Chat | ClientProtocol::AiSdk => b"data: [DONE]",
-            // The event repeats the whole answer.
+            // The last event repeats the whole answer, so its name may be discarded before its end arrives.
             ClientProtocol::Responses => b"\"total_tokens\"",
             ClientProtocol::Anthropic => b"message_stop",
             ClientProtocol::AgUi => b"RUN_FINISHED",
@@ -96,7 +98,7 @@ impl ClientProtocol {
 }
 
 impl TargetServer {
-    /// Builds an HTTP request for the reply of a model, read in a dialect.
+    /// Builds an HTTP request for a reply of `model`, which Tambour reads as `dialect`.
     fn request(self, model: &str, dialect: &str) -> Vec<u8> {
         let (path, body) = match self {
             TargetServer::Upstream => (
@@ -128,11 +130,12 @@ const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 pub(crate) struct BenchClient {
     target: TargetServer,
     socket: TcpStream,
-    /// Bytes of the last answer received so far.
+    /// Bytes received of the current answer; `read_to_end` keeps only the last ones.
     received: Vec<u8>,
 }
 
 impl BenchClient {
+    /// Connects to `target`, which listens on `address`.
     pub(crate) async fn connect(target: TargetServer, address: SocketAddr) -> anyhow::Result<BenchClient> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
@@ -149,14 +152,14 @@ impl BenchClient {
         Ok(BenchClient { target, socket: socket.connect(address).await?, received: Vec::new() })
     }
 
-    /// Reads and discards until the connection ends.
+    /// Reads and discards bytes until the connection ends.
     pub(crate) async fn drain(mut self) {
         while self.socket.read_buf(&mut self.received).await.is_ok_and(|bytes_read| bytes_read > 0) {
             self.received.clear();
         }
     }
 
-    /// Sends a request for the reply of a model, read in a dialect.
+    /// Sends a request for a reply of `model`, which Tambour reads as `dialect`.
     pub(crate) async fn send_request(&mut self, model: &str, dialect: &str) -> anyhow::Result<()> {
         self.received.clear();
         Ok(self.socket.write_all(&self.target.request(model, dialect)).await?)
@@ -169,7 +172,7 @@ impl BenchClient {
         Ok(bytes_read > 0)
     }
 
-    /// Reads until the answer contains `pattern`, and returns the time at which it did.
+    /// Reads until the answer contains `pattern`, and returns the time at which it was found.
     pub(crate) async fn read_until(&mut self, pattern: &[u8]) -> anyhow::Result<Instant> {
         let mut search_start = 0;
         loop {
@@ -259,8 +262,8 @@ fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Reads head and body of the next request or answer on a connection; `None` at the end. `received` keeps
-/// bytes that belong to the message after it.
+/// Reads head and body of the next request or answer on a connection; `None` if the connection ends first.
+/// `received` keeps bytes that belong to later messages.
 pub(crate) async fn read_http_message(
     socket: &mut TcpStream,
     received: &mut Vec<u8>,

@@ -1,7 +1,8 @@
-//! Comparison of the server with a bare mapper: `cargo xtask bench server` builds and runs it.
+//! Comparison of Tambour with the bare mapper, a server that only turns frames of a model into events:
+//! `cargo xtask bench server` builds and runs it.
 //!
-//! One program in four processes, each with its own counts of time and memory: the upstream, the bare mapper,
-//! the server as a user runs it, and the clients, which print the table.
+//! Each of four processes has its own counts of time and memory: the upstream, the bare mapper, Tambour as a
+//! user runs it, and the clients, which print the table. All but Tambour are this program in different roles.
 
 mod bare;
 mod client;

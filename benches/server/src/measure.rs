@@ -1,4 +1,4 @@
-//! Measurements of the bare mapper and of Tambour, each with the same load.
+//! Measurements of the bare mapper (the baseline, [`crate::bare`]) and of Tambour, each with the same load.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,21 +16,23 @@ use crate::upstream::build_reply;
 pub(crate) struct BenchPlan {
     /// Names of the measurements, from [`PARTS`]; empty for all.
     parts: Vec<String>,
-    /// Number of rounds that count.
-    rounds: usize,
-    /// Divisor of the work in a round.
+    /// Number of repetitions of a measurement, after one that does not count.
+    repetitions: usize,
+    /// Divisor of the numbers of chunks, requests and dialogues; more than 1 for a quick comparison.
     divisor: usize,
 }
 
-/// Names of the measurements.
+/// Names of the measurements, in the order of [`run`]. `first` is the delay of the first text, `gone` the
+/// calls that continue without a client, `rounds` the rounds of a dialogue.
 const PARTS: [&str; 6] = ["cpu", "encoders", "first", "memory", "gone", "rounds"];
 
 impl BenchPlan {
+    /// Parses names of measurements and `--quick`.
     pub(crate) fn parse(words: &[&str]) -> anyhow::Result<BenchPlan> {
-        let mut plan = BenchPlan { parts: Vec::new(), rounds: 5, divisor: 1 };
+        let mut plan = BenchPlan { parts: Vec::new(), repetitions: 5, divisor: 1 };
         for word in words {
             match *word {
-                "--quick" => (plan.rounds, plan.divisor) = (3, 4),
+                "--quick" => (plan.repetitions, plan.divisor) = (3, 4),
                 part if PARTS.contains(&part) => plan.parts.push(part.to_owned()),
                 other => anyhow::bail!("`{other}`: the parts are {}, or --quick", PARTS.join(", ")),
             }
@@ -51,11 +53,14 @@ struct ServerPair {
 }
 
 impl ServerPair {
-    /// Starts both, and warms them up with a first request. Without `has_grace` Tambour ends a call as soon
-    /// as its client disconnects.
-    async fn start(program: &Path, upstream: SocketAddr, has_grace: bool) -> anyhow::Result<ServerPair> {
+    /// Starts both servers; `program` is the Tambour binary.
+    async fn start(program: &Path, upstream: SocketAddr) -> anyhow::Result<ServerPair> {
+        ServerPair::with_tambour(BenchProcess::start_tambour(program, upstream)?, upstream).await
+    }
+
+    /// Starts the bare mapper for comparison with a running Tambour, and warms both up with a first request.
+    async fn with_tambour(tambour: BenchProcess, upstream: SocketAddr) -> anyhow::Result<ServerPair> {
         let bare = BenchProcess::start_role(&["bare", &upstream.to_string()])?;
-        let tambour = BenchProcess::start_tambour(program, upstream, has_grace)?;
         let pair = ServerPair { upstream, bare, tambour };
         for target_server in [TargetServer::Bare, TargetServer::Tambour] {
             let mut client = pair.connect(target_server).await?;
@@ -92,6 +97,7 @@ impl ServerPair {
     }
 }
 
+/// Runs the chosen measurements and prints their figures; `program` is the Tambour binary.
 pub(crate) async fn run(program: &Path, plan: &BenchPlan) -> anyhow::Result<()> {
     let upstream = BenchProcess::start_role(&["upstream"])?;
     let mut table = FigureTable::default();
@@ -120,7 +126,7 @@ pub(crate) async fn run(program: &Path, plan: &BenchPlan) -> anyhow::Result<()> 
 
 /// Checks that both servers return the text of the upstream.
 async fn check_correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     let mut client = pair.connect(TargetServer::Bare).await?;
     client.send_request("burst-500", "").await?;
     anyhow::ensure!(
@@ -176,12 +182,12 @@ async fn measure_cpu(
             target: FigureTarget::Ratio(1.4),
         },
     ];
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     for load in &loads {
         let model = (load.model)(load.chunks);
         let (mut bare_times, mut tambour_times) = (Vec::new(), Vec::new());
-        // The first round warms up and does not count.
-        for round in 0..=plan.rounds {
+        // The first repetition warms up and does not count.
+        for repetition in 0..=plan.repetitions {
             for target_server in [TargetServer::Bare, TargetServer::Tambour] {
                 let clients = pair.connect_many(target_server, load.streams).await?;
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -200,7 +206,7 @@ async fn measure_cpu(
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let used_ms = (pair.process(target_server).cpu_seconds()? - cpu_before) * 1000.0;
                 let ms_per_1000_chunks = used_ms / (load.streams * load.chunks) as f64 * 1000.0;
-                if round > 0 {
+                if repetition > 0 {
                     let is_bare = target_server == TargetServer::Bare;
                     let times = if is_bare { &mut bare_times } else { &mut tambour_times };
                     times.push(ms_per_1000_chunks);
@@ -218,8 +224,8 @@ async fn measure_cpu(
     Ok(())
 }
 
-/// Measures processor time for 1,000 chunks in the protocols of other clients, and in Tambour's own in the
-/// same rounds.
+/// Measures processor time for 1,000 chunks in each foreign protocol, in comparison with Tambour's own
+/// protocol in the same repetitions.
 async fn measure_encoders(
     program: &Path,
     upstream: SocketAddr,
@@ -229,13 +235,13 @@ async fn measure_encoders(
     const STREAMS: usize = 64;
     let chunks = 3000 / plan.divisor;
     let model = format!("blocks-{chunks}");
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     let routes: Vec<TargetServer> = std::iter::once(TargetServer::Tambour)
         .chain(ClientProtocol::ALL.map(TargetServer::Protocol))
         .collect();
     let mut times_by_route: Vec<Vec<f64>> = vec![Vec::new(); routes.len()];
-    // The first round warms up and does not count.
-    for round in 0..=plan.rounds {
+    // The first repetition warms up and does not count.
+    for repetition in 0..=plan.repetitions {
         for (route, times) in routes.iter().zip(&mut times_by_route) {
             let clients = pair.connect_many(*route, STREAMS).await?;
             let cpu_before = pair.tambour.cpu_seconds()?;
@@ -247,7 +253,7 @@ async fn measure_encoders(
             .await?;
             // Work after the last byte counts too.
             tokio::time::sleep(Duration::from_millis(200)).await;
-            if round > 0 {
+            if repetition > 0 {
                 // Milliseconds for 1,000 chunks.
                 times.push((pair.tambour.cpu_seconds()? - cpu_before) * 1e6 / (STREAMS * chunks) as f64);
             }
@@ -263,18 +269,19 @@ async fn measure_encoders(
     Ok(())
 }
 
-/// Measures the delay that each server adds: the time from the request to the first byte of the reply's text,
-/// less that of the upstream itself.
+/// Measures the delay that each server adds: the time from a request to the first text of its reply, minus
+/// the same time of the upstream without a server.
 async fn measure_first_text(
     program: &Path,
     upstream: SocketAddr,
     plan: &BenchPlan,
     table: &mut FigureTable,
 ) -> anyhow::Result<()> {
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     for connections in [1, 64] {
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
-        for round in 0..=plan.rounds {
+        // The first repetition warms up and does not count.
+        for repetition in 0..=plan.repetitions {
             for (target_server, times) in [TargetServer::Upstream, TargetServer::Bare, TargetServer::Tambour]
                 .into_iter()
                 .zip(&mut times)
@@ -282,12 +289,12 @@ async fn measure_first_text(
                 let clients = pair.connect_many(target_server, connections).await?;
                 let requests_each = if connections == 1 { 200 } else { 24 } / plan.divisor;
                 let measurements = try_join_all(clients.into_iter().enumerate().map(|(index, client)| {
-                    // Sixty-four connections send 640 requests a second, unsynchronised; one sends a hundred.
+                    // In a second, 64 connections send 640 requests at random times, and one sends 100.
                     let min_pause_ms = if connections == 1 { 5 } else { 50 };
                     first_text_times(client, target_server, requests_each, min_pause_ms, index as u64)
                 }))
                 .await?;
-                if round > 0 {
+                if repetition > 0 {
                     times.extend(measurements.into_iter().flatten());
                 }
             }
@@ -354,7 +361,7 @@ async fn first_text_times(
 /// Measures memory at rest, of a live stream, and of a reader that stalls.
 async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut FigureTable) -> anyhow::Result<()> {
     let servers = [TargetServer::Bare, TargetServer::Tambour];
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle = servers.map(|target_server| pair.process(target_server).memory_kib());
     let [bare_memory, tambour_memory] = idle;
@@ -372,7 +379,7 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
         // The second group of streams is added to the first.
         for stream_count in [100, 500] {
             for mut client in pair.connect_many(target_server, stream_count).await? {
-                // Four KiB at the pace of a model; the reply has not ended.
+                // Four KiB of text at the pace of a model, in a reply that does not end.
                 client.send_request("hold-1024-20", "thinkingml").await?;
                 open_streams.spawn(client.drain());
             }
@@ -391,7 +398,7 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
     );
     table.print_line("memory with 600 of them", "MiB", Some(peaks_mib[0]), peaks_mib[1], &FigureTarget::None);
     drop(pair);
-    let pair = ServerPair::start(program, upstream, true).await?;
+    let pair = ServerPair::start(program, upstream).await?;
     let mut kib_per_reader = Vec::new();
     for target_server in servers {
         let memory_before = pair.process(target_server).memory_kib()?;
@@ -437,7 +444,8 @@ async fn measure_abandoned_calls(
     table: &mut FigureTable,
 ) -> anyhow::Result<()> {
     const CALLS: usize = 200;
-    let pair = ServerPair::start(program, upstream, false).await?;
+    let tambour = BenchProcess::start_tambour_without_grace(program, upstream)?;
+    let pair = ServerPair::with_tambour(tambour, upstream).await?;
     let mut calls_left = Vec::new();
     for target_server in [TargetServer::Bare, TargetServer::Tambour] {
         let mut clients = pair.connect_many(target_server, CALLS).await?;

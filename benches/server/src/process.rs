@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-/// Prints the address that a process of this program listens on, in the form of Tambour's first line.
+/// Prints the address that a process of this program listens on, in the words of the first line that
+/// Tambour prints.
 pub(crate) fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
 }
@@ -21,28 +22,27 @@ pub(crate) struct BenchProcess {
 }
 
 impl BenchProcess {
-    /// Starts this program in another role.
+    /// Starts this program in another role, given by its arguments.
     pub(crate) fn start_role(arguments: &[&str]) -> anyhow::Result<BenchProcess> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments);
         BenchProcess::start(command, None)
     }
 
-    /// Starts Tambour with an empty database, default settings and the upstream. Without `has_grace` its
-    /// grace period is 0: a call ends as soon as its client disconnects.
-    pub(crate) fn start_tambour(
-        program: &Path,
-        upstream: SocketAddr,
-        has_grace: bool,
-    ) -> anyhow::Result<BenchProcess> {
-        BenchProcess::start_server(
-            program,
-            upstream,
-            if has_grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) },
-        )
+    /// Starts Tambour with an empty database, default settings and the upstream.
+    pub(crate) fn start_tambour(program: &Path, upstream: SocketAddr) -> anyhow::Result<BenchProcess> {
+        BenchProcess::start_server(program, upstream, None)
     }
 
-    /// Starts Tambour like [`BenchProcess::start_tambour`], with a model for requests that name none.
+    /// Starts Tambour with a grace period of 0, so that a call ends as soon as its client disconnects.
+    pub(crate) fn start_tambour_without_grace(
+        program: &Path,
+        upstream: SocketAddr,
+    ) -> anyhow::Result<BenchProcess> {
+        BenchProcess::start_server(program, upstream, Some(("TAMBOUR_GRACE_MS", "0")))
+    }
+
+    /// Starts Tambour with a default model, for requests that name none.
     pub(crate) fn start_tambour_with_model(
         program: &Path,
         upstream: SocketAddr,
@@ -51,6 +51,7 @@ impl BenchProcess {
         BenchProcess::start_server(program, upstream, Some(("TAMBOUR_MODEL", model)))
     }
 
+    /// Starts Tambour with `variable` in its environment.
     fn start_server(
         program: &Path,
         upstream: SocketAddr,
@@ -80,12 +81,12 @@ impl BenchProcess {
         Ok(BenchProcess { address: address.trim().parse()?, child, folder })
     }
 
-    /// Processor time so far in seconds, all threads, user and system.
+    /// Processor time so far in seconds: of all threads, in user and system mode.
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // The first number is nanoseconds on a processor. No time is lost with ended threads, since pools
-            // of fixed size do the work.
+            // The first number of the file is the nanoseconds of the thread on a processor. Threads that have
+            // ended are missing, but pools of fixed size do the work.
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
             sum += text.split(' ').next().context("schedstat")?.parse::<u64>()?;
         }

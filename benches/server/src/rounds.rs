@@ -58,7 +58,7 @@ impl RoundCaller {
     }
 }
 
-/// Plays dialogues and prints the times of their rounds; `divisor` reduces the number of dialogues.
+/// Plays dialogues and prints the times of their rounds. There are 50 dialogues, divided by `divisor`.
 pub(crate) async fn run(
     program: &Path,
     upstream: SocketAddr,
@@ -72,14 +72,14 @@ pub(crate) async fn run(
     let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
     let mut times = Vec::new();
     // The first dialogue warms up and does not count.
-    for number in 0..=50 / divisor {
+    for dialogue_number in 0..=50 / divisor {
         let new_dialogue = json!({"script_id": script["script_id"]});
         let dialogue = caller.post("/api/v1/dialogues", &new_dialogue).await?;
         let path = format!("/api/v1/dialogues/{}/input", dialogue["dialogue_id"].as_str().context("an id")?);
         for round in 1..=ROUNDS {
             let start = Instant::now();
             let turn = caller.post(&path, &json!({"text": "Can you give me an example?"})).await?;
-            if number > 0 {
+            if dialogue_number > 0 {
                 times.push(start.elapsed().as_secs_f64() * 1e3);
             }
             anyhow::ensure!(turn["metadata"]["current_round"] == round, "not round {round}: {turn}");

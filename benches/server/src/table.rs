@@ -1,6 +1,7 @@
-//! Table of figures, each with its target.
+//! Table of the figures of Tambour, each with its target, and of the bare mapper. The bare mapper is the
+//! baseline: a server that only turns the frames of a model into events.
 
-/// Target of a figure.
+/// Target of a figure of Tambour.
 pub(crate) enum FigureTarget {
     /// At most this many times the figure of the bare mapper.
     Ratio(f64),
@@ -17,12 +18,13 @@ pub(crate) enum FigureTarget {
 pub(crate) struct FigureTable {
     /// Number of missed targets so far.
     missed_targets: usize,
+    /// True once the header is printed, which is just before the first line.
     has_header: bool,
 }
 
 impl FigureTable {
-    /// Prints a line: the figures of the bare mapper and of Tambour, their ratio, the target, and whether it
-    /// is met.
+    /// Prints a line: `label` and `unit`, the figure of the bare mapper (`None` if it was not measured), that
+    /// of Tambour, their ratio, the target, and whether Tambour meets it.
     pub(crate) fn print_line(
         &mut self,
         label: &str,
@@ -65,6 +67,7 @@ impl FigureTable {
         );
     }
 
+    /// Prints the number of missed targets.
     pub(crate) fn print_end(&self) {
         println!("\n{} missed", self.missed_targets);
     }
@@ -75,7 +78,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Quantile of `values`: the one that the share `share`, from 0 to 1, does not exceed; NaN without values.
+/// Value that a fraction `share` (0 to 1) of `values` does not exceed; NaN if `values` is empty.
 pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

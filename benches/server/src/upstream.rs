@@ -1,11 +1,11 @@
-//! Upstream of both servers: a streaming OpenAI chat completions service. The model of a request sets the
-//! pace.
+//! Upstream that both measured servers call: a model service with streaming OpenAI chat completions. The name
+//! of the model in a request sets the length and pace of the reply.
 //!
 //! - `burst-N`: N chunks, one write each, as fast as the socket takes them
 //! - `blocks-N`: N chunks in large writes
 //! - `paced-N-MS`: N chunks, one every MS milliseconds
-//! - `hold-N-MS`: like `paced-N-MS`, then nothing until the client disconnects; with 0 for MS in large writes
-//! - `round`: the answer of a dialogue round, at once
+//! - `hold-N-MS`: like `paced-N-MS` (like `blocks-N` if MS is 0), then nothing until the client disconnects
+//! - `round`: the reply of a dialogue round, in large writes
 //!
 //! `GET /running` returns the number of calls in progress.
 
@@ -23,8 +23,8 @@ pub(crate) const CHUNK_LEN: usize = 4;
 const RESPONSE_HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Makes a reply of `chunks` chunks: a summary, two phases, and an answer of about three quarters of the
-/// length.
+/// Makes a reply of `chunks` chunks in the dialect `thinkingml`: a summary, two phases of thinking, and an
+/// answer that is about three quarters of the reply.
 pub(crate) fn build_reply(chunks: usize) -> String {
     const WORDS: &str = "A model writes one word after another, and a reader wants each of them at once. ";
     let filler = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
@@ -48,18 +48,19 @@ enum AnswerPace {
     Burst,
     /// Large writes.
     Blocks,
-    /// One chunk in each interval.
+    /// One chunk after each interval.
     Every(Duration),
 }
 
-/// Request, parsed from a model name.
+/// Requested reply, parsed from the name of a model.
 struct AnswerRequest {
     pace: AnswerPace,
     text: String,
-    /// True if the answer does not end after its text.
+    /// True if the answer stays open after its text.
     holds_open: bool,
 }
 
+/// Serves the upstream on a free port.
 pub(crate) async fn serve_upstream() -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     crate::process::announce(listener.local_addr()?);
@@ -119,6 +120,7 @@ fn parse_model(model: &str) -> Option<AnswerRequest> {
 /// Writes an answer at its pace.
 async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::io::Result<()> {
     let text = &request.text;
+    // The reply is ASCII, so that it can be cut anywhere.
     let mut pieces = (0..text.len()).step_by(CHUNK_LEN).map(|at| &text[at..text.len().min(at + CHUNK_LEN)]);
     let mut out = RESPONSE_HEAD.as_bytes().to_vec();
     write_frame(pieces.next().unwrap_or(""), &mut out);
@@ -161,31 +163,31 @@ async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::i
         return wait_for_disconnect(socket).await;
     }
     out.clear();
-    write_chunk(
+    write_event(
         r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
         &mut out,
     );
-    write_chunk(
+    write_event(
         r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}"#,
         &mut out,
     );
-    write_chunk("[DONE]", &mut out);
+    write_event("[DONE]", &mut out);
     out.extend_from_slice(b"0\r\n\r\n");
     socket.write_all(&out).await
 }
 
-/// Waits until the client disconnects, then returns an error. Anything that the client sends meanwhile is
-/// discarded.
+/// Waits until the client disconnects, then returns an error, which ends the connection. Bytes that the
+/// client sends meanwhile are discarded.
 async fn wait_for_disconnect(socket: &mut TcpStream) -> std::io::Result<()> {
     let mut discarded = [0; 64];
     while socket.read(&mut discarded).await? > 0 {}
     Err(std::io::ErrorKind::ConnectionReset.into())
 }
 
-/// Writes a frame with a piece of text, as services send it.
+/// Writes a frame with a piece of the reply, with the fields that real services send.
 fn write_frame(text: &str, out: &mut Vec<u8>) {
     let text = serde_json::to_string(text).expect("text is JSON");
-    write_chunk(
+    write_event(
         &format!(
             r#"{{"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{{"index":0,"delta":{{"content":{text}}},"finish_reason":null}}]}}"#
         ),
@@ -193,8 +195,9 @@ fn write_frame(text: &str, out: &mut Vec<u8>) {
     );
 }
 
-/// Writes an event as one chunk of the HTTP body.
-fn write_chunk(data: &str, out: &mut Vec<u8>) {
+/// Writes `data` as a server-sent event, in an HTTP chunk for itself. The chunk has 8 bytes more than `data`:
+/// `data: ` and two line ends.
+fn write_event(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{:x}\r\ndata: {data}\n\n\r\n", data.len() + 8).as_bytes());
 }
 

@@ -78,7 +78,7 @@ impl Lang {
 pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
     let ContractCommand::Show(show) = command;
     let entry = dialect::find_dialect(&show.name)?;
-    // Only refuses a structure for a dialect other than `filament`.
+    // The call only refuses a structure for a dialect other than `filament`.
     show.structure.dialect(Some(&show.name), "contract show")?;
     let mut options =
         show.options.options_with_structure(Profile::default(), show.structure.structure.as_deref())?;
@@ -109,7 +109,7 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
     }
 }
 
-/// Returns the message that a dialect lacks `part`, with the dialects that have it according to `has_part`.
+/// Returns the message that a dialect lacks `part`, and the dialects for which `has_part` is true.
 fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
     let dialects: Vec<&str> =
         DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();

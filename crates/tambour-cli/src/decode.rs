@@ -94,7 +94,7 @@ pub(crate) enum Finish {
 }
 
 impl Finish {
-    /// Returns the end of the reply, as its service would report it.
+    /// Returns the end of the reply that a model service would report.
     pub(crate) fn to_input_end(self) -> InputEnd {
         match self {
             Finish::Stop => InputEnd::stop(),
@@ -137,10 +137,11 @@ struct DecodeRun<W> {
 }
 
 impl<W: Write> DecodeRun<W> {
-    /// Reads a file to its end. A failure after the first bytes is returned, to end the stream with `error`.
-    fn read_input(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
+    /// Reads a file (`None`: standard input) to its end and decodes it, in pieces of `piece_size` bytes if
+    /// given. A failure after the first bytes is returned, to end the stream with `error`.
+    fn read_input(&mut self, file: Option<&Path>, piece_size: Option<u32>) -> Result<Option<Failure>> {
         let mut input = InputReader::open(file)?;
-        let mut splitter = chunk.map(|size| PieceSplitter::new(size as usize));
+        let mut splitter = piece_size.map(|size| PieceSplitter::new(size as usize));
         let mut has_begun = false;
         loop {
             let bytes = match input.next_bytes() {
@@ -189,7 +190,7 @@ impl<W: Write> DecodeRun<W> {
     }
 }
 
-/// Buffer of event lines to print.
+/// Events as lines of JSON, collected until they are printed.
 #[derive(Default)]
 pub(crate) struct EventLines {
     pub(crate) buffer: Vec<u8>,

@@ -71,10 +71,10 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// Reads a file up to the limit of an import.
+/// Reads a file that is not larger than the limit of an import.
 fn read_limited(path: &Path) -> Result<Vec<u8>> {
     let max_bytes = ImportLimits::default().file as u64;
-    let length = fs::metadata(path).map(|data| data.len()).unwrap_or(0);
+    let length = fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
     if length > max_bytes {
         bail!("{}: {length} bytes, at most {max_bytes} are read", input::display_name(Some(path)));
     }
@@ -108,7 +108,7 @@ fn write_import(
                 (from_import(imported_file).to_yaml(), "yaml")
             };
             let path = folder.join(unique_file_name(&imported_file.name, extension, used_names));
-            // Write to a temporary name, then rename: no file stays half written.
+            // Writing to a temporary name and renaming leaves no file half written.
             let temporary_path = path.with_extension("part");
             fs::write(&temporary_path, text)
                 .and_then(|()| fs::rename(&temporary_path, &path))

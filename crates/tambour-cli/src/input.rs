@@ -47,7 +47,7 @@ impl InputReader {
     }
 
     /// Reads all bytes up to the end.
-    pub(crate) fn read_rest(mut self) -> Result<Vec<u8>> {
+    pub(crate) fn read_to_end(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", self.name))?;
         Ok(bytes)
@@ -91,7 +91,7 @@ pub(crate) fn read_without_bom(path: Option<&Path>) -> Result<Vec<u8>> {
 
 /// Reads all of a file or of standard input unchanged, so that findings on a reply keep their places.
 pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
-    InputReader::open(path)?.read_rest()
+    InputReader::open(path)?.read_to_end()
 }
 
 /// Splits arriving bytes into pieces of equal size, `size` bytes each.

@@ -1,4 +1,4 @@
-//! `tambour json`: finds the one JSON value of a text.
+//! `tambour json`: finds the JSON value in a text.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -56,12 +56,12 @@ pub(crate) fn run(args: &JsonCommand) -> Result<CommandOutcome> {
 
 /// JSON value found in a text, with the findings.
 pub(crate) struct FoundJson {
-    /// The value, in JSON text that keeps all digits of its numbers.
+    /// JSON text of the value, with all digits of its numbers; `None` if there is no value.
     pub(crate) value: Option<String>,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Finds the one JSON value of a text; with `strict` the text must be that value only.
+/// Finds the JSON value in a text. If `strict` is true, the text must be nothing but valid JSON.
 pub(crate) fn find_json(text: &str, strict: bool) -> FoundJson {
     let limits = Limits::default();
     if strict {
@@ -71,6 +71,6 @@ pub(crate) fn find_json(text: &str, strict: bool) -> FoundJson {
         };
     }
     let found = json::find_displayed(text, &limits);
-    let lenient = |report: FindingReport| report.judge(Profile::Lenient);
-    FoundJson { value: found.value, findings: found.reports.into_iter().map(lenient).collect() }
+    let judge_leniently = |report: FindingReport| report.judge(Profile::Lenient);
+    FoundJson { value: found.value, findings: found.reports.into_iter().map(judge_leniently).collect() }
 }

@@ -75,7 +75,7 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     let name = input::display_name(path);
     let context = read_context(&args.context)?;
     let migrated_text = migrate(&read_text(path)?);
-    // Without a seed in the context each run draws other numbers.
+    // Each run draws other random numbers, unless the context has a seed.
     let seed = RandomState::new().hash_one(0);
     let engine = Engine::new(UndefinedMode::Lenient);
     let mut assembly =

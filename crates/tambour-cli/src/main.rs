@@ -70,7 +70,7 @@ enum CommandOutcome {
     Success,
     /// Exit code 1: findings of severity error, refused content or a failed run.
     Failed,
-    /// Exit code 2: a file could not be opened or the request was ambiguous; the rest was done.
+    /// Exit code 2: a file could not be opened or the request was ambiguous; everything else was done.
     UsageError,
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct RepairedReply {
 
 impl ReplyRepair {
     pub(crate) fn new(from: &str, options: &Options) -> Result<ReplyRepair> {
-        // Text that a dialect keeps outside its contract, such as a draft, is part of the reply.
+        // Extension events carry text outside the contract, such as a draft, which is part of the reply too.
         let pipeline = Pipeline::new(from, options)?.with_extensions(true);
         Ok(ReplyRepair { pipeline, joined_events: JoinedEvents::default() })
     }
@@ -88,8 +88,8 @@ impl ReplyRepair {
         self.pipeline.push(bytes, &mut self.joined_events);
     }
 
-    /// Ends the reply and writes it again. Unfinished parts of a truncated reply have no effect in the
-    /// written one.
+    /// Ends the reply and writes it again, so that it passes the strict check. Unfinished parts of a truncated
+    /// reply have no effect in the new one.
     ///
     /// # Errors
     /// Replies of the dialect cannot be written.

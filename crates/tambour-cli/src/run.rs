@@ -155,7 +155,7 @@ pub(crate) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// Path of a script relative to the folder of the test in `file`.
+/// Path of a script relative to the folder of the test file `file`.
 fn relative_script_path(script: &Path, file: &Path) -> String {
     let absolute_folder = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -224,7 +224,7 @@ impl TerminalRun {
                 .map_err(|refusal| anyhow!("{}", refusal.code()))?;
         }
         loop {
-            // A user who begins the dialogue types before the first turn.
+            // If the user begins the dialogue, a line is read before the first turn runs.
             let user_begins_now = std::mem::take(&mut user_first);
             let turn = if user_begins_now {
                 self.dialogue.turn(&self.script)
@@ -243,7 +243,7 @@ impl TerminalRun {
                 self.update_dialogue(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
-            // Call of the form that the dialogue waits for; `None` if it waits for a message.
+            // Id of the call whose form the dialogue waits for; `None` if it waits for a message.
             let awaited_call = match self.update_dialogue(Dialogue::next) {
                 DialogueRequest::Answer { call_id } => Some(call_id),
                 _ => None,
@@ -336,7 +336,7 @@ impl TerminalRun {
     /// Calls the model and prints its message as it arrives. Returns the call as the transcript lists it.
     async fn call_model(&mut self, call: &ModelCall) -> Result<Value> {
         for warning in &call.warnings {
-            // Further rounds and attempts use the same template.
+            // Further rounds and attempts use the same template, so its warnings are printed once.
             if call.round == 1 && call.attempt == 0 {
                 output::print_error(&format!("{}: {}", call.template_id, warning.message));
             }
@@ -357,7 +357,7 @@ impl TerminalRun {
         });
         match reply {
             Ok(mut reply) => {
-                // Printed text cannot be taken back.
+                // A reply with printed text counts as delivered, since the text cannot be taken back.
                 reply.is_delivered = self.screen.is_writing();
                 self.current_turn.replies.push(TestReply {
                     finish_reason: finish.filter(|reason| *reason != FinishReason::Stop),
@@ -439,8 +439,8 @@ impl TerminalRun {
                     ReplyItem::Call(_) => {}
                     ReplyItem::Usage(call_usage) => usage = call_usage,
                     ReplyItem::End(end) => {
-                        // With nothing printed so far, the end may bring the fallback in place of an
-                        // answer. It is held, since the dialogue may ask again.
+                        // If nothing is printed yet, text at the end may be the fallback instead of an
+                        // answer. It is held back, since the dialogue may ask again.
                         printer.held_text = (!printer.screen.is_writing()).then(String::new);
                         let reply = reader.finish(&end, &mut printer);
                         let finish = match end {

@@ -1,12 +1,12 @@
-//! Tests of `cargo xtask spec` itself: planted tests and fixtures that name a row without proving it must not
-//! count.
+//! Tests of `cargo xtask spec` itself. A row of the specification counts as covered if a test or fixture proves
+//! it; tests and fixtures that name a row without proving it, planted here, must not count.
 
 use std::path::{Path, PathBuf};
 
 use tambour_fixtures::Fixture;
 use tambour_fixtures::fixture::parse_line;
 
-use super::prove::{FixtureProofs, no_finding_objection, proof_pairs, unasserted_row_objections};
+use super::prove::{FixtureProofs, objection_to_row_without_finding, proof_pairs, objections_to_unasserted_rows};
 use super::table::{self, SpecRow};
 use super::{SpecScope, find_gaps, scan};
 
@@ -31,7 +31,7 @@ impl PlantedRepository {
         std::fs::write(path, text).expect("a file");
     }
 
-    /// Returns `true` if a test below this root counts for the row `id`.
+    /// Returns `true` if a test or fixture of this repository counts for the row `id`.
     fn is_counted(&self, id: &str) -> bool {
         let rows = spec_rows(&[id]);
         find_gaps(&rows, &scan::read_places(&self.0, &rows).expect("the tree is readable")).is_empty()
@@ -58,7 +58,8 @@ fn parse_fixture(line: &str) -> Fixture {
         .expect("not a corpus")
 }
 
-/// Returns the reason why fixtures do not prove `code` on `row`; `owner` is the rule's table.
+/// Returns the reason why fixtures, given by their lines, do not prove `code` on `row`; `None` if they do.
+/// `owner` is the rule table of the code.
 fn proof_objection(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
     let fixtures: Vec<Fixture> = lines.iter().map(|line| parse_fixture(line)).collect();
     let proofs = FixtureProofs::from_fixtures(&fixtures);
@@ -68,7 +69,7 @@ fn proof_objection(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option
     proofs.objection(matching_pairs.next().expect("the rule names the row"))
 }
 
-/// Source of a test that names a row.
+/// Source of a test that names the row J-052.
 const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
 
 #[test]
@@ -136,7 +137,8 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
 fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let reply = r#""input":"<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>""#;
     let strict = r#""strict":["final_missing","serp_block_missing"]"#;
-    for (number, (row, assertion, row_about)) in [
+    // The objection to the fixture must contain the subject of its row.
+    for (number, (row, assertion, row_subject)) in [
         // The row is about output, and no event is compared.
         ("T-014", strict, "what comes out"),
         ("J-040", strict, "what comes out"),
@@ -150,8 +152,8 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     .enumerate()
     {
         let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{assertion}}}"#);
-        let objections = unasserted_row_objections(&parse_fixture(&line), &spec_rows(&[row]));
-        assert!(objections.len() == 1 && objections[0].contains(row_about), "{line}: {objections:?}");
+        let objections = objections_to_unasserted_rows(&parse_fixture(&line), &spec_rows(&[row]));
+        assert!(objections.len() == 1 && objections[0].contains(row_subject), "{line}: {objections:?}");
         let repository =
             PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
         assert!(!repository.is_counted(row), "{line}");
@@ -159,7 +161,7 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let empty_line = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
     assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &empty_line)]).is_counted("T-014"));
     let asserting_line = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(unasserted_row_objections(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
+    assert_eq!(objections_to_unasserted_rows(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
 }
 
 #[test]
@@ -214,10 +216,10 @@ fn a_row_that_expects_no_finding_needs_a_complete_list() {
     let line = |assertion: &str| {
         parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{assertion}}}"#))
     };
-    assert!(no_finding_objection(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
-    assert!(no_finding_objection(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
-    assert!(no_finding_objection(row, &[]).is_some());
-    assert!(no_finding_objection(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
+    assert!(objection_to_row_without_finding(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
+    assert!(objection_to_row_without_finding(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
+    assert!(objection_to_row_without_finding(row, &[]).is_some());
+    assert!(objection_to_row_without_finding(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `cargo xtask spec --prove`: requires that a fixture fails when its finding is removed.
 //!
 //! Each rule of the catalogue needs a proof on each row it names, and so does each code that the tables of
-//! the specification require of a row. A proof is a fixture that is read with a finding of that code on that
-//! row, and fails without the finding.
+//! the specification require of a row. A proof is a fixture whose reply has a finding of that code on that
+//! row, and which fails if the finding is removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     }
     let unproven_count = objections.len();
     let rows_without_finding = rows.iter().filter(|row| row.forbids_finding);
-    objections.extend(rows_without_finding.filter_map(|row| no_finding_objection(row, &fixtures)));
-    objections.extend(fixtures.iter().flat_map(|fixture| unasserted_row_objections(fixture, &rows)));
+    objections.extend(rows_without_finding.filter_map(|row| objection_to_row_without_finding(row, &fixtures)));
+    objections.extend(fixtures.iter().flat_map(|fixture| objections_to_unasserted_rows(fixture, &rows)));
     let row_places = scan::read_places(root, &rows)?;
     objections.extend(
         super::find_gaps(&rows, &row_places).into_iter().map(|row| format!("{}: no test names it", row.id)),
@@ -83,7 +83,7 @@ impl std::fmt::Display for ProofPair {
 pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
     let mut pairs = BTreeSet::new();
     for row in rows {
-        let pair = |code: &str, owner, is_required| ProofPair {
+        let new_pair = |code: &str, owner, is_required| ProofPair {
             row: row.id.clone(),
             code: code.to_owned(),
             owner,
@@ -95,19 +95,21 @@ pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
             tambour_prompt::catalogue::all().filter(|entry| entry.rule.rows.contains(&row.id.as_str()))
         {
             catalogue_codes.insert(entry.rule.code);
-            pairs.insert(pair(entry.rule.code, Some(entry.owner), true));
+            pairs.insert(new_pair(entry.rule.code, Some(entry.owner), true));
         }
         let other_codes = row.codes.iter().filter(|code| !catalogue_codes.contains(code.as_str()));
-        pairs.extend(other_codes.map(|code| pair(code, None, row.level == RequirementLevel::Must)));
+        pairs.extend(other_codes.map(|code| new_pair(code, None, row.level == RequirementLevel::Must)));
     }
     pairs
 }
 
-/// Finding that a fixture is read with.
+/// Finding in the reply of a fixture.
 #[derive(Debug)]
 struct FixtureFinding {
+    /// Rule table of the code; `None` if the catalogue lacks the code on this row.
     pub(super) owner: Option<&'static str>,
     pub(super) code: String,
+    /// Row that the finding is on.
     row: String,
     /// Rows that the fixture names.
     named_rows: Vec<String>,
@@ -124,6 +126,7 @@ pub(super) struct FixtureProofs {
 }
 
 impl FixtureProofs {
+    /// Runs the fixtures, and again without each finding.
     pub(super) fn from_fixtures<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) -> FixtureProofs {
         let mut proofs = FixtureProofs::default();
         for fixture in fixtures {
@@ -136,6 +139,7 @@ impl FixtureProofs {
         proofs
     }
 
+    /// Adds the findings of a fixture that passes.
     fn add_fixture(&mut self, fixture: &Fixture) -> Result<(), String> {
         let readings = ProfileReadings::read(fixture)?;
         let dialect = read_dialect(&fixture.dialect, &readings.lenient);
@@ -196,7 +200,7 @@ impl FixtureProofs {
 }
 
 /// Complains about rows that a fixture names without asserting anything about them.
-pub(super) fn unasserted_row_objections(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
+pub(super) fn objections_to_unasserted_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
     let objections = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
         let subject = if row.describes_output { "what comes out" } else { "findings" };
@@ -207,7 +211,7 @@ pub(super) fn unasserted_row_objections(fixture: &Fixture, rows: &[SpecRow]) -> 
 
 /// Returns the reason why a row that expects no finding is not proven; `None` when it is. Its proof is a
 /// fixture that names the row and lists all findings, none of them on this row.
-pub(super) fn no_finding_objection(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
+pub(super) fn objection_to_row_without_finding(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
     let mut naming_fixtures = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
     let is_proof = |fixture: &Fixture| {
         let expectation = &fixture.expectation;

@@ -17,7 +17,7 @@ use crate::output::{severity_name, visible_char};
 
 /// Findings of an earlier report, and the changes seen so far.
 pub(super) struct Baseline {
-    /// Findings of the earlier report, each with the number that this run has not found again.
+    /// Findings of the earlier report, each with the number of times that this run has not found it again.
     unmatched_findings: BTreeMap<TextIdentity, HashMap<FindingKey, usize>>,
     /// Texts of the earlier report that this run has checked too.
     checked_texts: std::collections::BTreeSet<TextIdentity>,
@@ -54,7 +54,7 @@ pub(super) struct FindingChange {
     text: TextIdentity,
     #[serde(flatten)]
     finding: FindingKey,
-    /// Number of equal findings.
+    /// Number of equal findings that one report has more than the other.
     count: usize,
 }
 
@@ -136,7 +136,8 @@ impl Baseline {
         new_flags
     }
 
-    /// Ends the comparison; findings that no text had again are gone.
+    /// Ends the comparison. Findings of the earlier report that were not found again are gone, also those of
+    /// texts that were not checked.
     pub(super) fn into_comparison(self) -> BaselineComparison {
         let Baseline { unmatched_findings, checked_texts, new_findings } = self;
         let not_checked = unmatched_findings.keys().filter(|text| !checked_texts.contains(text)).count();

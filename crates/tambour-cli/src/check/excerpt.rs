@@ -9,12 +9,14 @@ use crate::output::visible_char;
 
 /// Maximum number of characters shown before a finding, from the same line.
 const CHARS_BEFORE: usize = 60;
-/// Maximum number of characters shown from the start of a finding on, from the same line.
+/// Maximum number of characters shown from the start of a finding to the end of its line.
 const CHARS_AFTER: usize = 80;
 
-/// Lines shown for a finding: the one before, its own and the one after, shortened when long.
+/// Lines shown for a finding: the previous one, its own and the next one, each shortened if long.
 pub(super) struct Excerpt {
+    /// Name of the checked text.
     name: String,
+    /// Lines shown.
     text: String,
     /// Number of the first line shown, in the checked text, from 0.
     first_line: usize,

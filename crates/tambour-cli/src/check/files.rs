@@ -14,7 +14,7 @@ pub(super) struct InputFile {
 
 /// Finds the files behind `paths`. Directories are searched, in order of names, for files with one of the
 /// extensions (lower case, without a dot); hidden files and links to directories are skipped. Paths that
-/// cannot be read, or hold no such file, are returned second, each with the reason.
+/// cannot be read, and directories without such a file, are returned second, each with the reason.
 pub(super) fn find_files(paths: &[PathBuf], extensions: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     for path in paths {

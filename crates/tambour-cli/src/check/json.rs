@@ -1,4 +1,5 @@
-//! Report of one JSON object a line for each text; also the results of the MCP tool `check`.
+//! Report format `json`: a line with a JSON object for each text. The MCP tool `check` returns the same
+//! objects.
 
 use std::io::{self, Write};
 
@@ -17,10 +18,13 @@ pub(super) struct JsonReport;
 struct JsonReportLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
+    /// Line of the record in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
+    /// Field `id` of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
+    /// Number of the fenced example in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     example: Option<usize>,
     contract: &'a str,
@@ -40,7 +44,7 @@ struct JsonReportFinding<'a> {
     baseline_state: Option<&'static str>,
 }
 
-/// Last line of a report.
+/// Last line of a report that has a summary or a comparison.
 #[derive(Serialize)]
 struct JsonReportEnd<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

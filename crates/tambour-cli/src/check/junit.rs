@@ -1,4 +1,4 @@
-//! JUnit XML: a suite for each file, a case for each text.
+//! Report format `junit`, JUnit XML: a suite for each file, a case for each text.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -30,7 +30,8 @@ struct JunitSuite {
 }
 
 impl JunitReport {
-    /// Returns the suite of a file. Texts of a file arrive together, so only the last suite can be theirs.
+    /// Returns the suite of a file, a new one if the last suite is of another file: texts of a file arrive
+    /// together.
     fn suite_for(&mut self, path: &str) -> &mut JunitSuite {
         if self.suites.last().is_none_or(|suite| suite.name != path) {
             self.suites.push(JunitSuite { name: path.to_owned(), ..JunitSuite::default() });
@@ -81,7 +82,7 @@ impl ReportWriter for JunitReport {
         Ok(())
     }
 
-    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
+    fn write_unreadable(&mut self, path: &str, line: Option<u64>, message: &str) -> io::Result<()> {
         let suite = self.suite_for(path);
         suite.tests += 1;
         suite.errors += 1;
@@ -89,7 +90,7 @@ impl ReportWriter for JunitReport {
             suite.cases,
             "    <testcase classname=\"input\" name=\"{}\">\n      <error type=\"unreadable\" message=\"{}\"/>\n    \
              </testcase>",
-            escape_xml(&record.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))),
+            escape_xml(&line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))),
             escape_xml(message),
         );
         Ok(())
@@ -120,7 +121,7 @@ impl ReportWriter for JunitReport {
     }
 }
 
-/// Escapes text for XML 1.0; characters that XML forbids are replaced.
+/// Escapes text for XML 1.0. Carriage returns and characters that XML forbids become U+FFFD.
 pub(crate) fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -124,19 +124,19 @@ struct CheckedText<'a> {
 enum TextPart {
     /// Whole file.
     Document,
-    /// Record on a line, with its `id`.
+    /// Record on a line of the file, from 1, with its field `id`.
     Record { line: u64, id: Option<String> },
-    /// Fenced block, with its number, from 1, and line.
+    /// Fenced block: its number, from 1, and the line of the file on which it begins.
     Example { number: usize, line: u32 },
 }
 
-/// Writer of results in one format.
+/// Writer of a report in one format.
 trait ReportWriter {
     /// Reports a checked text.
     fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()>;
 
-    /// Reports a file, or the record on a line of it, that could not be read.
-    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
+    /// Reports a file that could not be read, or the record on `line` of the file.
+    fn write_unreadable(&mut self, path: &str, line: Option<u64>, message: &str) -> io::Result<()>;
 
     /// Writes the end of the report.
     fn write_end(self: Box<Self>, totals: &CheckTotals, end: &ReportEnding) -> io::Result<()>;
@@ -156,12 +156,13 @@ struct CheckTotals {
     texts: usize,
     /// Number of texts with an error.
     failed: usize,
+    /// Number of findings of severity error; the next two are those of the other severities.
     errors: usize,
     warnings: usize,
     infos: usize,
     /// Number of files and records that could not be checked.
     unreadable: usize,
-    /// Number of texts of each detected kind, when no contract was given.
+    /// Number of texts by detected kind, which is the name of a dialect; empty if a contract was given.
     kinds: BTreeMap<&'static str, usize>,
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),
     };
-    let (files, unreadable_paths) = files::find_files(&args.paths, plan.file_endings());
+    let (files, unreadable_paths) = files::find_files(&args.paths, plan.file_extensions());
     let mut run = CheckRun::new(report_writer(args.format), progress_bar(&files, &plan));
     run.summary = args.summary.then(RuleSummary::default);
     run.baseline = baseline;
@@ -235,8 +236,8 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     })
 }
 
-/// Checks a text against a contract (`None`: the detected kind), or the examples of a Markdown text. Each result
-/// is a line of `--format json` without a path.
+/// Checks a text, or its fenced examples if `examples` is true, against a contract (`None`: the detected
+/// dialect). Each result is a line of `--format json` without a path.
 #[cfg(feature = "mcp")]
 pub(crate) fn check_text(
     text: &str,

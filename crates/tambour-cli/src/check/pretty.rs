@@ -1,4 +1,4 @@
-//! Findings for people, each with a pointer into its text.
+//! Report format `pretty`: findings for people, each with an excerpt that marks its place in the text.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -33,16 +33,16 @@ impl PrettyReport {
 impl ReportWriter for PrettyReport {
     fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
         let name = checked_text.display_name();
-        let mut text = String::new();
+        let mut report_text = String::new();
         for finding in checked_text.deciding_findings() {
             let diagnostic =
                 FindingDiagnostic { finding, excerpt: Excerpt::new(&name, checked_text.text, finding) };
-            if self.handler.render_report(&mut text, &diagnostic).is_err() {
-                text.push_str(&output::finding_line(&name, finding));
+            if self.handler.render_report(&mut report_text, &diagnostic).is_err() {
+                report_text.push_str(&output::finding_line(&name, finding));
             }
-            text.push('\n');
+            report_text.push('\n');
         }
-        io::stdout().write_all(text.as_bytes())
+        io::stdout().write_all(report_text.as_bytes())
     }
 
     fn write_unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {

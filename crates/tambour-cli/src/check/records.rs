@@ -9,7 +9,7 @@ use crate::output::visible_char;
 pub(super) struct RecordSummary {
     /// Number of records.
     pub(super) count: usize,
-    /// Fields with text in each sampled record, usual names of replies first.
+    /// Names of the fields that hold text in all sampled records; usual names of replies come first.
     fields: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ const USUAL_FIELDS: [&str; 9] =
     ["reply", "response", "output", "completion", "answer", "text", "content", "raw", "chunks"];
 
 impl RecordSummary {
-    /// Reads records; `None` without any, or when a line is no JSON object.
+    /// Reads the records of a text; `None` if it has none, or a line that is not a JSON object.
     pub(super) fn read(bytes: &[u8]) -> Option<RecordSummary> {
         let mut records = RecordSummary { count: 0, fields: Vec::new() };
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
@@ -73,7 +73,7 @@ impl RecordSummary {
     }
 }
 
-/// Returns `true` if a field can hold a reply: a string, or an array of strings.
+/// Returns `true` if a field can hold a reply: it is a string, or an array of strings that is not empty.
 fn has_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,

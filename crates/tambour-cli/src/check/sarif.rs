@@ -1,4 +1,5 @@
-//! SARIF 2.1.0: one log with one run; rules are named by specification row and code, `ROW/code`.
+//! Report format `sarif`, SARIF 2.1.0: one log with one run; rules are named by specification row and code,
+//! `ROW/code`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -43,9 +44,9 @@ impl ReportWriter for SarifReport {
         Ok(())
     }
 
-    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
+    fn write_unreadable(&mut self, path: &str, line: Option<u64>, message: &str) -> io::Result<()> {
         let mut location = json!({ "artifactLocation": { "uri": to_uri(path) } });
-        if let Some(line) = record {
+        if let Some(line) = line {
             location["region"] = json!({ "startLine": line });
         }
         self.notifications.push(json!({
@@ -85,6 +86,7 @@ impl ReportWriter for SarifReport {
     }
 }
 
+/// Describes the rule of `finding`; the title and examples come from the catalogue.
 fn rule_json(id: &str, finding: &Finding) -> Value {
     let mut rule =
         json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": sarif_level(finding) } });
@@ -127,7 +129,7 @@ fn result_json(rule_id: &str, rule_index: usize, checked_text: &CheckedText<'_>,
     match &checked_text.part {
         TextPart::Document => {}
         TextPart::Record { line, .. } => {
-            // Lines of a record's text are not lines of the file, so the message has them.
+            // Lines of a record's text are not lines of the file, so the message names them.
             message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
             location["logicalLocations"] =
                 json!([{ "name": line.to_string(), "fullyQualifiedName": checked_text.part.to_string() }]);

@@ -22,12 +22,12 @@ use crate::output;
 
 /// Settings of a check, the same for all files.
 pub(super) struct CheckPlan<'a> {
-    /// Contract of texts that name none themselves; that of `auto` detects the kind of each text.
+    /// Contract of texts, except records that name their own; `auto` detects the dialect of each text.
     pub(super) contract: Contract,
     /// True if the contract was given rather than detected.
     pub(super) is_named: bool,
     pub(super) options: Options,
-    /// True to check the fenced examples in Markdown files rather than whole files.
+    /// True to check the fenced examples in Markdown files instead of whole files.
     pub(super) examples: bool,
     /// Field of records that holds the reply; `None` if files hold no records.
     pub(super) field: Option<&'a str>,
@@ -39,20 +39,20 @@ pub(super) struct CheckPlan<'a> {
 const NON_JSON_DIALECTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
 const PLAIN: &str = "plain";
 
-const MARKDOWN_ENDINGS: &[&str] = &["md", "markdown"];
-const RECORD_ENDINGS: &[&str] = &["jsonl", "ndjson"];
-const TRANSCRIPT_ENDINGS: &[&str] = &["sse", "jsonl", "ndjson", "json", "txt", "log"];
-const REPLY_ENDINGS: &[&str] =
+const MARKDOWN_EXTENSIONS: &[&str] = &["md", "markdown"];
+const RECORD_EXTENSIONS: &[&str] = &["jsonl", "ndjson"];
+const TRANSCRIPT_EXTENSIONS: &[&str] = &["sse", "jsonl", "ndjson", "json", "txt", "log"];
+const REPLY_EXTENSIONS: &[&str] =
     &["txt", "md", "markdown", "xml", "html", "json", "jsonl", "ndjson", "sse", "reply", "in", "out", "log"];
 
 impl CheckPlan<'_> {
-    /// Endings of the files that a directory is searched for, in lower case and without a dot.
-    pub(super) fn file_endings(&self) -> &'static [&'static str] {
+    /// Extensions of the files that a directory is searched for, in lower case and without a dot.
+    pub(super) fn file_extensions(&self) -> &'static [&'static str] {
         match self.contract {
-            _ if self.examples => MARKDOWN_ENDINGS,
-            _ if self.field.is_some() => RECORD_ENDINGS,
-            Contract::Events => TRANSCRIPT_ENDINGS,
-            _ => REPLY_ENDINGS,
+            _ if self.examples => MARKDOWN_EXTENSIONS,
+            _ if self.field.is_some() => RECORD_EXTENSIONS,
+            Contract::Events => TRANSCRIPT_EXTENSIONS,
+            _ => REPLY_EXTENSIONS,
         }
     }
 
@@ -60,10 +60,10 @@ impl CheckPlan<'_> {
     pub(super) fn check_file(&self, file: &InputFile, run: &mut CheckRun) -> Result<()> {
         let path = file.path.display().to_string();
         run.progress.set_message(path.clone());
-        // Standard input has no ending; the arguments decide.
+        // Standard input has no extension; `--field` alone says that it holds records.
         let is_stdin = file.path == Path::new(STDIN);
         match self.field {
-            Some(field) if is_stdin || has_extension(&file.path, RECORD_ENDINGS) => {
+            Some(field) if is_stdin || has_extension(&file.path, RECORD_EXTENSIONS) => {
                 self.check_records(&file.path, &path, field, run)?;
             }
             _ => {
@@ -84,16 +84,16 @@ impl CheckPlan<'_> {
     /// calls in JSON, are exempt when named: their replies may look like records.
     fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
-        let has_record_ending = has_extension(file, RECORD_ENDINGS);
+        let has_record_extension = has_extension(file, RECORD_EXTENSIONS);
         let (is_auto, is_non_json) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
-        let may_hold_records = is_auto || is_non_json && has_record_ending;
+        let may_hold_records = is_auto || is_non_json && has_record_extension;
         if self.examples || self.field.is_some() || !may_hold_records {
             return None;
         }
         let records = RecordSummary::read(bytes)?;
         // A single JSON object may also be a reply in a JSON dialect, so the detected dialect decides.
         let is_plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
-        ((has_record_ending || records.count > 1) && (is_non_json || is_plain()))
+        ((has_record_extension || records.count > 1) && (is_non_json || is_plain()))
             .then(|| records.missing_field_message())
     }
 
@@ -142,6 +142,7 @@ impl CheckPlan<'_> {
         Ok(())
     }
 
+    /// Checks the records of `file`; `path` is its name in the report.
     fn check_records(&self, file: &Path, path: &str, field: &str, run: &mut CheckRun) -> io::Result<()> {
         let opened_file: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
             Ok(Box::new(io::stdin().lock()))
@@ -237,8 +238,8 @@ struct CheckedRecord {
 /// Document as text; bytes that are not UTF-8 are U+FFFD.
 struct DecodedDocument {
     text: String,
-    /// Offset of each U+FFFD in `text`, and the number of bytes by which `text` up to its end is longer than
-    /// the document.
+    /// Offset in `text` of each U+FFFD that replaces bytes, and the growth: the number of bytes by which
+    /// `text` is longer than the document, counted up to the end of this U+FFFD.
     replacements: Vec<(usize, isize)>,
 }
 
@@ -259,10 +260,10 @@ impl DecodedDocument {
     }
 
     /// Maps an offset in `text` to one in the document.
-    fn original_offset(&self, at: usize) -> usize {
-        let count_before = self.replacements.partition_point(|(start, _)| *start < at);
+    fn original_offset(&self, offset: usize) -> usize {
+        let count_before = self.replacements.partition_point(|(start, _)| *start < offset);
         let growth = count_before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
-        at.saturating_add_signed(-growth)
+        offset.saturating_add_signed(-growth)
     }
 }
 
@@ -276,6 +277,7 @@ impl RecordFaults {
     /// Maximum number of messages for one file.
     const MAX_SHOWN_FAULTS: usize = 5;
 
+    /// Reports a record that cannot be read, and prints the message of one of the first.
     fn add(&mut self, line: u64, message: &str, path: &str, run: &mut CheckRun) -> io::Result<()> {
         self.count += 1;
         if self.count <= RecordFaults::MAX_SHOWN_FAULTS {
@@ -284,6 +286,7 @@ impl RecordFaults {
         run.report_unreadable_record(path, line, message)
     }
 
+    /// Prints the number of records without a message of their own.
     fn finish(&self, path: &str, run: &CheckRun) {
         if let Some(unshown_count @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
             let records = format_count(unshown_count, "more record");

@@ -46,7 +46,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
     let (stdin, stdout) = rmcp::transport::io::stdio();
     let lines = BoundedLines::new(stdin, MAX_MESSAGE_BYTES);
     let too_long = lines.too_long_flag();
-    // `BoundedLines` has its own limit.
+    // `BoundedLines` limits the length of a line already.
     let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
     let running = match StdioMcpServer::new().serve(transport).await {
         Ok(running) => running,
@@ -113,7 +113,7 @@ impl ServerHandler for StdioMcpServer {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        // Never fails, since the semaphore is never closed.
+        // The semaphore is never closed, so there is always a permit.
         let permit = self.call_permits.clone().acquire_owned().await.ok();
         // A long text must not block the messages of other calls.
         let outcome = tokio::task::spawn_blocking(move || {

@@ -21,7 +21,7 @@ use crate::decode::{EventLines, Finish};
 use crate::repair::{RepairedReply, ReplyRepair};
 use crate::{CommandOutcome, args, json, output};
 
-/// Maximum length of a text in bytes: that of one reply.
+/// Maximum length of an argument `text` in bytes: the default limit of a reply.
 pub(super) const MAX_TEXT_BYTES: usize = Limits::DEFAULT_INPUT;
 
 /// Entry of the tool table.
@@ -41,6 +41,7 @@ pub(super) struct ToolOutput {
     pub(super) text: String,
     /// Messages that the command would print on standard error.
     pub(super) notes: Option<String>,
+    /// Result for programs, as JSON.
     pub(super) structured_content: Value,
 }
 
@@ -258,7 +259,7 @@ fn check_text(arguments: &CheckArgs) -> Result<ToolOutput> {
         let structured_content = json!({"verdict": verdict, "examples": verdicts});
         return Ok(ToolOutput { text: lines.join("\n"), notes: None, structured_content });
     }
-    // A single text has a single verdict.
+    // Without `examples` there is one text, and so one verdict.
     let structured_content = verdicts.pop().unwrap_or_default();
     let notes = arguments.contract.is_none().then(|| {
         let kind = structured_content["contract"].as_str().unwrap_or_default();
@@ -305,7 +306,7 @@ fn find_json(arguments: &JsonArgs) -> Result<ToolOutput> {
         let structured_content = json!({"found": false, "findings": findings});
         return Ok(ToolOutput { text: "there is no JSON value".to_owned(), notes, structured_content });
     };
-    // A string keeps all digits of the numbers.
+    // The value is JSON text in a string, which keeps all digits of its numbers.
     let structured_content = json!({"found": true, "json": value, "findings": findings});
     Ok(ToolOutput { text: value, notes, structured_content })
 }
@@ -329,7 +330,7 @@ fn show_contract(arguments: &ContractArgs) -> Result<ToolOutput> {
     Ok(ToolOutput { text, notes: None, structured_content })
 }
 
-/// Formats findings in lines, as commands print them.
+/// Formats findings in lines, as commands print them; `None` if there are none.
 fn format_findings(findings: &[Finding]) -> Option<String> {
     let lines: Vec<String> = findings.iter().map(|finding| output::finding_line("text", finding)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

@@ -1,4 +1,5 @@
-//! `tambour prompt render`: renders a prompt with a context to text or role messages.
+//! `tambour prompt render`: renders a Skein, which is a prompt made of blocks, with a context to text or role
+//! messages.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
                 std::fs::write(path, effects_json)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
-            print_omissions(&rendered_prompt, &printed_warnings);
+            print_notices(&rendered_prompt, &printed_warnings);
             let mut stdout = io::stdout().lock();
             if args.messages {
                 writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered_prompt.messages)?)?;
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     }
 }
 
-/// Reads the timed effects of world info from earlier turns; empty without a file.
+/// Reads the timed effects of world info from earlier turns; empty if the file does not exist.
 fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
     let bytes = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TimedEffects::default()),
@@ -197,8 +198,8 @@ fn load_skein(path: &Path, printed_warnings: &mut Vec<String>) -> Result<Result<
     Ok(Skein::from_yaml("it", &text).map_err(format_error))
 }
 
-/// Prints omissions, warnings and requested effects, without the warnings already printed for the files.
-fn print_omissions(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) {
+/// Prints parts left out, warnings and requested effects, except the warnings already printed for the files.
+fn print_notices(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) {
     for dropped_part in &rendered_prompt.dropped_parts {
         if let Ok(dropped_part) = serde_json::to_string(dropped_part) {
             output::print_error(&format!("left out for lack of room: {dropped_part}"));

@@ -14,7 +14,7 @@ pub(super) struct DialogueScreen {
     is_coloured: bool,
     /// True if a person is at the terminal and gets prompts.
     is_interactive: bool,
-    /// True if a message is being written.
+    /// True from the first printed text of a message to its end.
     is_writing: bool,
 }
 
@@ -39,7 +39,7 @@ impl DialogueScreen {
         stdout.flush()
     }
 
-    /// Returns `true` if a message is being written.
+    /// Returns `true` if text of a message is printed and the message has not ended.
     pub(super) fn is_writing(&self) -> bool {
         self.is_writing
     }
@@ -66,7 +66,8 @@ impl DialogueScreen {
         Ok(())
     }
 
-    /// Prints the prompt for a line, if a person reads it; `is_form` selects that for the answer to a form.
+    /// Prints the sign before an input line, `> ` or for the answer to a form `= `, if a person is at the
+    /// terminal.
     pub(super) fn print_prompt(&self, is_form: bool) -> io::Result<()> {
         if !self.is_interactive {
             return Ok(());
