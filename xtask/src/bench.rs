@@ -13,7 +13,7 @@ const BENCHMARKS: &[(&str, &str, &str)] = &[
     ("prompt", "tambour-prompt", "prompt"),
 ];
 
-/// Two input sizes in bytes. The difference of their instruction counts is free of the cost of start-up.
+/// Sizes of two inputs in bytes. The difference of their instruction counts does not include start-up.
 const COUNTED_SIZES: [usize; 2] = [64 << 10, 256 << 10];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -38,8 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares the server with a bare mapper, a minimal proxy that only converts events; both as release
-/// builds.
+/// Compares release builds of the server and of the bare mapper, a minimal proxy that only converts events.
 fn bench_server(options: &[&str]) -> anyhow::Result<()> {
     let status = cargo_command(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"])
         .status()?;
@@ -51,7 +50,7 @@ fn bench_server(options: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Cargo command in the repository.
+/// Builds a Cargo command that runs in the repository.
 fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(crate::repository_root());

@@ -16,10 +16,10 @@ const TOOL_VERSION: &str = "0.9.1";
 /// Packages without product code.
 const EXCLUDED_PACKAGES: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
 
-/// Variables that reduce the inputs of seeded tests: further ones find faults, but cover no further lines.
+/// Variables that reduce the number of inputs of seeded tests. More inputs find faults, but cover no more lines.
 const SEEDED_INPUTS: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
 
-/// Parts of the names of tests to leave out: tests of costs are slow when instrumented, and cover no further
+/// Parts of the names of tests to leave out: tests of costs are slow when instrumented, and cover no more
 /// lines.
 const SKIPPED_TESTS: [&str; 1] = ["hostile"];
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         _ => anyhow::bail!("usage: cargo xtask coverage [--if-there]"),
     };
     if let Err(error) = install_tools() {
-        // `cargo xtask test` goes on without the tools if they cannot be installed.
+        // `cargo xtask test` passes `--if-there` to continue if the tools cannot be installed.
         anyhow::ensure!(is_optional, error);
         println!("left out: {error:#}");
         return Ok(());
@@ -97,7 +97,7 @@ fn install_tools() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Cargo command in the repository.
+/// Builds a Cargo command that runs in the repository.
 fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(crate::repository_root());

@@ -1,4 +1,4 @@
-//! `cargo xtask fixtures`: copies the corpora into the repository, and short fixtures to the fuzz seeds.
+//! `cargo xtask fixtures`: copies the corpora into the repository, and writes the seeds of the fuzz targets.
 
 use std::path::{Path, PathBuf};
 

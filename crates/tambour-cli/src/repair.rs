@@ -88,8 +88,8 @@ impl ReplyRepair {
         self.pipeline.push(bytes, &mut self.joined_events);
     }
 
-    /// Ends the reply and writes it again, so that it passes the strict check. Unfinished parts of a truncated
-    /// reply have no effect in the new one.
+    /// Ends the reply and writes it again, so that it passes the strict check. Unfinished parts of a
+    /// truncated reply have no effect in the new one.
     ///
     /// # Errors
     /// Replies of the dialect cannot be written.

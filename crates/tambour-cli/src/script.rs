@@ -70,7 +70,7 @@ impl From<LanguageChoice> for Language {
 impl TemplateArgs {
     /// Templates of the folder, and the shipped ones.
     pub(crate) fn template_files(&self) -> Result<TemplateFiles> {
-        // The default folder may be absent; a named one must exist.
+        // Only the default folder may be absent.
         if !self.templates.is_dir() && self.templates != Path::new(DEFAULT_TEMPLATES) {
             return Err(anyhow!("there is no folder `{}` of templates", self.templates.display()));
         }

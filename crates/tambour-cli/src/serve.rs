@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
     runtime.block_on(async {
         let server = match Server::start(config).await {
             Ok(server) => server.with_reload(move || reload_args.build_config()),
-            // A configuration error is a usage error, like an unknown flag.
+            // This error and the next one are usage errors, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
             Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
             Err(error) => {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
                 return Ok(CommandOutcome::Failed);
             }
         };
-        // A supervisor may send a signal as soon as it reads the line below.
+        // A supervisor may send a signal as soon as it reads the line that is printed below.
         let mut signals = StopSignals::new()?;
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "listening on http://{}", server.address())?;

@@ -74,7 +74,8 @@ pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Failed })
 }
 
-/// Reads operations: a plain array, the data of a `state_update` event, or all such events of a stream.
+/// Reads operations from a plain array, from the data of a `state_update` event, or from all such events of a
+/// stream.
 fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     let bytes = input::read_without_bom(path)?;
     let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;
@@ -102,7 +103,8 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
                 *operation =
                     Operation::from_stored(op.to_owned(), path.to_owned(), stored.get("value").cloned());
                 if let Some(reason) = stored["refused"].as_str() {
-                    // Any code keeps it from being applied: only the text of the original reason is stored.
+                    // Only the text of the original reason is stored. Any code keeps the operation from being
+                    // applied.
                     *operation = operation
                         .clone()
                         .refuse(RefusalReason::ValueGuessed, format!("refused before: {reason}"));

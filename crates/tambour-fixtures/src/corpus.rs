@@ -23,7 +23,7 @@ pub struct CorpusReply {
     pub fault: Option<String>,
     /// Hand-written replies: id of the valid reply that a faulty one was made from.
     pub base: Option<String>,
-    /// Hand-written replies: names of points that the contract leaves open.
+    /// Hand-written replies: names of questions about them that the contract does not answer.
     pub ambiguous: Vec<String>,
 }
 
@@ -37,10 +37,10 @@ impl CorpusReply {
     /// Offsets at which the chunks end, without the last.
     #[must_use]
     pub fn cut_offsets(&self) -> Vec<usize> {
-        let mut at = 0;
+        let mut offset = 0;
         let chunk_ends = self.chunks.iter().map(|chunk| {
-            at += chunk.len();
-            at
+            offset += chunk.len();
+            offset
         });
         let mut cuts: Vec<usize> = chunk_ends.collect();
         cuts.pop();

@@ -21,7 +21,7 @@ use crate::run::ProfileReadings;
 /// JSON, or any JSON.
 ///
 /// # Errors
-/// The `with` of the rule is malformed, or does not apply to such examples.
+/// The settings `with` of the rule are malformed, or do not apply to its examples.
 pub fn example_findings(entry: CatalogueEntry, example: &str) -> Result<Vec<Finding>, String> {
     match entry.owner {
         "state" => return operation_findings(example),

@@ -1,4 +1,4 @@
-//! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` where a repair was made.
+//! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` if the finding has a repair.
 //!
 //! The usual severity follows from the level of the rule, the repair and the profile; a line ends with the
 //! severity only if it differs from the usual one.
@@ -40,8 +40,8 @@ fn default_severity(rule: &Rule, is_repaired: bool, profile: Profile) -> Severit
     }
 }
 
-/// Finds the catalogue entry for a code and row of a reply in `dialect`: the dialect's own, or else that of a
-/// stage around it.
+/// Finds the catalogue entry for a code and row of a reply in `dialect`: in the rule table of the dialect, or
+/// else in that of another stage of the reading.
 #[must_use]
 pub fn catalogue_entry(dialect: &str, code: &str, row: &str) -> Option<CatalogueEntry> {
     let stages = [rule_owner(dialect), "json", "events", "pipeline", "html", "state"];

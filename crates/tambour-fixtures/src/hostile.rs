@@ -1,5 +1,5 @@
-//! Expensive input: one repeated pattern in every place where a reader could wait for its end, and after long
-//! prefixes that a reader might scan again for each repetition.
+//! Expensive input: one pattern is repeated in every place where a reader could wait for its end, and after
+//! long prefixes that a reader might scan again for each repetition.
 
 use std::fmt;
 
@@ -72,12 +72,14 @@ pub fn few_shapes() -> Vec<HostileShape> {
     shapes
 }
 
-/// Lists the shapes of [`few_shapes`] whose beginning concerns a dialect: none, a draft, one of each other
-/// format, and all of its own. `auto` reads every format.
+/// Lists the shapes of [`few_shapes`] that concern a dialect: those without a beginning, with one of a few
+/// beginnings that concern all dialects, with one in the format of the dialect, or with a long prefix. All
+/// shapes concern `auto`.
 #[must_use]
 pub fn few_shapes_of(dialect: &str) -> Vec<HostileShape> {
     let mut shapes = few_shapes();
     shapes.retain(|shape| {
+        // Nothing, `<think>`, the answer of a `thinkingml` reply, a `jsonseq` event.
         let is_common = ["", BEGINNINGS[2], BEGINNINGS[8], BEGINNINGS[16]].contains(&shape.beginning);
         let own_dialect = match shape.beginning {
             beginning if beginning.starts_with("<thinking>") => "thinkingml",

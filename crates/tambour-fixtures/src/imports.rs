@@ -19,9 +19,9 @@ use crate::random::RandomSource;
 /// The import does not survive an export, or the prompt made from it does not read back, or text in the
 /// prompt becomes a block.
 pub fn check_file(data: &[u8]) {
-    let [choice, input @ ..] = data else { return };
+    let [container_choice, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
-    let bytes = match choice % 5 {
+    let bytes = match container_choice % 5 {
         0 => input.to_vec(),
         1 => png_file(&[("chara", &text)]),
         2 => [b"\x89PNG\r\n\x1a\n".as_slice(), input].concat(),
@@ -47,6 +47,7 @@ fn check_import(imported_file: &ImportedFile) {
     let parsed = Skein::from_yaml("it", &yaml_text).unwrap_or_else(|error| panic!("{error}:\n{yaml_text}"));
     assert_eq!(parsed, skein, "{yaml_text}");
     for entry in imported_file.entries.iter().take(20) {
+        // Any text can be normalised without a panic.
         let _ = normalize_entry(&entry.title, &entry.content).render();
     }
     check_prompt(&parsed);
@@ -77,8 +78,8 @@ fn check_prompt(skein: &Skein) {
         let second_prompt = skein.render(&context, &options).expect("it did before");
         assert_eq!(second_prompt.text, prompt.text);
         let block_count = prompt.text.matches("<block role=").count();
-        // A leading system message is either the joined texts without a role, which are no block, or a block:
-        // it is not counted, and one block more is allowed.
+        // A leading system message may be a block, or the joined texts without a role, which are not a block.
+        // It is not counted, and one more block is allowed.
         let block_messages = prompt
             .messages
             .iter()
@@ -143,7 +144,7 @@ pub fn skein_input(random: &mut RandomSource) -> Vec<u8> {
     bytes
 }
 
-/// Makes a text with markup that means something to one of the readers.
+/// Makes a text with markup of cards, prompts, macros and Markdown.
 fn random_text(random: &mut RandomSource) -> String {
     const PIECES: [&str; 24] = [
         "word",
@@ -202,6 +203,7 @@ pub fn png_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn png_file(texts: &[(&str, &str)]) -> Vec<u8> {
     let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
+    // Width and height 1, 8 bits, grey.
     out.extend(png_chunk(b"IHDR", &[0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]));
     out.extend(png_chunk(b"IDAT", &[0x78, 0x9c, 0x63, 0, 0, 0, 2, 0, 1]));
     for (keyword, json) in texts {
@@ -242,6 +244,7 @@ pub fn zip_file(files: &[(&[u8], &[u8], Option<u32>)]) -> Vec<u8> {
     let directory_start = u32::try_from(out.len()).expect("small");
     let count = u16::try_from(files.len()).expect("few").to_le_bytes();
     out.extend(&directory);
+    // The end record has disk numbers, twice the number of files, and size and offset of the directory.
     out.extend(b"PK\x05\x06\0\0\0\0");
     out.extend(count);
     out.extend(count);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Words of impure code: files, sockets, clocks, environment, output, hidden state.
-pub const IMPURE: &[&str] = &[
+/// Words that show impure code: files, sockets, clocks, environment, output, hidden state.
+pub const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
     "std::env",
@@ -28,7 +28,7 @@ pub struct LayerRules {
 }
 
 impl LayerRules {
-    /// Checks all source files below the folder `source` and returns complaints.
+    /// Checks all source files below the folder `source`, except `tests.rs`, and returns complaints.
     #[must_use]
     pub fn check_all(&self, source: &Path) -> Vec<String> {
         let files = crate::list_files(source, "rs").expect("the sources are readable");
@@ -45,8 +45,8 @@ impl LayerRules {
     }
 
     /// Checks the text of one source file, `path` below `src`, and returns complaints. A name at the root of
-    /// the crate that is no module, such as a re-export, hides its module and is refused; `lib.rs` may use
-    /// all.
+    /// the crate that is not a module, such as a re-export, hides the module it is from and is refused;
+    /// `lib.rs` may use all names.
     #[must_use]
     pub fn check_source(&self, path: &str, source: &str) -> Vec<String> {
         let modules: Vec<&str> =
@@ -56,7 +56,7 @@ impl LayerRules {
         // Tests, at the end of a file, may use any module.
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
-            // Parsing an address is no networking.
+            // Types of IP addresses do no networking.
             let line = line.split("//").next().unwrap_or_default().replace("std::net::Ip", "");
             for word in self.forbidden_words.iter().filter(|word| line.contains(**word)) {
                 complaints.push(format!("{path}:{}: `{word}`", number + 1));

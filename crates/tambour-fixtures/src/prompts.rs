@@ -7,10 +7,11 @@ use tambour_prompt::template::{Layer, LayeredTemplate, Map};
 
 use crate::random::RandomSource;
 
-/// Value that would expand if a template engine read it.
+/// Value with markup of templates, which must not be expanded when the value is inserted.
 const ACTIVE_VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 
-/// Migrates a text twice: the second time changes nothing, the result compiles, and values in it stay text.
+/// Migrates the macros of a text twice: the second time changes nothing. The result has a bounded length and
+/// compiles; an error in its rendering has a place, except that of a limit.
 ///
 /// # Panics
 /// An invariant is broken.

@@ -30,8 +30,8 @@ impl RandomSource {
         &items[self.below(items.len())]
     }
 
-    /// Draws offsets at which to cut an input of `len` bytes, in order. The length of a piece has a limit,
-    /// drawn first.
+    /// Draws offsets at which to cut an input of `len` bytes, in order. Pieces are at most as long as a limit
+    /// that is drawn first.
     pub fn random_cuts(&mut self, len: usize) -> Vec<usize> {
         let max_piece_len = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
         let mut cuts = Vec::new();
@@ -118,7 +118,7 @@ const TORN_BEGINNINGS: &[&str] = &[
     "<serp>",
 ];
 
-/// Markup that readers remove, whole or begun.
+/// Markup that readers remove, whole or only its beginning or end.
 const REMOVED_MARKUP: &[&str] = &[
     "</final>",
     "\n<final>\n",

@@ -1,4 +1,7 @@
 //! Reading of an input in one chunk or many, and comparison of the readings.
+//!
+//! A pseudo-dialect is the name of an input that no pipeline reads, such as a script. Fixtures may name it in
+//! place of a dialect.
 
 use tambour::contract::{StreamCheckOptions, StreamChecker};
 use tambour::event::{Sink, push_joined};
@@ -29,8 +32,8 @@ pub fn is_judged_only(dialect: &str) -> bool {
     [TRANSCRIPT, SCRIPT, DIALOGUE, ASK, THINK].contains(&dialect)
 }
 
-/// Returns the findings of a script, or of an answer that is read whole. `dialect` is [`SCRIPT`],
-/// [`DIALOGUE`], [`ASK`] or [`THINK`].
+/// Returns the findings of a script, or of an answer that is read whole. `dialect` is the pseudo-dialect
+/// [`SCRIPT`], [`DIALOGUE`], [`ASK`] or [`THINK`].
 pub fn judge(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
     let to_findings = |problems: &[ScriptProblem]| problems.iter().map(ScriptProblem::finding).collect();
     match dialect {
@@ -71,7 +74,8 @@ pub enum ChunkCuts<'a> {
     Offsets(&'a [usize]),
 }
 
-/// Events and findings, adjacent deltas joined: equal for every division of the same input (J-038).
+/// Events and findings of an input. Adjacent deltas are joined, so every division of the input into chunks gives
+/// the same reading (J-038).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FixtureReading {
     /// Events in order, extension events included.

@@ -147,7 +147,7 @@ fn compare_codes(
     lenient: &FixtureReading,
     strict: &FixtureReading,
 ) -> Result<(), String> {
-    let strict_codes = finding_codes(strict, false);
+    let strict_codes = finding_codes(strict);
     if let Some(expected) = &expectation.strict
         && *expected != strict_codes
     {
@@ -166,13 +166,13 @@ fn compare_codes(
     if expectation.strict_nonempty && strict_codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
-    let info_codes = finding_codes(strict, true);
+    let strict_info_codes = info_codes(strict);
     if let Some(expected) = &expectation.info
-        && *expected != info_codes
+        && *expected != strict_info_codes
     {
-        return Err(format!("information: expected {expected:?}, found {info_codes:?}"));
+        return Err(format!("information: expected {expected:?}, found {strict_info_codes:?}"));
     }
-    let lenient_codes = finding_codes(lenient, false);
+    let lenient_codes = finding_codes(lenient);
     if let Some(expected) = &expectation.lenient
         && *expected != lenient_codes
     {
@@ -269,12 +269,12 @@ fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), S
 /// Returns `true` if `found` matches `expected`; an object may have further fields. The expected field
 /// `unmet_empty` says whether the list `unmet` is empty.
 fn is_match(found: &Value, expected: &Value) -> bool {
-    let field = |name: &str, value: &Value| match name {
+    let is_field_match = |name: &str, value: &Value| match name {
         "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
         _ => is_match(&found[name], value),
     };
     match expected {
-        Value::Object(fields) => fields.iter().all(|(name, value)| field(name, value)),
+        Value::Object(fields) => fields.iter().all(|(name, value)| is_field_match(name, value)),
         _ => found == expected,
     }
 }
@@ -288,8 +288,8 @@ pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
     })
 }
 
-/// Converts the contract events of a reading to JSON, with the final `error` if the stream failed; with
-/// `has_extensions` the extension events too.
+/// Converts the contract events of a reading to JSON, with the final `error` if the stream failed, and if
+/// `has_extensions` is true with the extension events.
 #[must_use]
 pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Value> {
     let is_contract = |event: &&Event<'_>| match event.kind() {
@@ -303,18 +303,23 @@ pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Va
     events.iter().map(|event| json!({ "event": event.name(), "data": event.data() })).collect()
 }
 
-/// Returns the codes of findings of severity info with `is_info`, else those of severity warning or error.
-#[must_use]
-pub fn finding_codes(reading: &FixtureReading, is_info: bool) -> BTreeSet<String> {
-    let selected = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == is_info);
-    selected.map(|finding| finding.code.to_string()).collect()
+/// Returns the codes of the findings of severity warning or error.
+fn finding_codes(reading: &FixtureReading) -> BTreeSet<String> {
+    let findings = reading.findings.iter().filter(|finding| finding.severity != Severity::Info);
+    findings.map(|finding| finding.code.to_string()).collect()
+}
+
+/// Returns the codes of the findings of severity info.
+fn info_codes(reading: &FixtureReading) -> BTreeSet<String> {
+    let findings = reading.findings.iter().filter(|finding| finding.severity == Severity::Info);
+    findings.map(|finding| finding.code.to_string()).collect()
 }
 
 /// Joins adjacent deltas of the same text in events as a fixture lists them.
 #[must_use]
 pub fn join_deltas(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
-    // Run of adjacent deltas, whose last one is the last event of `out`.
+    // Adjacent deltas at the end of `out`, of which the last one may be continued.
     let mut delta_run: Vec<Event<'static>> = Vec::new();
     for event in events {
         let Some(delta) = parse_delta(event) else {

@@ -1,7 +1,7 @@
 //! Rewrites the recorded expectations of fixtures, with `UPDATE_FIXTURES=1`.
 //!
-//! Recorded keys are `events` (if compared, or if no other content is), the lists of findings, and metadata
-//! of `completed`. All other keys are written by people and stay. A fixture that does not list its findings
+//! Recorded keys are `events` (if the fixture has it, or no other key about events), the lists of findings, and
+//! metadata of `completed`. All other keys are written by people and stay. A fixture that does not list its findings
 //! yet, or one of an independent author, is first compared with its expectations; a difference is a
 //! complaint.
 
@@ -47,7 +47,7 @@ pub fn update_fixtures(fixtures: &[Fixture]) -> Vec<String> {
     complaints
 }
 
-/// Returns the keys of a fixture with new recordings.
+/// Returns the keys of a fixture, with the recorded ones renewed.
 fn renew_fixture(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     let readings = ProfileReadings::read(fixture)?;
     let has_expectations = fixture.expectation.has_any();
@@ -122,7 +122,7 @@ fn record_metadata(readings: &ProfileReadings, fields: &mut Map<String, Value>) 
     }
 }
 
-/// Sets a key in its place, or behind the first of `predecessors` that exists, else at the end; `None`
+/// Sets a key in its place, or after the first of `predecessors` that exists, else at the end; `None`
 /// removes it.
 fn set_key(fields: &mut Map<String, Value>, key: &str, value: Option<Value>, predecessors: &[&str]) {
     let Some(value) = value else {
@@ -174,7 +174,8 @@ fn rewrite_lines(path: &Path, changes: &LineChanges) -> Result<(), String> {
             None => out += &format!("{line}\n"),
             Some(None) => {}
             Some(Some(fields)) => {
-                // The spacing of the old line is kept.
+                // The spacing of the old line is kept. A line without spaces may have `": ` in a text, but
+                // begins with an id.
                 let is_spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
                 let mut line_text = String::new();
                 print_compact(&Value::Object(fields.clone()), is_spaced, &mut line_text);

@@ -1,4 +1,4 @@
-//! Lists of breakages, and their application to the sources.
+//! Lists of breakages (deliberate faults in sources), and their application.
 
 use std::ops::Range;
 use std::path::Path;
@@ -91,7 +91,7 @@ impl Breakage {
     }
 }
 
-/// Finds the words of `find` in `text`, with any white space between them.
+/// Finds the places in `text` that have the words of `find` in order, with any white space between them.
 fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = find.split_whitespace().collect();
     let Some(first_word) = words.first() else { return Vec::new() };
@@ -100,7 +100,7 @@ fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
         for (index, word) in words.iter().enumerate() {
             let len_before = remaining.len();
             remaining = if index > 0 { remaining.trim_start() } else { remaining };
-            // Words in a row must be apart in the text too.
+            // Words of `find` must be separated by white space in the text too.
             if index > 0 && remaining.len() == len_before {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! Tests of `cargo xtask spec` itself. A row of the specification counts as covered if a test or fixture proves
-//! it; tests and fixtures that name a row without proving it, planted here, must not count.
+//! Tests of `cargo xtask spec` itself. A row of the specification counts as covered if a test or fixture
+//! proves it; tests and fixtures that name a row without proving it, planted here, must not count.
 
 use std::path::{Path, PathBuf};
 

@@ -106,7 +106,7 @@ pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
 /// Finding in the reply of a fixture.
 #[derive(Debug)]
 struct FixtureFinding {
-    /// Rule table of the code; `None` if the catalogue lacks the code on this row.
+    /// Rule table of the code; `None` if no rule table of the reading has the code on this row.
     pub(super) owner: Option<&'static str>,
     pub(super) code: String,
     /// Row that the finding is on.

@@ -15,7 +15,7 @@ use crate::check::escape_xml;
 use crate::script::{problem_line, read_script};
 use crate::{CommandOutcome, input};
 
-/// Form of the printed results.
+/// Format of the printed results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum TestReportFormat {
     /// One line for each test and each difference
@@ -26,7 +26,7 @@ pub(super) enum TestReportFormat {
 
 /// Result of one test.
 struct ScriptTestResult {
-    /// Path of the test.
+    /// Path of the test file.
     name: String,
     /// Number of turns.
     turns: usize,
@@ -48,6 +48,7 @@ enum ScriptTestVerdict {
 }
 
 impl ScriptTestVerdict {
+    /// Verdict on a test that cannot be read, without a place.
     fn unreadable_test(message: impl Into<String>) -> ScriptTestVerdict {
         ScriptTestVerdict::Unreadable { place: String::new(), message: message.into() }
     }

@@ -1,4 +1,5 @@
-//! Actions among the events of a reply.
+//! Actions among the events of a reply. Marker words in an action tell which block of the reply it comes
+//! from.
 
 use serde_json::{Value, json};
 use tambour::Event;
@@ -47,8 +48,8 @@ impl Action {
         find_words(self.data.to_string().as_bytes()).map(|(_, word)| word).collect()
     }
 
-    /// Values that are carried out rather than shown; each must be written literally in the reply. `None` for
-    /// actions that only show something.
+    /// Arguments of a call or value of an operation; each text and number in them must be in the reply
+    /// literally. `None` for other actions.
     #[must_use]
     pub fn values(&self) -> Option<&Value> {
         match self.kind {
@@ -59,8 +60,8 @@ impl Action {
     }
 }
 
-/// Formats the level of understanding that encodes a marker word: an assessment has no text that acts, so
-/// word 17 is the number 90.0017.
+/// Encodes a marker word as a level of understanding, since a round ends because of a number, not a text:
+/// word 17 becomes 90.0017.
 #[must_use]
 pub(super) fn encode_as_level(word: WordNumber) -> String {
     format!("90.{word:04}")

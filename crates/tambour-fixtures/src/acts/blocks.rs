@@ -1,4 +1,5 @@
-//! Random blocks for replies: valid blocks that act or are shown, and blocks with a fault in their own text.
+//! Random blocks for replies. A block is a piece of a reply that acts or shows something, such as a tool call
+//! or a status bar; some blocks have a fault in their own text.
 
 use super::action::encode_as_level;
 use super::replies::BlockZone;
@@ -8,7 +9,7 @@ use crate::words::{WordSource, find_words};
 /// Text of a block, before it is put into a reply.
 pub(super) struct WrittenBlock {
     pub(super) text: String,
-    /// Length of the beginning of `text` that must have arrived before the block may act, in bytes.
+    /// Number of bytes of `text` that must have arrived before the block may act.
     pub(super) needed_len: usize,
     /// Fault in the text of the block; [`BlockZone::Plain`] without one.
     pub(super) fault: BlockZone,
@@ -37,7 +38,7 @@ impl WrittenBlock {
     }
 }
 
-/// Malformed values whose meaning a reader can only guess. `@` stands for a marker word.
+/// Malformed values whose meaning a reader can only guess. `@` is replaced by a marker word.
 const GUESSED_VALUES: &[&str] = &[
     "NaN",
     "Infinity",
@@ -91,7 +92,7 @@ pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
         }
         _ => {
             let line = words.text_line();
-            let mut json = LooseJsonWriter::new(words, false);
+            let mut json = LooseJsonWriter::new(words);
             let fields = [("title", json.write_string(&line)), ("more", json.write_random(1))];
             let props = json.write_object(&fields);
             let text = format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>");
@@ -110,7 +111,7 @@ fn operations_block(words: &mut WordSource) -> WrittenBlock {
     } else {
         String::new()
     };
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let count = if fault == BlockZone::Plain { 1 + json.words().below(3) } else { 1 };
     let mut operations = Vec::new();
     for _ in 0..count {
@@ -151,7 +152,7 @@ fn random_call_fields(words: &mut WordSource) -> CallFields {
     let fault = random_fault(words, &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered]);
     let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
     let (prose, line) = (words.prose(), words.text_line());
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let text = json.write_string(&prose);
     let mut fields = vec![("text", text)];
     match fault {
@@ -294,8 +295,8 @@ const MINIMAX: ElementTags = ElementTags {
 impl ElementTags {
     fn format_argument(&self, name: &str, value: &str, is_string: bool) -> String {
         let tag_prefix = self.tag_prefix;
-        let kind = if self.is_typed { format!(" string=\"{is_string}\"") } else { String::new() };
-        format!("<{tag_prefix}parameter name=\"{name}\"{kind}>{value}</{tag_prefix}parameter>\n")
+        let type_attribute = if self.is_typed { format!(" string=\"{is_string}\"") } else { String::new() };
+        format!("<{tag_prefix}parameter name=\"{name}\"{type_attribute}>{value}</{tag_prefix}parameter>\n")
     }
 }
 
@@ -320,7 +321,7 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
             }
             BlockZone::Doubled => arguments.push(tags.format_argument("text", &words.text_line(), true)),
             _ if words.is_once_in(2) => {
-                let json_text = LooseJsonWriter::new(words, false).write_random(1);
+                let json_text = LooseJsonWriter::new(words).write_random(1);
                 arguments.push(tags.format_argument("more", &json_text, false));
             }
             _ => {}
@@ -352,7 +353,7 @@ pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
         }
     }
     let thought = words.text_line();
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let mut fields = vec![("thought", json.write_string(&thought))];
     fields.append(&mut mode);
     fields.push(("direct_response", "null".to_owned()));
@@ -371,7 +372,7 @@ pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
     let marker_word = words.word();
     let word_number = find_words(marker_word.as_bytes()).next().map_or(0, |(_, number)| number);
     let (line, reason, message) = (words.text_line(), words.text_line(), words.text_line());
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let assessment = [
         ("understanding_level", encode_as_level(word_number)),
         ("has_questions", "false".to_owned()),

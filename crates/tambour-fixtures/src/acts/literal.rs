@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Literals of a reply. Every quote counts as the beginning of a literal, so there are more of them than
-/// values.
+/// Literals of a reply. Every quote counts as the beginning of a text, so there are more literals than the
+/// reply has values.
 pub(super) struct Literals {
+    /// Quoted texts, with their escapes decoded.
     texts: HashSet<String>,
+    /// Numbers, also those within quoted texts.
     numbers: Vec<f64>,
 }
 
@@ -53,8 +55,8 @@ impl Literals {
         }
     }
 
-    /// Finds the first part of a value that is no literal. If `tagged_reply` has the reply, a text between
-    /// two of its tags counts as a literal too.
+    /// Finds the first text or number in a value that is not a literal. If the reply is given as
+    /// `tagged_reply`, a text between two of its tags counts as a literal too.
     pub(super) fn find_missing(&self, value: &Value, tagged_reply: Option<&str>) -> Option<String> {
         match value {
             Value::Array(items) => items.iter().find_map(|item| self.find_missing(item, tagged_reply)),
@@ -73,7 +75,8 @@ impl Literals {
     }
 }
 
-/// Returns `true` if a text is between the end of a tag and the beginning of another.
+/// Returns `true` if a text is between two tags of the reply, apart from white space. The tag before it may
+/// also end with `]` or `|`; an empty text counts everywhere.
 fn is_between_tags(reply: &str, text: &str) -> bool {
     let text = text.trim();
     let is_space = |c: char| c.is_whitespace();

@@ -1,11 +1,12 @@
 //! Oracle of actions: nothing acts that was thought, quoted, guessed, cut, doubled or unregistered (invariant
 //! 6).
 //!
-//! A random reply has blocks that act, each with its own marker words, in known zones. Blocks in plain text
-//! may act; blocks in reasoning, code, quotations and the like must not, nor blocks with a fault in their own
-//! text. The reply is damaged and perhaps cut. `verdict` then compares every action among the events with the
-//! place of its words in the reply. It does not know how a dialect reads: only which block was put where,
-//! what of it is still intact, and which values the reply contains literally.
+//! A random reply has blocks that act, such as tool calls. Each block has marker words, which tell it from
+//! the other blocks, and a known zone: its surroundings, or a fault in its text. Blocks in plain text may act;
+//! blocks in reasoning, code, quotations and the like must not, nor blocks with a fault. The reply is damaged
+//! and perhaps cut. `verdict` then compares every action among the events with the places of its marker words
+//! in the reply. It does not know how a dialect reads: only which block was put where, what of it is still
+//! intact, and which values the reply contains literally.
 //!
 //! A new dialect adds its replies to the table in `replies`.
 

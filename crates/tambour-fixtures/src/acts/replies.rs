@@ -1,4 +1,5 @@
-//! Random replies with blocks that act, each in a known zone.
+//! Random replies with blocks that act, such as tool calls, each in a known zone. Marker words in a block
+//! identify it.
 
 use super::blocks::{self, WrittenBlock};
 use crate::words::{WordNumber, WordSource, find_words};
@@ -34,7 +35,7 @@ pub enum BlockZone {
     Unregistered,
     /// Within an object under a key that means no plan.
     Wrapped,
-    /// In a reply of a dialect that has no actions.
+    /// In a reply that is read in a dialect without the actions of its blocks.
     Foreign,
 }
 
@@ -147,16 +148,16 @@ impl Reply {
     }
 }
 
-/// Writer of one reply.
+/// Reply that is being written, and the source of its words.
 struct Composer<'a> {
     words: &'a mut WordSource,
     /// Reply written so far.
     reply: Reply,
-    /// Zones that the dialect of the reply has blocks in.
+    /// Zones in which replies of the dialect have blocks.
     zones: Vec<BlockZone>,
 }
 
-/// Marks of reasoning, opening and closing; the most frequent pair is listed twice.
+/// Marks before and after reasoning; the most frequent pair is listed twice.
 const REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<think>", "</think>"),
@@ -170,7 +171,7 @@ const REASONING_MARKS: &[(&str, &str)] = &[
     ("<|channel|>analysis<|message|>", "<|end|>"),
 ];
 
-/// Marks of reasoning that are tags of Filament, opening and closing.
+/// Marks before and after reasoning that are tags of Filament.
 const FILAMENT_REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thought>", "</thought>"),
@@ -218,8 +219,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Appends a block within code, a quotation, a comment or a sentence; nothing if the drawn zone is not
-    /// one of the dialect. `make_block` is told whether the block is for a code span.
+    /// Draws a zone and appends a block within code, a quotation, a comment or a sentence; appends nothing if
+    /// the dialect has no blocks in that zone. The second argument of `make_block` is true for a code span.
     fn push_enclosed_block(&mut self, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
         let surrounding_zones: Vec<BlockZone> =
             ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.encloses_block()).collect();
@@ -263,6 +264,7 @@ impl Composer<'_> {
                 self.push_block(zone, written_block);
                 self.push_text(" -->\n");
             }
+            // A sentence.
             _ => {
                 self.push_text("You would write ");
                 self.push_block(zone, written_block.into_one_line());
@@ -300,7 +302,7 @@ impl Composer<'_> {
     }
 }
 
-/// Lists the marker words of a block, with those that its levels of understanding encode.
+/// Lists the marker words of a block, including those that are encoded as levels of understanding.
 fn block_words(text: &str) -> Vec<WordNumber> {
     let mut words: Vec<WordNumber> = find_words(text.as_bytes()).map(|(_, word)| word).collect();
     let levels =
@@ -309,7 +311,7 @@ fn block_words(text: &str) -> Vec<WordNumber> {
     words
 }
 
-/// Counts a marker word in a text, as such and encoded as a level.
+/// Counts a marker word in a text, as a word and encoded as a level of understanding.
 pub(super) fn count_word(text: &[u8], word: WordNumber) -> usize {
     let level = super::action::encode_as_level(word);
     let is_level = |window: &[u8]| window == level.as_bytes();

@@ -1,4 +1,4 @@
-//! Damaged reply with blocks: how it is made, read, judged and repaired.
+//! Trial of the oracle of actions: a damaged reply with blocks is made, read, judged and repaired.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub struct TrialOutcome {
     pub forms: BTreeMap<(&'static str, BlockZone), usize>,
     /// Number of replies that acted and could be rewritten.
     pub acting_count: usize,
-    /// Number of replies among them whose rewritten form has as many actions.
+    /// Number of those replies whose rewritten form has as many actions.
     pub stable_count: usize,
 }
 
@@ -99,8 +99,8 @@ fn random_options(words: &mut WordSource) -> Options {
     let mut options = Options::default();
     options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
     if !words.is_once_in(8) {
-        let text = json!({ "type": "string" });
-        let schema = json!({ "type": "object", "properties": { "text": text }, "required": ["text"] });
+        let text_schema = json!({ "type": "string" });
+        let schema = json!({ "type": "object", "properties": { "text": text_schema }, "required": ["text"] });
         options.tools = ToolRegistry::from_json(&json!({ TOOL: schema })).ok();
     }
     if words.is_once_in(3) {
@@ -170,7 +170,7 @@ impl ActionTrial {
         judge(&self.facts, &self.input, has_clean_end, tools, actions)
     }
 
-    /// Lists the words in the damaged reply that must not act, each with the violation if it does.
+    /// Lists the marker words in the damaged reply that must not act, each with the violation if it does.
     pub fn forbidden_words(&self) -> impl Iterator<Item = (String, ViolationKind)> + '_ {
         let is_present = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
         let describe = move |(word, kind): (&u16, &ViolationKind)| (marker(*word), *kind);

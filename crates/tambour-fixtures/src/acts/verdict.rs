@@ -1,4 +1,4 @@
-//! Judgement of actions by the places of their words in the reply.
+//! Judgement of actions by the places of their marker words in the reply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub enum ViolationKind {
     Truncated,
     /// A value of the action is not in the reply.
     Guessed,
-    /// A word acts more often than it is in the reply.
+    /// A marker word acts more often than it is in the reply.
     Duplicate,
     /// The action calls a tool that is not registered.
     UnregisteredTool,
@@ -49,12 +49,12 @@ impl fmt::Display for Violation {
 /// Facts about the blocks of a damaged reply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplyFacts {
-    /// Words that must not act, each with the violation if it does.
+    /// Marker words that must not act, each with the violation if it does.
     pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
-    /// Zone and written form of each block that must not act because of its zone. Blocks whose text or place
-    /// the damage changed are left out, except foreign ones.
+    /// Zone and written form of each block that must not act because of its zone. Faulty blocks are left out
+    /// if the damage changed their text, other blocks if it may have moved them, foreign blocks never.
     pub(super) zones: Vec<(BlockZone, &'static str)>,
-    /// Words of blocks that may act, each with the written form of the block.
+    /// Marker words of blocks that may act, each with the written form of the block.
     pub(super) forms: BTreeMap<WordNumber, &'static str>,
 }
 
@@ -63,7 +63,7 @@ impl ReplyFacts {
     /// stream ended cleanly.
     pub(super) fn from_reply(reply: &Reply, input: &[u8], has_clean_end: bool) -> ReplyFacts {
         let text = reply.text.as_bytes();
-        // Blocks in the common beginning are where they were written.
+        // Blocks in the beginning that text and input share are undamaged.
         let common_len = text.iter().zip(input).take_while(|(a, b)| a == b).count();
         let is_proper_prefix = common_len == input.len() && common_len < text.len();
         let mut facts = ReplyFacts::default();

@@ -81,8 +81,8 @@ const CLOSING_MARKS: &[&str] = &[
     "<|start|>",
 ];
 
-/// Checks that a truncated reply has no calls, and that the calls of a prefix are those of every longer
-/// prefix: otherwise more text would have changed them.
+/// Checks that a truncated reply has no calls, and that a prefix with calls has the same calls as every longer
+/// prefix, so that more text never changes them.
 fn check_prefix_calls(
     case: &ReadingCase<'_>,
     uncut: &FixtureReading,
@@ -91,7 +91,7 @@ fn check_prefix_calls(
     if *case.end != InputEnd::stop() && !tool_calls(uncut).is_empty() {
         return Err("a cut reply acts".to_owned());
     }
-    // A closing mark turns all text before it into thoughts.
+    // A closing mark of reasoning turns all text before it into thoughts, and so revokes calls of prefixes.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
     // Calls of `filament` and `toolcall` are independent: each acts when complete, and others may follow
     // (F-214, R-68).

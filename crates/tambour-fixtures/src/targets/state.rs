@@ -6,7 +6,7 @@ use tambour::state::{AppliedBlock, ApplyOptions, Operation, StatePath, apply, di
 use crate::random::RandomSource;
 
 /// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`. A printed
-/// path must read back, operations must undo and redo exactly, and refused operations must change nothing.
+/// path must read back, operations must be undone and redone exactly, and refused ones must change nothing.
 ///
 /// # Panics
 /// An invariant is broken.

@@ -1,4 +1,4 @@
-//! Account of the words of a reply: delivered, covered by a finding, or lost.
+//! Account of the marker words of a reply: delivered, covered by a finding, or lost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use tambour::{Event, Finding, Severity};
 
 use super::{MARKER_LEN, WordNumber, count_restorable, find_words, marker};
 
-/// Kind of text that a word is delivered in.
+/// Kind of text in which a word is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WordKind {
     /// `serp_summary`.
@@ -34,13 +34,12 @@ pub enum WordKind {
     Block,
 }
 
-/// Rows of rules whose repair moves text: a finding of one allows words of a kind to be delivered in another
-/// order.
+/// Rows of rules whose repair moves text: a finding on one of them allows another order of delivery.
 const MOVING_RULES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T-014", "T-035"];
 
-/// Phrases in `Finding::repair` that say that the text in the span is not delivered. A finding with another
-/// repair explains no lost word, since its text was kept. A finding without a repair explains one, unless it
-/// is of severity info.
+/// Phrases in `Finding::repair` that say that text in the span is not delivered. A finding with another repair
+/// explains no lost word, since its text was kept. A finding without a repair explains a lost word, unless it is
+/// of severity info.
 const UNDELIVERED_REPAIRS: &[&str] = &[
     "left out",
     "left them out",
@@ -169,7 +168,7 @@ impl ReceivedReply<'_> {
 
     /// Finds the finding with the shortest span that reports the loss of the word at `at`.
     fn covering_finding(&self, at: usize) -> Option<&Finding> {
-        // Unknown fields of a plan stay in its event (P-029).
+        // Unknown fields of a plan stay in its event (P-029), which is not searched for words.
         let is_unused = |finding: &Finding| {
             finding.repair.is_none() && (finding.severity > Severity::Info || finding.code == "field_unknown")
         };
@@ -178,7 +177,7 @@ impl ReceivedReply<'_> {
         let covering_findings =
             self.findings.iter().filter(explains_loss).filter(|finding| covers_word(finding, at));
         covering_findings.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
-            // A limit or the next structure may cut a word.
+            // The span of a finding may end within a word that a limit or the next structure cut.
             let overlaps = |finding: &&Finding| finding.span.start < at + MARKER_LEN && at < finding.span.end;
             self.findings.iter().filter(explains_loss).find(overlaps)
         })
@@ -197,7 +196,7 @@ pub fn account_words(
 ) -> Result<WordAccount, Vec<WordComplaint>> {
     let mut complaints: Vec<WordComplaint> = replies.iter().flat_map(check_places).collect();
     let words_by_kind = delivered_words(events, rewritten);
-    // Places of each word, an offset in a reply or `None` for separate reasoning.
+    // Places of each word: a reply, and the offset in it, or `None` for a word in separate reasoning.
     let mut received: BTreeMap<WordNumber, Vec<(&ReceivedReply<'_>, Option<usize>)>> = BTreeMap::new();
     for reply in replies {
         reply.words().for_each(|(at, word)| received.entry(word).or_default().push((reply, at)));
@@ -211,7 +210,7 @@ pub fn account_words(
         account.word_count += places.len();
         let covering: Vec<&Finding> =
             places.iter().filter_map(|(reply, at)| reply.covering_finding((*at)?)).collect();
-        // A failed stream sends no queries; its error stands for them in place of a finding.
+        // A failed stream sends no queries, and its error takes the place of a finding about them.
         let may_be_query =
             |(reply, at): &(&ReceivedReply<'_>, Option<usize>)| at.is_some_and(|at| reply.may_be_query(at));
         let has_failed = !events.contains(&Event::FinalEnd);
@@ -353,7 +352,7 @@ fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
 /// Lists the delivered words in order, by kind.
 fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(WordKind, Vec<WordNumber>)> {
     let mut texts: BTreeMap<WordKind, String> = BTreeMap::new();
-    // `is_joined`: the text continues the one before, so that a word may begin there.
+    // If `is_joined` is true, the text continues the previous text of its kind, in which a word may begin.
     let mut add = |kind: WordKind, text: &str, is_joined: bool| {
         let kind_text = texts.entry(kind).or_default();
         if !is_joined {
@@ -392,7 +391,7 @@ fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(Word
                 }
                 _ => {}
             },
-            // Other events repeat texts of these.
+            // Other events only repeat texts of the events above.
             _ => {}
         }
     }

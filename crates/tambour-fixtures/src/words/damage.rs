@@ -101,7 +101,7 @@ const DAMAGE_PIECES: &[&str] = &[
 /// Bytes that are not UTF-8.
 const INVALID_BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
 
-/// Reply under damage, as bytes.
+/// Reply that is being damaged.
 pub(super) struct ReplyDamage<'a> {
     words: &'a mut WordSource,
     bytes: Vec<u8>,
@@ -212,9 +212,9 @@ impl ReplyDamage<'_> {
         if self.words.is_once_in(6) || self.bytes.is_empty() {
             return self.words.below(self.bytes.len() + 1);
         }
-        let parts = find_parts(&self.bytes, false);
-        let at = self.words.below(parts.len());
-        if self.words.is_once_in(2) { parts[at].start } else { parts[at].end }
+        let parts = find_parts(&self.bytes);
+        let part = &parts[self.words.below(parts.len())];
+        if self.words.is_once_in(2) { part.start } else { part.end }
     }
 
     /// Draws a range of less than `max_len` bytes.
@@ -225,10 +225,10 @@ impl ReplyDamage<'_> {
 
     /// Applies `change` to a random structural part: a tag, a fence, a quote or a bracket.
     fn change_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
-        let parts = find_parts(&self.bytes, true);
+        let parts = find_structural_parts(&self.bytes);
         if !parts.is_empty() {
-            let at = self.words.below(parts.len());
-            change(self, parts[at].clone());
+            let index = self.words.below(parts.len());
+            change(self, parts[index].clone());
         }
     }
 
@@ -243,7 +243,7 @@ impl ReplyDamage<'_> {
 
     /// Swaps two structural parts.
     fn swap_parts(&mut self) {
-        let parts = find_parts(&self.bytes, true);
+        let parts = find_structural_parts(&self.bytes);
         if parts.len() < 2 {
             return;
         }
@@ -257,9 +257,20 @@ impl ReplyDamage<'_> {
     }
 }
 
-/// Finds the parts of a reply: tags, runs of backticks or tildes, JSON punctuation. Without `only_structure`
-/// also words, white space and single other bytes.
-fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
+/// Finds all parts of a reply.
+fn find_parts(bytes: &[u8]) -> Vec<Range<usize>> {
+    classify_parts(bytes).into_iter().map(|(part, _)| part).collect()
+}
+
+/// Finds the structural parts of a reply: tags, runs of backticks or tildes, JSON punctuation.
+fn find_structural_parts(bytes: &[u8]) -> Vec<Range<usize>> {
+    let parts = classify_parts(bytes).into_iter();
+    parts.filter(|(_, is_structure)| *is_structure).map(|(part, _)| part).collect()
+}
+
+/// Divides a reply into parts, each with a flag that is true for a structural part. The others are words, white
+/// space and single bytes.
+fn classify_parts(bytes: &[u8]) -> Vec<(Range<usize>, bool)> {
     let mut parts = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -283,9 +294,7 @@ fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
             _ => (1, false),
         };
         at += len;
-        if is_structure || !only_structure {
-            parts.push(start..at);
-        }
+        parts.push((start..at, is_structure));
     }
     parts
 }

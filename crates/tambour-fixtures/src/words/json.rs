@@ -9,14 +9,21 @@ pub(crate) struct LooseJsonWriter<'a> {
     spaces: [&'static str; 3],
 }
 
+/// Styles of spacing, as in [`LooseJsonWriter::spaces`].
+const STYLES: [[&str; 3]; 3] = [["", "", ""], [" ", " ", ""], [" ", "\n  ", "\n"]];
+/// Number of styles without line breaks, which come first.
+const ONE_LINE_STYLES: usize = 2;
+
 impl<'a> LooseJsonWriter<'a> {
-    /// Creates a writer with random spacing, on one line when `is_one_line`.
-    pub(crate) fn new(words: &'a mut WordSource, is_one_line: bool) -> LooseJsonWriter<'a> {
-        let spaces = match words.below(if is_one_line { 2 } else { 3 }) {
-            0 => ["", "", ""],
-            1 => [" ", " ", ""],
-            _ => [" ", "\n  ", "\n"],
-        };
+    /// Creates a writer with random spacing.
+    pub(crate) fn new(words: &'a mut WordSource) -> LooseJsonWriter<'a> {
+        let spaces = STYLES[words.below(STYLES.len())];
+        LooseJsonWriter { words, spaces }
+    }
+
+    /// Creates a writer with random spacing that writes on one line.
+    pub(crate) fn new_one_line(words: &'a mut WordSource) -> LooseJsonWriter<'a> {
+        let spaces = STYLES[words.below(ONE_LINE_STYLES)];
         LooseJsonWriter { words, spaces }
     }
 

@@ -1,5 +1,5 @@
-//! Measures the text that a pipeline holds back, from its input and output alone, and compares it with
-//! [`Pipeline::held_bytes`].
+//! Measures the text that a pipeline holds back and compares it with [`Pipeline::held_bytes`]. The measurement
+//! uses only the input and output: it notes when each marker word arrives and when it is delivered.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) ->
     // Bytes of words that arrive and that are delivered, by number of bytes pushed.
     let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
     let mut lag = DeliveryLag::default();
-    // Text that is delivered whole is not counted: queries, even if they turn out to be text.
+    // Text that is delivered whole is not counted. Queries are such text, even if they are no valid queries.
     let queries_tag = b"<serp_queries>";
     let query_starts = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(queries_tag));
     let mut atomic_ranges: Vec<_> =
@@ -117,12 +117,12 @@ fn element_ranges(input: &[u8]) -> Vec<std::ops::Range<usize>> {
     names.into_iter().flat_map(ranges_of).collect()
 }
 
-/// Finds the range of calls, which are delivered whole, even if they turn out to be text: from the first mark
-/// of a call to the end.
+/// Finds the range of calls, which are delivered whole, even if they turn out to be text: from the first text
+/// that may begin a call to the end.
 fn call_range(input: &[u8]) -> Option<std::ops::Range<usize>> {
     let text = String::from_utf8_lossy(input);
-    let marks = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
-    let first = marks.iter().filter_map(|mark| text.find(mark)).min()?;
+    let call_beginnings = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
+    let first = call_beginnings.iter().filter_map(|beginning| text.find(beginning)).min()?;
     // Offsets differ if bytes that are not UTF-8 were replaced.
     let start = if text.len() == input.len() { first } else { 0 };
     Some(start..input.len())
@@ -155,7 +155,7 @@ impl Sink for DeliveryTimes {
             self.delivered_at.entry(word).or_default().push(self.pushed_len);
             words_end = at + MARKER_LEN;
         }
-        // Keep a beginning of a word, and no word that was counted.
+        // Keeps what may be the beginning of a word, without words that were counted.
         let tail_start = tail.floor_char_boundary(tail.len().saturating_sub(MARKER_LEN - 1));
         tail.drain(..tail_start.max(words_end));
     }

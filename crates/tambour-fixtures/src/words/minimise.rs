@@ -1,4 +1,4 @@
-//! Search for the smallest reply that shows the same fault.
+//! Search for the smallest reply with the same fault, after a complaint about marker words.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTria
     let (mut best, mut best_complaint) = (trial.clone(), complaint.clone());
     // Findings with other codes indicate another fault.
     let known_codes = finding_codes(trial);
-    // Takes a smaller trial as the best one if it shows the same fault; returns whether it does.
+    // Makes `candidate` the best trial if it shows the same fault; returns true if it does.
     let mut accept_if_faulty = |candidate: WordTrial, best: &mut WordTrial| {
         let complaints = candidate.check_words().err().unwrap_or_default();
         let same_complaint = complaints.into_iter().find(|complaint| {

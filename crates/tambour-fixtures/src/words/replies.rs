@@ -134,7 +134,7 @@ fn random_reply(words: &mut WordSource) -> String {
     (REPLY_GENERATORS[index].make_reply)(words)
 }
 
-/// Marks of reasoning, opening and closing; the most frequent pair is listed three times.
+/// Marks before and after reasoning; the most frequent pair is listed three times.
 const REASONING_MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<think>", "</think>"),
@@ -193,7 +193,7 @@ fn filament_block(words: &mut WordSource) -> String {
                 format!("<analysis>{}</analysis>\n", words.text_line())
             };
             let count = 1 + words.below(3);
-            let mut json = LooseJsonWriter::new(words, false);
+            let mut json = LooseJsonWriter::new(words);
             let mut operations = Vec::new();
             for _ in 0..count {
                 let (path, text) = (json.words().word(), json.words().text_line());
@@ -210,7 +210,7 @@ fn filament_block(words: &mut WordSource) -> String {
         }
         3 => {
             let text = words.prose();
-            let mut json = LooseJsonWriter::new(words, false);
+            let mut json = LooseJsonWriter::new(words);
             let fields = [("text", json.write_string(&text)), ("more", json.write_random(1))];
             let args = json.write_object(&fields);
             format!("<tool_call name=\"note\">\n{args}\n</tool_call>\n")
@@ -234,7 +234,7 @@ fn filament_block(words: &mut WordSource) -> String {
         }
         7 => {
             let text = words.text_line();
-            let mut json = LooseJsonWriter::new(words, false);
+            let mut json = LooseJsonWriter::new(words);
             let fields = [("title", json.write_string(&text)), ("more", json.write_random(1))];
             let props = json.write_object(&fields);
             format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>\n")
@@ -310,11 +310,11 @@ fn thinkingml_reply(words: &mut WordSource) -> String {
 }
 
 fn toolcall_reply(words: &mut WordSource) -> String {
-    let mut reply = if words.is_once_in(4) { String::new() } else { plain_format_reply(words, 12) + "\n" };
-    let form = words.below(9);
+    let mut reply = if words.is_once_in(4) { String::new() } else { plain_or_format_reply(words, 12) + "\n" };
+    let form = words.below(CALL_FORMS);
     for _ in 0..words.below(4) {
         // A model mixes written forms now and then.
-        let form = if words.is_once_in(12) { words.below(9) } else { form };
+        let form = if words.is_once_in(12) { words.below(CALL_FORMS) } else { form };
         reply += &random_call(words, form);
         reply += words.pick(&["\n", "", "\n\n"]);
     }
@@ -324,10 +324,13 @@ fn toolcall_reply(words: &mut WordSource) -> String {
     reply
 }
 
-/// Makes a call in a written form, numbered from 0 to 8.
+/// Number of written forms of [`random_call`].
+const CALL_FORMS: usize = 9;
+
+/// Makes a call in a written form, given by its number below [`CALL_FORMS`].
 fn random_call(words: &mut WordSource, form: usize) -> String {
     let (text, line) = (words.prose(), words.text_line());
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let fields = [("text", json.write_string(&text)), ("more", json.write_random(1))];
     let args = json.write_object(&fields);
     let mut fields = vec![("name", "\"note\"".to_owned()), ("arguments", args.clone())];
@@ -357,11 +360,11 @@ fn random_call(words: &mut WordSource, form: usize) -> String {
 }
 
 fn plain_reply(words: &mut WordSource) -> String {
-    plain_format_reply(words, 3)
+    plain_or_format_reply(words, 3)
 }
 
-/// Makes plain text, one time in `times` about formats, with reasoning now and then.
-fn plain_format_reply(words: &mut WordSource, times: usize) -> String {
+/// Makes a plain reply, with reasoning now and then. One time in `times` it is about formats.
+fn plain_or_format_reply(words: &mut WordSource, times: usize) -> String {
     let mut reply = random_draft(words);
     reply += &if words.is_once_in(times) { words.format_answer() } else { words.markdown() };
     if words.is_once_in(4) {

@@ -6,6 +6,7 @@ use crate::random::RandomSource;
 /// Source of marker words, each used once (until all 10,000 are used), and of texts with them.
 #[derive(Clone, Debug)]
 pub struct WordSource {
+    /// Number of the next marker word.
     next_number: WordNumber,
     random: RandomSource,
     /// Factor by which texts of several lines are longer than usual.

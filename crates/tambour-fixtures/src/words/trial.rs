@@ -1,4 +1,4 @@
-//! Damaged reply with marker words: how it is made, read and checked.
+//! Trial of the oracle of marker words: a damaged reply with marker words is made, read and checked.
 
 use serde_json::Value;
 use tambour::exit::{ExitCriteria, ExitRound};
@@ -190,7 +190,7 @@ impl WordTrial {
     /// Maximum number of bytes that may be held back.
     pub(super) fn max_held_bytes(&self) -> usize {
         let limits = &self.options.limits;
-        // The answer of a plan may come before its mode.
+        // The answer of a plan is held if it comes before the mode of the plan.
         let may_be_plan = matches!(&*self.dialect, "aiplan" | "auto");
         limits.max_held_bytes() + 2 * limits.hold + if may_be_plan { limits.value } else { 0 }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tambour_fixtures::layers::{IMPURE, LayerRules, declared_modules};
+use tambour_fixtures::layers::{IMPURE_WORDS, LayerRules, declared_modules};
 
 /// Groups of modules in order; each module may use those of earlier groups. Macros become Jinja, and templates print texts
 /// whose macros are migrated at that moment, so these two use each other.
@@ -17,7 +17,7 @@ const ORDER: &[&[&str]] = &[
     &["catalogue"],
 ];
 
-const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: may_use };
+const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE_WORDS, is_allowed: may_use };
 
 fn group_index(module: &str) -> Option<usize> {
     ORDER.iter().position(|group| group.contains(&module))

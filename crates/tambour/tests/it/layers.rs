@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tambour_fixtures::layers::{IMPURE, LayerRules, declared_modules};
+use tambour_fixtures::layers::{IMPURE_WORDS, LayerRules, declared_modules};
 
 /// Shared vocabulary: usable by all modules, uses only itself.
 const BASE: &[&str] = &["error", "finding", "span", "limits", "event", "texts"];
@@ -29,7 +29,7 @@ const LEAVES: &[&str] =
 /// Checker of streams: independent of the stages after `policy`; only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";
 
-const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: may_use };
+const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE_WORDS, is_allowed: may_use };
 
 /// Returns whether module `from` may use module `to`.
 fn may_use(from: &str, to: &str) -> bool {

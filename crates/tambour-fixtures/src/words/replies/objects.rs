@@ -1,4 +1,4 @@
-//! Replies that are JSON objects.
+//! Replies that are JSON objects, with marker words in their values.
 
 use super::super::json::LooseJsonWriter;
 use super::super::texts::WordSource;
@@ -8,7 +8,7 @@ use super::{fence_reply, random_draft, random_surrounding_text};
 pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
     // Name and data of each event.
     let mut events: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
-    let mut json = LooseJsonWriter::new(words, true);
+    let mut json = LooseJsonWriter::new_one_line(words);
     let to_json = |json: &mut LooseJsonWriter<'_>, text: String| json.write_string(&text);
     if json.words().is_once_in(2) {
         let line = json.words().text_line();
@@ -35,6 +35,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         events.push(("serp_queries", vec![("queries", queries)]));
     }
     events.push(("final_end", vec![]));
+    // Fields of a flat event are next to its name instead of within `data`.
     let (is_flat, is_sse, is_list) =
         (json.words().is_once_in(6), json.words().is_once_in(12), json.words().is_once_in(16));
     // Models write other keys for `event` and `text` now and then.
@@ -83,7 +84,7 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
     const TOOLS: &[&str] =
         &["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
     let has_calls = words.is_once_in(2);
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let thought = json.words().prose();
     let mut fields = vec![("thought", json.write_string(&thought))];
     if has_calls {
@@ -156,7 +157,7 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
 
 /// Makes an answer of a dialogue round, with variations that models write.
 pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
-    let mut json = LooseJsonWriter::new(words, false);
+    let mut json = LooseJsonWriter::new(words);
     let reasoning = json.words().prose();
     let mut assessment = vec![
         ("understanding_level", json.words().pick(&["85", "40", "\"90\"", "0"]).to_owned()),
@@ -211,7 +212,7 @@ pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
 
 /// Makes one object, as models write it when asked for JSON.
 pub(super) fn json_value_reply(words: &mut WordSource) -> String {
-    let mut writer = LooseJsonWriter::new(words, false);
+    let mut writer = LooseJsonWriter::new(words);
     let name = writer.words().word();
     let fields = [
         ("text", writer.write_random(0)),
