@@ -1,6 +1,7 @@
 //! `cargo xtask peers`: runs other projects' test cases of broken JSON with our reader.
 //!
-//! The cases are not part of the repository; without them the command says so and passes.
+//! The cases, one a row of a `.jsonl` file for each suite, are not part of the repository; without them the
+//! command says so and passes.
 
 use std::path::Path;
 
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
     let mut has_failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
-    // Name, and minimum percentage of passed consensus rows.
+    // Name of the suite, and minimum percentage of passed consensus rows, on whose value all projects agree.
     let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
     for (name, min_percent) in suites {
         let rows = read_rows(&folder.join(format!("{name}.jsonl")));
@@ -124,7 +125,7 @@ fn count_strictness(rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
             // The file describes texts too large to be written out.
             (None, Some(note)) if note.contains("[[[[") => "[".repeat(100_000),
             (None, Some(_)) => "[{\"\":".repeat(50_000),
-            // Text that is not UTF-8 is refused before this reader.
+            // Rows whose text is not UTF-8 have no input: such text never reaches this reader.
             _ => continue,
         };
         chunking.add(is_same_in_pieces(&input));
@@ -161,7 +162,8 @@ fn is_same_in_pieces(text: &str) -> bool {
         let mut seed = text.len() as u64 + 1;
         (0..6).all(|round| {
             let pieces = split_text(text, || {
-                // A linear congruential generator is random enough for cuts.
+                // Round 0 cuts everywhere, later rounds make longer pieces. A linear congruential generator is
+                // random enough for that.
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
             });
@@ -185,7 +187,8 @@ fn split_text(text: &str, mut next_length: impl FnMut() -> usize) -> Vec<&str> {
 }
 
 /// Counts replies whose reasoning is split from the answer as expected, in one chunk, in the chunks of the
-/// row, and by character. The `policy` of a row says whether the reply begins with reasoning without a mark.
+/// row, and by character. The `policy` of a row says whether the reply begins with reasoning that has no
+/// opening mark.
 fn count_thinking(rows: &[Value], is_verbose: bool) -> PassCount {
     let mut count = PassCount::default();
     for row in rows {

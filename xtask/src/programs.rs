@@ -30,7 +30,7 @@ struct ProgramResult {
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut programs = build_programs(&crate::repository_root())?;
-    // Those that run longest come first; the size of a program is a good enough estimate of its time.
+    // Programs that run longest start first; the size of a program is a good enough estimate of its time.
     programs.sort_by_key(|program| std::cmp::Reverse(program.size));
     let mut failures = Vec::new();
     queue::run_each(
@@ -76,7 +76,7 @@ impl TestProgram {
     fn run(&self, arguments: &[String]) -> anyhow::Result<ProgramResult> {
         let start = Instant::now();
         let mut command = Command::new(&self.path);
-        // The folder and the variable that `cargo test` sets.
+        // `cargo test` sets this folder and variable too.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).args(arguments);
         let output = command.output().with_context(|| self.path.display().to_string())?;
         Ok(ProgramResult { output, time: start.elapsed() })

@@ -74,8 +74,8 @@ pub enum ChunkCuts<'a> {
     Offsets(&'a [usize]),
 }
 
-/// Events and findings of an input. Adjacent deltas are joined, so every division of the input into chunks gives
-/// the same reading (J-038).
+/// Events and findings of an input. Adjacent deltas are joined, so every division of the input into chunks
+/// gives the same reading (J-038).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FixtureReading {
     /// Events in order, extension events included.

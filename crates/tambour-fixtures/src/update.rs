@@ -1,9 +1,9 @@
 //! Rewrites the recorded expectations of fixtures, with `UPDATE_FIXTURES=1`.
 //!
-//! Recorded keys are `events` (if the fixture has it, or no other key about events), the lists of findings, and
-//! metadata of `completed`. All other keys are written by people and stay. A fixture that does not list its findings
-//! yet, or one of an independent author, is first compared with its expectations; a difference is a
-//! complaint.
+//! Recorded keys are `events` (if the fixture has it, or no other key about events), the lists of findings,
+//! and metadata of `completed`. All other keys are written by people and stay. A fixture that does not list
+//! its findings yet, or that an independent author wrote, is first compared with its expectations; a
+//! difference is a complaint.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

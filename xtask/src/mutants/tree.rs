@@ -1,4 +1,4 @@
-//! Copy of the workspace, in which breakages are applied and tests run.
+//! Copy of the workspace, in which breakages (deliberate faults) are applied and tests run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -32,6 +32,7 @@ pub(super) enum BreakageOutcome {
     Caught,
     /// All tests passed.
     Survived,
+    /// The tests do not build with the breakage.
     BuildFailed,
 }
 
@@ -69,13 +70,13 @@ impl WorkspaceCopy {
             breakages.iter().map(|breakage| (breakage.package(), breakage.unit)).collect();
         packages.sort_unstable();
         packages.dedup();
-        for (package, unit) in packages {
+        for (package, is_unit) in packages {
             let matching_breakages =
-                || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, unit));
+                || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, is_unit));
             let needs_all_tests = matching_breakages().any(|breakage| breakage.fails.is_empty());
             let filters: Vec<String> =
                 matching_breakages().flat_map(|breakage| breakage.fails.clone()).collect();
-            let program = self.build(package, unit)?.with_context(|| format!("{package} does not build"))?;
+            let program = self.build(package, is_unit)?.with_context(|| format!("{package} does not build"))?;
             let filters: &[String] = if needs_all_tests { &[] } else { &filters };
             let has_passed = self.run_program(package, &program, filters)?;
             anyhow::ensure!(has_passed, "the tests of {package} fail without any breakage");
@@ -103,12 +104,12 @@ impl WorkspaceCopy {
         Ok(if has_passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
     }
 
-    /// Builds the integration tests of a package, or with `unit` its unit tests, and returns the path of the
-    /// test program; `None` if the build fails.
-    fn build(&self, package: &str, unit: bool) -> anyhow::Result<Option<PathBuf>> {
+    /// Builds the unit tests of a package if `is_unit` is true, else its integration tests. Returns the path of
+    /// the test program; `None` if the build fails.
+    fn build(&self, package: &str, is_unit: bool) -> anyhow::Result<Option<PathBuf>> {
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);
-        build.args(if unit { &["--lib"][..] } else { &["--test", "it"] });
+        build.args(if is_unit { &["--lib"][..] } else { &["--test", "it"] });
         build.args(PROFILE_CONFIG.iter().flat_map(|config| ["--config", config]));
         build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "-Awarnings");
         let output = build.stderr(Stdio::null()).output()?;
@@ -122,8 +123,8 @@ impl WorkspaceCopy {
         Ok(Some(path.context("cargo says where the test program is")?))
     }
 
-    /// Runs the tests that match `filters`, or all without filters. Returns `true` if they pass; a test
-    /// program that hangs does not.
+    /// Runs the tests that match `filters`, or all if there are no filters. Returns `true` if they pass, and
+    /// `false` if the program hangs.
     fn run_program(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
         let mut child = Command::new(program)
             .args(filters)

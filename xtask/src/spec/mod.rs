@@ -1,5 +1,5 @@
-//! `cargo xtask spec`: lists rows of the specification without a test, and checks that tests prove the
-//! others.
+//! `cargo xtask spec`: lists rows of the specification (the tables in `docs/spec`) without a test, and checks
+//! that tests prove the others.
 
 #[cfg(test)]
 mod planted;
@@ -21,25 +21,27 @@ use table::{RequirementLevel, SpecRow};
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = crate::repository_root();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => print_report(&root, false),
-        ["--all"] => print_report(&root, true),
+        [] | ["--all"] => {
+            let shows_all = !arguments.is_empty();
+            print_report(&root, shows_all)
+        }
         ["--prove"] => prove::run(&root),
         _ => anyhow::bail!("usage: cargo xtask spec [--all | --prove]"),
     }
 }
 
-/// Prints the rows without a test; with `with_all` also those out of scope.
+/// Prints the rows in scope without a test, and if `shows_all` is true those out of scope too.
 ///
 /// # Errors
-/// A must row in scope has no test, or a test names a row that does not exist.
-fn print_report(root: &Path, with_all: bool) -> anyhow::Result<()> {
+/// A row of level must in scope has no test, or a test names a row that does not exist.
+fn print_report(root: &Path, shows_all: bool) -> anyhow::Result<()> {
     let (rows, scope) = (table::read_rows(root)?, SpecScope::read(root)?);
     let row_places = scan::read_places(root, &rows)?;
     let unknown_ids: Vec<&String> =
         row_places.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
     anyhow::ensure!(unknown_ids.is_empty(), "tests name rows that do not exist: {unknown_ids:?}");
     let shown_rows: Vec<SpecRow> =
-        rows.iter().filter(|row| with_all || scope.contains(&row.id)).cloned().collect();
+        rows.iter().filter(|row| shows_all || scope.contains(&row.id)).cloned().collect();
     for level in [RequirementLevel::Must, RequirementLevel::Should, RequirementLevel::Later] {
         let level_rows: Vec<SpecRow> = shown_rows.iter().filter(|row| row.level == level).cloned().collect();
         let untested_rows: Vec<&SpecRow> =
@@ -59,7 +61,7 @@ fn print_report(root: &Path, with_all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the must rows that no test names.
+/// Finds the rows of level must that no test names.
 fn find_gaps<'a>(rows: &'a [SpecRow], row_places: &RowPlaces) -> Vec<&'a SpecRow> {
     rows.iter()
         .filter(|row| row.level == RequirementLevel::Must && !row_places.contains_key(&row.id))

@@ -1,6 +1,6 @@
 //! Scanner of Rust sources for the comments of tests that run.
 //!
-//! Understands comments, string literals, attributes and the brackets of items, and nothing else of the
+//! It understands comments, string literals, attributes and the brackets of items, and nothing else of the
 //! language.
 
 /// Comments and modules of a source file that count.
@@ -105,14 +105,14 @@ fn raw_text_len(remaining: &str) -> Option<usize> {
     Some(remaining[text_start..].find(&end).map_or(remaining.len(), |at| text_start + at + end.len()))
 }
 
-/// Length of a text that ends with the quote `mark`.
-fn quoted_text_len(remaining: &str, mark: char) -> usize {
+/// Length of a text between two `quote` characters, with the quotes.
+fn quoted_text_len(remaining: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in remaining.char_indices().skip(1) {
         match c {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
-            _ if c == mark => return at + 1,
+            _ if c == quote => return at + 1,
             _ => {}
         }
     }
@@ -140,7 +140,7 @@ struct ItemReader<'a> {
 }
 
 impl ItemReader<'_> {
-    /// Reads items up to the end of their block, and adds to `scan`.
+    /// Reads items up to the end of their block, and adds the comments and modules that count to `scan`.
     fn read_items(&mut self, scan: &mut SourceScan) {
         let mut attributes: Vec<String> = Vec::new();
         let mut comments_above: Vec<(usize, String)> = Vec::new();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_count_within_tests_only() {
+    fn comments_count_in_and_above_tests_only() {
         let text = "// out\nfn helper() { /* out */ }\n\n/// doc\n#[test]\n// on\nfn a() {\n    b(); // in\n}\n// after\n\n\
                     /// no test\nfn c() {\n    // out\n}\n";
         assert_eq!(comments(text), ["4:/ doc", "6:on", "8:in"]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_lifetimes_are_no_comments() {
+    fn texts_and_lifetimes_are_not_comments() {
         let text = "#[test]\nfn a<'a>(x: &'a str) {\n    let (b, c) = ('{', '\\'');\n    let d = r#\"// \"no\" {\"#;\n    \
                     f(\"// no\"); // in\n}\n// out\n";
         assert_eq!(comments(text), ["5:in"]);

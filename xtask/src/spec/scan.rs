@@ -1,4 +1,4 @@
-//! Places that name a row: tests that run, and fixtures that are read.
+//! Places that name a row of the specification: tests that run, and fixtures that are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::{studio, targets};
 /// Places that name a row, by its id.
 pub(super) type RowPlaces = BTreeMap<String, Vec<String>>;
 
-/// Reads the test sources and the fixtures below `root`. A fixture counts for those of `rows` that it asserts
-/// something about.
+/// Reads the test sources and the fixtures below `root`. A fixture counts for a row that it names only if it
+/// asserts something about the row.
 pub(super) fn read_places(root: &Path, rows: &[SpecRow]) -> anyhow::Result<RowPlaces> {
     let mut row_places = RowPlaces::new();
     for (file, source) in targets::read_sources(root)? {
@@ -51,7 +51,7 @@ pub(super) fn load_fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
 /// their content, or metadata if the row is about that; for a row about findings it must compare findings.
 pub(super) fn asserts_row(fixture: &Fixture, row: &SpecRow) -> bool {
     let expectation = &fixture.expectation;
-    // Transcripts and scripts have findings only.
+    // Readings of transcripts and scripts have findings only.
     if row.describes_output && !is_judged_only(&fixture.dialect) {
         return expectation.has_events() || (row.is_metadata && expectation.has_metadata());
     }
@@ -62,7 +62,7 @@ fn is_readable(dialect: &str) -> bool {
     is_judged_only(dialect) || tambour::dialect::find_dialect(dialect).is_ok()
 }
 
-/// Adds a place of a row. Resolutions (ids `R-…`) give reasons for rows, and are no rows.
+/// Adds a place of a row, unless the id is that of a resolution (`R-…`), which gives reasons for rows.
 fn add_place(row_places: &mut RowPlaces, row: &str, place: String) {
     if !row.starts_with("R-") {
         row_places.entry(row.to_owned()).or_default().push(place);

@@ -1,4 +1,4 @@
-//! Reader of the titles of the studio's tests.
+//! Titles of the tests of the studio, which name rows of the specification.
 
 use std::path::{Path, PathBuf};
 

@@ -67,8 +67,8 @@ pub fn check_html(data: &[u8]) {
     }
 }
 
-/// Returns `true` if every tag that a browser would see is on the allow list and has no attributes, except that
-/// a `span` may have a style.
+/// Returns `true` if every tag that a browser would see is on the allow list and has no attributes, except
+/// that a `span` may have a style.
 fn is_listed(html: &str) -> bool {
     html.match_indices('<').all(|(at, _)| {
         let after_mark = html[at + 1..].trim_start_matches('/');

@@ -81,8 +81,8 @@ const CLOSING_MARKS: &[&str] = &[
     "<|start|>",
 ];
 
-/// Checks that a truncated reply has no calls, and that a prefix with calls has the same calls as every longer
-/// prefix, so that more text never changes them.
+/// Checks that a truncated reply has no calls, and that a prefix with calls has the same calls as every
+/// longer prefix, so that more text never changes them.
 fn check_prefix_calls(
     case: &ReadingCase<'_>,
     uncut: &FixtureReading,

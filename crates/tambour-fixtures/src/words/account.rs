@@ -37,9 +37,9 @@ pub enum WordKind {
 /// Rows of rules whose repair moves text: a finding on one of them allows another order of delivery.
 const MOVING_RULES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T-014", "T-035"];
 
-/// Phrases in `Finding::repair` that say that text in the span is not delivered. A finding with another repair
-/// explains no lost word, since its text was kept. A finding without a repair explains a lost word, unless it is
-/// of severity info.
+/// Phrases in `Finding::repair` that say that text in the span is not delivered. A finding with another
+/// repair explains no lost word, since its text was kept. A finding without a repair explains a lost word,
+/// unless it is of severity info.
 const UNDELIVERED_REPAIRS: &[&str] = &[
     "left out",
     "left them out",

@@ -268,8 +268,8 @@ fn find_structural_parts(bytes: &[u8]) -> Vec<Range<usize>> {
     parts.filter(|(_, is_structure)| *is_structure).map(|(part, _)| part).collect()
 }
 
-/// Divides a reply into parts, each with a flag that is true for a structural part. The others are words, white
-/// space and single bytes.
+/// Divides a reply into parts, each with a flag that is true for a structural part. The others are words,
+/// white space and single bytes.
 fn classify_parts(bytes: &[u8]) -> Vec<(Range<usize>, bool)> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Measures the text that a pipeline holds back and compares it with [`Pipeline::held_bytes`]. The measurement
-//! uses only the input and output: it notes when each marker word arrives and when it is delivered.
+//! Measures the text that a pipeline holds back and compares it with [`Pipeline::held_bytes`]. The
+//! measurement uses only input and output: it notes when each marker word arrives and when it is delivered.
 
 use std::collections::BTreeMap;
 

@@ -63,7 +63,8 @@ fn parse_word(text: &[u8]) -> Option<WordNumber> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Number of bytes after the beginning of a broken word in which its end is searched, after a mark of reasoning.
+/// Number of bytes after the beginning of a broken word that are searched for a mark of reasoning and the end
+/// of the word.
 const MAX_MARK_BYTES: usize = 64;
 
 /// Counts the broken words in `text` that can become `word` again when the text that broke them is removed.
@@ -74,8 +75,8 @@ pub(crate) fn count_restorable(text: &[u8], word: WordNumber) -> usize {
         let matched_len = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
         matched_len < MARKER_LEN && !text.get(at + matched_len).is_some_and(u8::is_ascii_digit)
     };
-    // One or two letters of the prefix alone mean little: a mark of reasoning, such as `<think>`, and then the
-    // end of the word must follow.
+    // One or two letters of the prefix alone mean little: a mark of reasoning, such as `<think>`, and then
+    // the end of the word must follow.
     let is_split_by_mark = |at: &usize| {
         let matched_len = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
         let following = &text[at + matched_len..text.len().min(at + matched_len + MAX_MARK_BYTES)];
