@@ -16,8 +16,8 @@ const TOOL_VERSION: &str = "0.9.1";
 /// Packages without product code.
 const EXCLUDED_PACKAGES: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
 
-/// Variables that reduce the number of inputs of seeded tests. More inputs find more faults, but cover no more
-/// lines.
+/// Variables that reduce the number of inputs of seeded tests. More inputs find more faults, but cover no
+/// more lines.
 const SEEDED_INPUTS: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
 
 /// Parts of the names of tests to leave out: tests of costs are slow when instrumented, and cover no more

@@ -162,8 +162,8 @@ fn is_same_in_pieces(text: &str) -> bool {
         let mut seed = text.len() as u64 + 1;
         (0..6).all(|round| {
             let pieces = split_text(text, || {
-                // Round 0 cuts everywhere, later rounds make longer pieces. A linear congruential generator is
-                // random enough for that.
+                // Round 0 cuts everywhere, later rounds make longer pieces. A linear congruential generator
+                // is random enough for that.
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
             });

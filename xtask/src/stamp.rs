@@ -1,4 +1,5 @@
-//! Stamp of the inputs of a proof: a proof need not be repeated while its inputs are unchanged.
+//! Stamp of a proof, which is a slow check such as `cargo xtask work`. A proof need not be repeated while its
+//! inputs, which the stamp identifies, are unchanged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ impl ProofStamp {
         Ok(ProofStamp { hash: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
     }
 
-    /// Returns `true` if the last proof had the same inputs.
-    pub(crate) fn is_known(&self) -> bool {
+    /// Returns `true` if the last successful proof had the same inputs.
+    pub(crate) fn is_current(&self) -> bool {
         std::fs::read_to_string(&self.file).is_ok_and(|stored_hash| stored_hash == self.hash)
     }
 
@@ -67,7 +68,7 @@ fn list_files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Target folder of this build; a fresh clone has none.
+/// Target folder of the build that made this program.
 pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.parent().and_then(Path::parent).context("a program is in a folder of a profile")?;

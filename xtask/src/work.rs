@@ -1,11 +1,11 @@
 //! `cargo xtask work`: counts the instructions of hostile input with valgrind's callgrind.
 //!
-//! Instruction counts repeat exactly, so that growth with the input size can be told from noise. A clock
-//! cannot, on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses repeated reading.
+//! Instruction counts repeat exactly, so that growth with the input size is not noise. Times vary on a shared
+//! machine, and counts of allocations (`tests/it/hostile.rs`) miss repeated reading.
 //!
 //! There are several passes: the first over small inputs, where any growth other than linear is suspicious,
-//! the others over larger inputs of the suspicious cases. A single step of a buffer or limit falls within the
-//! sizes of one pass only; quadratic work shows in each.
+//! the others over larger inputs of the suspicious cases. A jump of the cost at the size of a buffer or limit
+//! falls within the sizes of one pass only; quadratic work shows in each.
 
 use std::fmt;
 use std::path::Path;
@@ -19,7 +19,7 @@ use tambour_fixtures::queue;
 
 use crate::stamp::ProofStamp;
 
-/// Pass over an input at three sizes, each twice the one before. Growth is the cost that the largest size
+/// Pass over an input at three sizes, each twice the previous one. Growth is the cost that the largest size
 /// adds, divided by the cost that the middle size adds: 2 if linear, 4 if quadratic.
 struct WorkPass {
     /// Sizes in bytes.
@@ -29,17 +29,17 @@ struct WorkPass {
     max_growth: f64,
 }
 
-/// Passes in order, each over the cases that were suspicious in the one before. A quadratic part of the work
-/// shows less at small sizes, so the first pass allows less growth: 2.15 finds the same quadratic part there
-/// as 2.3 would at twice the sizes.
+/// Passes in order, each over the cases that were suspicious in the previous pass. A quadratic part of the
+/// work shows less at small sizes, so the first pass allows less growth: 2.15 finds the same quadratic part
+/// there as 2.3 would at twice the sizes.
 const PASSES: [WorkPass; 3] = [
     WorkPass { sizes: [1 << 10, 2 << 10, 4 << 10], max_growth: 2.15 },
     WorkPass { sizes: [8 << 10, 16 << 10, 32 << 10], max_growth: 2.3 },
     WorkPass { sizes: [40 << 10, 80 << 10, 160 << 10], max_growth: 2.3 },
 ];
 
-/// Instructions per byte up to which no growth is suspicious: steps in the copying of memory dominate it
-/// there.
+/// Instructions per byte up to which no growth is suspicious, since jumps in the cost of copying memory
+/// dominate it.
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
 /// Chunk size in bytes, like that of models.
@@ -48,7 +48,7 @@ const MODEL_CHUNK: usize = 8;
 /// Number of cases in one process; starting a process under valgrind takes a second.
 const CASES_PER_PROCESS: usize = 128;
 
-/// Sources that the counts depend on.
+/// Files and folders on which the counts depend.
 const COUNTED_SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -92,7 +92,7 @@ fn run_unless_unchanged() -> anyhow::Result<()> {
         COUNTED_SOURCES,
         &[&["valgrind", "--version"]],
     )?;
-    if stamp.is_known() {
+    if stamp.is_current() {
         println!("nothing that the counts depend on has changed since they were last good");
         return Ok(());
     }

@@ -104,8 +104,8 @@ impl WorkspaceCopy {
         Ok(if has_passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
     }
 
-    /// Builds the unit tests of a package if `is_unit` is true, else its integration tests. Returns the path of
-    /// the test program; `None` if the build fails.
+    /// Builds the unit tests of a package if `is_unit` is true, else its integration tests. Returns the path
+    /// of the test program; `None` if the build fails.
     fn build(&self, package: &str, is_unit: bool) -> anyhow::Result<Option<PathBuf>> {
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);

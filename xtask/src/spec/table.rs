@@ -28,6 +28,7 @@ impl RequirementLevel {
 pub(super) struct SpecRow {
     pub(super) id: String,
     pub(super) level: RequirementLevel,
+    /// Text of the column *Rule* or *Meaning*.
     pub(super) rule: String,
     /// Codes of findings that the *Expected* column requires of the validator.
     pub(super) codes: Vec<String>,
@@ -87,8 +88,8 @@ fn parse_rows(text: &str) -> Vec<SpecRow> {
             continue;
         }
         let cell = |names: &[&str]| {
-            let at = header.iter().position(|name| names.contains(&name.as_str()))?;
-            cells.get(at).map(String::as_str)
+            let index = header.iter().position(|name| names.contains(&name.as_str()))?;
+            cells.get(index).map(String::as_str)
         };
         let rule = cell(&["rule", "meaning"]).unwrap_or_default().to_owned();
         let level = match cell(&["sev", "level"]) {
@@ -132,11 +133,12 @@ fn split_cells(line: &str) -> Vec<String> {
     let Some(line) = line.trim().strip_prefix('|').and_then(|line| line.strip_suffix('|')) else {
         return Vec::new();
     };
+    // U+0001 stands for `\|` while the line is split.
     let line = line.replace("\\|", "\u{1}");
     line.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect()
 }
 
-/// Returns `true` if a word is the id of a requirement.
+/// Returns `true` if a word is the id of a row, such as `T-014`.
 pub(super) fn is_id(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() == 5
@@ -145,8 +147,8 @@ pub(super) fn is_id(word: &str) -> bool {
         && bytes[2..].iter().all(u8::is_ascii_digit)
 }
 
-/// Finds the codes of findings after `V:`, up to `M:`. A code after `no` must not be reported and is left
-/// out. `…_duplicate` is the previous code with another last word.
+/// Finds the codes of findings that the validator must report: those after `V:`, up to `M:`. A code after
+/// `no` must not be reported and is left out. `…_duplicate` is the previous code with another last word.
 fn find_codes(expected: &str) -> Vec<String> {
     let Some((_, validator)) = expected.split_once("V:") else { return Vec::new() };
     let mapper_start = validator.find("M:").or_else(|| validator.find("M (")).unwrap_or(validator.len());

@@ -1,4 +1,4 @@
-//! Source files that the test run compiles: from the packages of the workspace, along `mod`.
+//! Source files that the test run compiles: the roots of test targets, and the files of their modules.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn member_folders(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
-/// Lists the roots of a package's test targets.
+/// Lists the root files of the test targets of a package.
 fn target_roots(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let manifest = read_file(&package.join("Cargo.toml"))?;
     let mut targets = Vec::new();
@@ -55,7 +55,8 @@ fn is_switched_off(manifest: &str, section: &str) -> bool {
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
 }
 
-/// Adds a file and its modules to `sources`. The modules of a target's root (`is_root`) are next to it.
+/// Adds a file and the files of its modules to `sources`. If `is_root` is true, the file is the root of a
+/// target, and its modules are in the same folder.
 fn add_modules(file: &Path, is_root: bool, sources: &mut Vec<(PathBuf, SourceScan)>) -> anyhow::Result<()> {
     let source = rust::scan_source(&read_file(file)?);
     let folder = file.parent().unwrap_or(file);
@@ -88,7 +89,7 @@ mod tests {
     use super::is_switched_off;
 
     #[test]
-    fn targets_without_tests_are_known() {
+    fn a_target_is_switched_off_in_its_own_section_only() {
         let manifest = "[package]\ntest = true\n\n[lib]\ndoctest = false\ntest = false\n\n[dependencies]\n";
         assert!(is_switched_off(manifest, "[lib]"));
         assert!(!is_switched_off(manifest, "[[bin]]"));

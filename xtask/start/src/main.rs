@@ -95,7 +95,7 @@ fn tools_command() -> anyhow::Result<Command> {
     Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 
-/// Cargo command in the repository.
+/// Builds a Cargo command that runs in the repository.
 fn cargo_command() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(repository_root());

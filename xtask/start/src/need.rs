@@ -13,7 +13,7 @@ struct RequiredProgram {
     component: Option<&'static str>,
     /// Package managers, each with the name of its package.
     packages: &'static [(&'static str, &'static str)],
-    /// Program that does as well if this one cannot be installed.
+    /// Program that can be used if this one cannot be installed.
     substitute: Option<&'static str>,
 }
 
@@ -78,7 +78,7 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
         substitute: None,
     },
     RequiredProgram {
-        // Takes a sixth less processor time than the whole browser.
+        // The shell takes a sixth less processor time than the whole browser.
         check_command: &["chromium-headless-shell", "--version"],
         purpose: "the studio in a browser",
         component: None,
@@ -214,7 +214,7 @@ impl InstallMethod {
     fn install(&self) {
         let command = self.full_command();
         if self.command[0] == "apt-get" {
-            // Package lists may be outdated. The command for them is what precedes `install`, with `update`.
+            // Package lists may be outdated. They are updated by the words before `install`, then `update`.
             let update = command.iter().take_while(|word| **word != "install").copied().chain(["update"]);
             let update: Vec<&str> = update.collect();
             let _ = Command::new(update[0]).args(&update[1..]).status();

@@ -7,13 +7,14 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     crate::studio::build_studio();
     eprintln!("building the server, which takes minutes the first time");
-    // A keyboard interrupt reaches the server too. It drains, and this command ends when it exits.
+    // A keyboard interrupt reaches the server too, which finishes its work (drains). This command ends when
+    // the server exits.
     let status = serve_command(arguments).status()?;
     anyhow::ensure!(status.success(), "the server ended with {status}");
     Ok(())
 }
 
-/// Cargo command that builds and runs the server. It is not quiet, since compilation takes long.
+/// Makes the Cargo command that builds and runs the server. It is not quiet, since compilation takes long.
 fn serve_command(arguments: &[String]) -> Command {
     let mut serve = crate::cargo_command();
     serve.args(["run", "--profile", "serve", "--package", "tambour-cli", "--", "serve"]).args(arguments);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Results of all steps so far.
+/// Results of all steps so far. Steps of another thread are a branch, which is joined when the thread ends.
 pub(crate) struct TestSteps {
     /// Start of the first step.
     started: Instant,
@@ -17,8 +17,8 @@ pub(crate) struct TestSteps {
     failed: u64,
     /// Name and time of each step, and whether it passed.
     times: Vec<(String, Duration, bool)>,
-    /// Output of a branch so far, which is shown when the branch is joined; `None` if output is shown at
-    /// once.
+    /// Output so far, if these are the steps of a branch: it is shown when the branch is joined. `None` if
+    /// output is shown at once.
     held_output: Option<Vec<u8>>,
 }
 
@@ -56,8 +56,8 @@ impl TestSteps {
         TestSteps { started: self.started, held_output: Some(Vec::new()), ..TestSteps::default() }
     }
 
-    /// Waits for a thread, shows the output of its branch and adds its results. Returns the other result of
-    /// the thread.
+    /// Waits for a thread, shows the output of its branch and adds its results. Returns the second
+    /// result of the thread.
     pub(crate) fn join_thread<T>(&mut self, thread: JoinHandle<(TestSteps, T)>) -> T {
         let (branch, result) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let TestSteps { passed, failed, times, held_output, .. } = branch;
@@ -115,6 +115,7 @@ impl TestSteps {
     /// verdict. Returns `true` if the step passed.
     fn count(&mut self, name: &str, time: Duration, result: anyhow::Result<(bool, u64, u64)>) -> bool {
         let (pass_count, fail_count) = match result {
+            // A step without tests counts as one test.
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
             // Tests passed, but something else, such as the build, failed.
             Ok((false, pass_count, 0)) => (pass_count, 1),

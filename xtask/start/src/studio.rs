@@ -29,7 +29,7 @@ pub(crate) fn studio_folder() -> PathBuf {
     crate::repository_root().join("studio")
 }
 
-/// Npm command in the folder of the studio.
+/// Makes an npm command that runs in the folder of the studio.
 pub(crate) fn npm_command(arguments: &[&str]) -> Command {
     let mut command = Command::new("npm");
     command.args(arguments).current_dir(studio_folder());

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if steps.run_step("build", cargo_command().args(build)) {
         let packages =
             package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
-        run_proofs(&mut steps, clients, packages)?;
+        run_steps_after_build(&mut steps, clients, packages)?;
     }
     run_fuzz_targets(&mut steps)?;
     if with_coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Runs the steps that need the built programs. `packages` is the result of installing the studio's packages.
-fn run_proofs(
+fn run_steps_after_build(
     steps: &mut TestSteps,
     clients: ClientSetup,
     packages: anyhow::Result<()>,
@@ -72,7 +72,7 @@ fn run_proofs(
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
     if has_studio {
-        // Runs alone, since it counts frames.
+        // This step runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
     }
     // Tests of pages spend half of their time waiting, so steps that only compute run at the same time.
@@ -103,12 +103,12 @@ fn check_clients_and_studio(
     is_built
 }
 
-/// Starts the steps that run at low priority while other steps run.
+/// Starts the steps that run in the background, at low priority, while other steps run.
 fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
     let mut docs = cargo_command();
     docs.args(["doc", "--quiet", "--workspace", "--lib", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    // Selected alone, the libraries get none of the features that other packages turn on in dependencies.
     let has_wasm = need::has_target(WASM_TARGET);
+    // Selected alone, the libraries get none of the features that other packages turn on in dependencies.
     let check_libraries = |arguments: &[&str]| {
         let mut command = cargo_command();
         command.args(["check", "--quiet"]).args(arguments);
@@ -118,14 +118,14 @@ fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
         command
     };
     let libraries = check_libraries(&["--package", "tambour", "--package", "tambour-prompt"]);
-    // `tambour-prompt` turns on the features of `tambour`, so each is selected by itself.
-    let bare_reader = check_libraries(&["--package", "tambour", "--no-default-features"]);
-    let bare_prompt = check_libraries(&["--package", "tambour-prompt", "--no-default-features"]);
+    // `tambour-prompt` turns on features of `tambour`, so each library is also checked by itself.
+    let tambour_alone = check_libraries(&["--package", "tambour", "--no-default-features"]);
+    let tambour_prompt_alone = check_libraries(&["--package", "tambour-prompt", "--no-default-features"]);
     let mut background = vec![
         ("docs", docs),
         ("libraries alone", libraries),
-        ("tambour alone, no features", bare_reader),
-        ("tambour-prompt alone, no features", bare_prompt),
+        ("tambour alone, no features", tambour_alone),
+        ("tambour-prompt alone, no features", tambour_prompt_alone),
     ];
     if need::is_installed("valgrind") {
         // Instruction counts are not affected by parallel steps.
@@ -165,8 +165,8 @@ fn server_program() -> String {
     repository_root().join("target/debug/tambour").display().to_string()
 }
 
-/// Command that tests the studio's pages in a browser with the built server; `script` is one of the studio's
-/// scripts.
+/// Makes the command that tests the pages of the studio in a browser with the built server; `script` is the
+/// name of an npm script of the studio.
 fn pages_command(script: &str) -> Command {
     let mut pages = studio::npm_command(&["run", "--silent", script]);
     pages.env("TAMBOUR", server_program());
@@ -208,6 +208,7 @@ struct ClientSetup {
 
 /// Clients that could be installed.
 struct InstalledClients {
+    /// True if the npm packages are installed.
     has_npm_packages: bool,
     /// Interpreter of the environment with the Python packages.
     python: Option<PathBuf>,
@@ -239,7 +240,7 @@ impl ClientSetup {
         if !has_npm_packages {
             return;
         }
-        // Each starts a server of its own, and mostly waits.
+        // Each test starts its own server and mostly waits.
         let mut started = Vec::new();
         if let Some(python) = &python {
             let python_path = python.display().to_string();
@@ -268,7 +269,7 @@ fn install_clients(steps: &mut TestSteps, folder: &Path) -> InstalledClients {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]).current_dir(folder);
     let has_npm_packages = steps.run_step("clients, set-up", &mut npm);
-    let python = create_python(steps).filter(|python| {
+    let python = create_python_environment(steps).filter(|python| {
         let mut pip = Command::new(python);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         pip.arg("--requirement").arg(folder.join("requirements.txt")).current_dir(repository_root());
@@ -279,7 +280,7 @@ fn install_clients(steps: &mut TestSteps, folder: &Path) -> InstalledClients {
 
 /// Creates the virtual environment for Python packages, unless it exists. Returns its interpreter; `None`
 /// after a failure.
-fn create_python(steps: &mut TestSteps) -> Option<PathBuf> {
+fn create_python_environment(steps: &mut TestSteps) -> Option<PathBuf> {
     let environment = repository_root().join("target/clients-python");
     let python = environment.join("bin/python");
     if !python.is_file() {

@@ -3,10 +3,10 @@
 //!
 //! A random reply has blocks that act, such as tool calls. Each block has marker words, which tell it from
 //! the other blocks, and a known zone: its surroundings, or a fault in its text. Blocks in plain text may
-//! act; blocks in reasoning, code, quotations and the like must not, nor blocks with a fault. The reply is damaged
-//! and perhaps cut. `verdict` then compares every action among the events with the places of its marker words
-//! in the reply. It does not know how a dialect reads: only which block was put where, what of it is still
-//! intact, and which values the reply contains literally.
+//! act; blocks in reasoning, code, quotations and the like must not, nor blocks with a fault. The reply is
+//! damaged and perhaps cut. `verdict` then compares every action among the events with the places of its
+//! marker words in the reply. It does not know how a dialect reads: only which block was put where, what of
+//! it is still intact, and which values the reply contains literally.
 //!
 //! A new dialect adds its replies to the table in `replies`.
 
