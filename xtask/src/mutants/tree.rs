@@ -71,8 +71,9 @@ impl WorkspaceCopy {
         packages.sort_unstable();
         packages.dedup();
         for (package, is_unit) in packages {
-            let matching_breakages =
-                || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, is_unit));
+            let matching_breakages = || {
+                breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, is_unit))
+            };
             let needs_all_tests = matching_breakages().any(|breakage| breakage.fails.is_empty());
             let filters: Vec<String> =
                 matching_breakages().flat_map(|breakage| breakage.fails.clone()).collect();

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use tambour_fixtures::Fixture;
 use tambour_fixtures::fixture::parse_line;
 
-use super::prove::{FixtureProofs, objection_to_row_without_finding, proof_pairs, objections_to_unasserted_rows};
+use super::prove::{
+    FixtureProofs, objection_to_row_without_finding, objections_to_unasserted_rows, proof_pairs,
+};
 use super::table::{self, SpecRow};
 use super::{SpecScope, find_gaps, scan};
 
@@ -161,7 +163,8 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let empty_line = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
     assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &empty_line)]).is_counted("T-014"));
     let asserting_line = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(objections_to_unasserted_rows(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
+    let objections = objections_to_unasserted_rows(&parse_fixture(&asserting_line), &spec_rows(&["J-056"]));
+    assert_eq!(objections, [""; 0]);
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     }
     let unproven_count = objections.len();
     let rows_without_finding = rows.iter().filter(|row| row.forbids_finding);
-    objections.extend(rows_without_finding.filter_map(|row| objection_to_row_without_finding(row, &fixtures)));
+    objections
+        .extend(rows_without_finding.filter_map(|row| objection_to_row_without_finding(row, &fixtures)));
     objections.extend(fixtures.iter().flat_map(|fixture| objections_to_unasserted_rows(fixture, &rows)));
     let row_places = scan::read_places(root, &rows)?;
     objections.extend(
