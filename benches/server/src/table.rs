@@ -18,7 +18,7 @@ pub(crate) enum FigureTarget {
 pub(crate) struct FigureTable {
     /// Number of missed targets so far.
     missed_targets: usize,
-    /// True once the header is printed, which is just before the first line.
+    /// True once the header is printed, before the first line.
     has_header: bool,
 }
 

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(outcome) => outcome.into(),
-        // Closing the output early, as `head` does, is no failure.
+        // A reader that closes the output early, as `head` does, is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&format!("{error:#}"));

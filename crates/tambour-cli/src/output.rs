@@ -23,7 +23,7 @@ pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_opted_out && !is_dumb
 }
 
-/// Width of the terminal in columns; `None` if standard output is no terminal.
+/// Width of the terminal in columns; `None` if standard output is not a terminal.
 pub(crate) fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }

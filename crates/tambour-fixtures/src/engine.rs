@@ -8,7 +8,7 @@ use minijinja::machinery::ast::{BinOpKind, CallArg, CallType, CompareOpKind, Exp
 use minijinja::machinery::{parse, parse_expr};
 
 /// Defines a function that names each kind of node, without a wildcard, and the list of the names. The name
-/// is empty for a kind that is no operator, or whose operators another of these functions names.
+/// is empty for a kind that is not an operator, or whose operators another of these functions names.
 macro_rules! kinds {
     ($name:ident, $all:ident, $type:ty, $($kind:pat => $word:literal),* $(,)?) => {
         fn $name(kind: $type) -> &'static str {

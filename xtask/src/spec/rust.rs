@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_in_files_are_named() {
+    fn compiled_modules_in_other_files_are_listed() {
         let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(feature = \"x\")]\nmod c;\n#[path = \"e.rs\"]\npub(crate) mod d;\n";
         let modules = scan_source(text).modules;
         let file = Some("e.rs".to_owned());

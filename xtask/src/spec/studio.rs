@@ -62,7 +62,7 @@ mod tests {
     use super::test_title;
 
     #[test]
-    fn titles_are_of_tests_that_run() {
+    fn only_tests_that_run_have_titles() {
         assert_eq!(test_title("  it(\"counts (S-090)\", () => {"), Some("counts (S-090)"));
         assert_eq!(test_title("test(`a ${language}`, async () => {"), Some("a ${language}"));
         for line in ["it.skip(\"x\", () => {", "// it(\"x\", () => {", "submit(\"x\")", "it(name, () => {"] {

@@ -82,7 +82,7 @@ impl Excerpt {
     }
 }
 
-/// Appends a whole line, shortened when long, with its end.
+/// Appends a line, shortened if long, and a line break.
 fn push_line(excerpt_text: &mut String, line: &[u8]) {
     let line = decode_start(line.strip_suffix(b"\r").unwrap_or(line), CHARS_BEFORE + CHARS_AFTER + 1);
     let mut chars = line.chars();

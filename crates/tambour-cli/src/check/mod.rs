@@ -156,9 +156,11 @@ struct CheckTotals {
     texts: usize,
     /// Number of texts with an error.
     failed: usize,
-    /// Number of findings of severity error; the next two are those of the other severities.
+    /// Number of findings of severity error.
     errors: usize,
+    /// Number of findings of severity warning.
     warnings: usize,
+    /// Number of findings of severity info.
     infos: usize,
     /// Number of files and records that could not be checked.
     unreadable: usize,

@@ -277,7 +277,7 @@ impl RecordFaults {
     /// Maximum number of messages for one file.
     const MAX_SHOWN_FAULTS: usize = 5;
 
-    /// Reports a record that cannot be read, and prints the message of one of the first.
+    /// Reports a record that cannot be read, and prints its message if it is one of the first.
     fn add(&mut self, line: u64, message: &str, path: &str, run: &mut CheckRun) -> io::Result<()> {
         self.count += 1;
         if self.count <= RecordFaults::MAX_SHOWN_FAULTS {
@@ -286,7 +286,7 @@ impl RecordFaults {
         run.report_unreadable_record(path, line, message)
     }
 
-    /// Prints the number of records without a message of their own.
+    /// Prints the number of records whose messages were left out, if there are any.
     fn finish(&self, path: &str, run: &CheckRun) {
         if let Some(unshown_count @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
             let records = format_count(unshown_count, "more record");

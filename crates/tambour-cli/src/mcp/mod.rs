@@ -113,7 +113,7 @@ impl ServerHandler for StdioMcpServer {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        // The semaphore is never closed, so there is always a permit.
+        // The semaphore is never closed, so acquiring a permit does not fail.
         let permit = self.call_permits.clone().acquire_owned().await.ok();
         // A long text must not block the messages of other calls.
         let outcome = tokio::task::spawn_blocking(move || {

@@ -66,7 +66,7 @@ impl DialogueScreen {
         Ok(())
     }
 
-    /// Prints the sign before an input line, `> ` or for the answer to a form `= `, if a person is at the
+    /// Prints the sign before an input line (`> `, or `= ` for the answer to a form) if a person is at the
     /// terminal.
     pub(super) fn print_prompt(&self, is_form: bool) -> io::Result<()> {
         if !self.is_interactive {
@@ -116,7 +116,7 @@ impl DialogueScreen {
         }
     }
 
-    /// Prints a dimmed line that is no part of the dialogue.
+    /// Prints a dimmed line that is about the dialogue, not part of it.
     fn print_dimmed(&self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         let text: String = text.chars().map(output::visible_char).collect();

@@ -130,7 +130,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Makes a reply for the dialect: one of its own, or any for a dialect without a writer.
+    /// Makes a reply for `dialect` with the writer of that dialect, or with any writer if it has none.
     #[must_use]
     pub fn new(dialect: &str, words: &mut WordSource) -> Reply {
         let (written_dialect, write_reply) = match REPLY_WRITERS.iter().find(|(name, _)| *name == dialect) {

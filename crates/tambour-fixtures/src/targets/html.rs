@@ -48,7 +48,7 @@ pub fn check_html(data: &[u8]) {
         assert!(report.place.offset <= report.end && report.end <= text.len(), "{report:?} of {text:?}");
         assert_eq!(report.place, Place::START.end_of(&text[..report.place.offset]), "{text:?}");
     }
-    // A limit may take effect elsewhere in the result, so the second time is checked only if none can.
+    // A limit may take effect elsewhere in the result, so the result is sanitised again only if no limit can.
     if limits == Limits::default() && uncut.0.len() < limits.line {
         let reread = sanitize_pieces(&uncut.0, &[&uncut.0]).0;
         assert_eq!(reread, uncut.0, "the second time, {mode:?}: {text:?}");

@@ -43,7 +43,7 @@ pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) ->
     // Bytes of words that arrive and that are delivered, by number of bytes pushed.
     let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
     let mut lag = DeliveryLag::default();
-    // Text that is delivered whole is not counted. Queries are such text, even if they are no valid queries.
+    // Text that is delivered whole is not counted. Queries are such text, even if they are not valid.
     let queries_tag = b"<serp_queries>";
     let query_starts = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(queries_tag));
     let mut atomic_ranges: Vec<_> =

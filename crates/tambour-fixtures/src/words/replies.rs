@@ -20,8 +20,8 @@ struct ReplyGenerator {
     kinds: &'static [WordKind],
 }
 
-/// Generators of all dialects. The dialects before `auto` are those that it may choose: its replies are
-/// theirs.
+/// Generators of all dialects. `auto` may choose any dialect that precedes it in this list, so its replies
+/// are made by their generators.
 const REPLY_GENERATORS: &[ReplyGenerator] = &[
     ReplyGenerator {
         dialect: "thinkingml",

@@ -114,8 +114,8 @@ impl WordSource {
         text
     }
 
-    /// Makes an answer about formats, with samples of code and XML that are no structure of the reply (R-91,
-    ///
+    /// Makes an answer about formats, with samples of code and XML, which are not structure of the reply
+    ///
     pub fn format_answer(&mut self) -> String {
         let mut text = self.text_line();
         for _ in 0..1 + self.random.below(3) {
