@@ -77,7 +77,8 @@ impl WorkspaceCopy {
             let needs_all_tests = matching_breakages().any(|breakage| breakage.fails.is_empty());
             let filters: Vec<String> =
                 matching_breakages().flat_map(|breakage| breakage.fails.clone()).collect();
-            let program = self.build(package, is_unit)?.with_context(|| format!("{package} does not build"))?;
+            let program =
+                self.build(package, is_unit)?.with_context(|| format!("{package} does not build"))?;
             let filters: &[String] = if needs_all_tests { &[] } else { &filters };
             let has_passed = self.run_program(package, &program, filters)?;
             anyhow::ensure!(has_passed, "the tests of {package} fail without any breakage");

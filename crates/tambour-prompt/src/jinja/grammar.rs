@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::expression_part::{ExpressionPart, StaticType};
+use super::functions;
 use super::operators::replacement_filter;
 use super::source::{ExpressionToken, TokenKind};
-use super::functions;
 
 /// Maximum nesting depth of expressions, the same as in the engine.
 const MAX_EXPRESSION_DEPTH: usize = 150;

@@ -208,9 +208,7 @@ impl CodeTrust {
         };
         self.url = match (self.url, byte) {
             (_, b' ' | b'\t' | b'<') => UrlState::None,
-            (UrlState::Inside, _) | (UrlState::Slash, b'/') | (UrlState::Www(3), b'.') => {
-                UrlState::Inside
-            }
+            (UrlState::Inside, _) | (UrlState::Slash, b'/') | (UrlState::Www(3), b'.') => UrlState::Inside,
             (UrlState::Colon, b'/') => UrlState::Slash,
             (UrlState::Www(count @ 1..=2), b'w' | b'W') => UrlState::Www(count + 1),
             (_, b'w' | b'W') => UrlState::Www(1),
