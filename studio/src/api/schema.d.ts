@@ -2524,7 +2524,10 @@ export interface components {
             caller?: string | null;
             /** @description Id of an imported card: a prompt by itself, or character and lore for `skein`. */
             card_id?: string | null;
-            /** @description Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
+            /**
+             * @description Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other
+             *     name.
+             */
             context?: {
                 [key: string]: unknown;
             };
