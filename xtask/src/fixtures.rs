@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Copies the corpora from the shared folder, if it exists.
 fn copy_corpora(root: &Path) -> anyhow::Result<()> {
     let Some(shared_folder) = corpora_folder(root) else {
-        println!("no folder ../shared/corpus next to the repository: the corpora stay as they are");
+        println!("the corpora stay as they are: there is no folder to copy them from");
         return Ok(());
     };
     for (from_folder, to_folder) in CORPUS_FOLDERS {

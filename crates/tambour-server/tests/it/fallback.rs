@@ -53,6 +53,22 @@ async fn server_with_aliases(
     .await
 }
 
+/// Starts a server that repeats calls as by default; the alias `main` has the fallback `spare`.
+async fn server_with_retries(
+    primary: &MockServer,
+    secondary: &MockServer,
+    change: impl FnOnce(&mut Config),
+) -> TestServer {
+    let folder = Folder::new();
+    let mut config = crate::server::test_config(&folder);
+    add_upstream(&mut config, "one", primary);
+    add_upstream(&mut config, "two", secondary);
+    add_alias(&mut config, "main", json!({"upstream": "one", "dialect": "plain", "fallback": ["spare"]}));
+    add_alias(&mut config, "spare", json!({"upstream": "two", "dialect": "plain"}));
+    change(&mut config);
+    TestServer::serve(folder, config).await
+}
+
 fn failure_script(status: u16) -> Vec<Step> {
     response_script(status, "application/json", "{\"error\": {\"message\": \"out of order\"}}")
 }
@@ -109,13 +125,7 @@ async fn another_one_is_asked_when_nothing_comes() {
     // Retried first, as long as that is worthwhile.
     let primary = MockServer::start(vec![failure_script(503), reply_script("Four.", 2)]).await;
     let secondary = MockServer::start(vec![reply_script("no", 2)]).await;
-    let folder = Folder::new();
-    let mut config = crate::server::test_config(&folder);
-    add_upstream(&mut config, "one", &primary);
-    add_upstream(&mut config, "two", &secondary);
-    add_alias(&mut config, "main", json!({"upstream": "one", "dialect": "plain", "fallback": ["spare"]}));
-    add_alias(&mut config, "spare", json!({"upstream": "two", "dialect": "plain"}));
-    let server = TestServer::serve(folder, config).await;
+    let server = server_with_retries(&primary, &secondary, |_| {}).await;
     let answer = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
     assert_eq!(
         (answer_text(&answer.json), primary.calls().started, secondary.calls().started),
@@ -128,14 +138,8 @@ async fn no_pause_before_a_retry_is_long_while_another_one_is_left() {
     for failure in [failure_script(503), vec![Step::Reset]] {
         let primary = MockServer::start(vec![failure, reply_script("late", 2)]).await;
         let secondary = MockServer::start(vec![reply_script("Four.", 2)]).await;
-        let folder = Folder::new();
-        let mut config = crate::server::test_config(&folder);
-        config.timeouts.retry_ms = 1500;
-        add_upstream(&mut config, "one", &primary);
-        add_upstream(&mut config, "two", &secondary);
-        add_alias(&mut config, "main", json!({"upstream": "one", "dialect": "plain", "fallback": ["spare"]}));
-        add_alias(&mut config, "spare", json!({"upstream": "two", "dialect": "plain"}));
-        let server = TestServer::serve(folder, config).await;
+        let server =
+            server_with_retries(&primary, &secondary, |config| config.timeouts.retry_ms = 1500).await;
         let answer = server.post("/v1/chat/completions", &request_body(&json!({}))).await;
         assert_eq!(
             (answer_text(&answer.json), primary.calls().started, secondary.calls().started),

@@ -34,7 +34,7 @@ enum LineRest {
     Text,
 }
 
-/// Most bytes kept of a line, enough to classify it.
+/// Maximum length in bytes of the beginning of a line that is kept; enough to classify it.
 const MAX_LINE_PREFIX: usize = 256;
 
 impl SurroundingLines {
@@ -119,7 +119,7 @@ impl SurroundingLine {
 pub(super) struct KeptText {
     /// `None` while nothing is kept.
     text: Option<String>,
-    /// Most bytes held back (`limits.hold`).
+    /// Maximum number of bytes held back (`limits.hold`).
     limit: usize,
 }
 

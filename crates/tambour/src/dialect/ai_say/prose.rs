@@ -106,7 +106,7 @@ pub(super) struct ProseExtents {
 /// Maximum number of extents of prose recorded; the last one is extended over further ones.
 const MAX_EXTENTS: usize = 64;
 
-/// Most bytes of a line that is only a fence mark.
+/// Maximum length in bytes of a line that is only a fence mark.
 const MAX_MARK_LINE: usize = 64;
 
 impl ProseExtents {
