@@ -42,6 +42,13 @@ export function prefer(change: Partial<Preferences>): void {
 /** Language of the page as it is now. */
 export const currentLanguage = (): Language => preferences.language;
 
+// A choice in one tab holds in the others at once.
+window.addEventListener("storage", ({ key }) => {
+  if (key !== STORAGE_KEY) return;
+  preferences = { ...preferences, ...stored() };
+  listeners.forEach((listener) => listener());
+});
+
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
