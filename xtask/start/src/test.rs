@@ -16,9 +16,9 @@ use anyhow::Context;
 use crate::steps::{ParallelStep, TestSteps};
 use crate::{cargo_command, need, repository_root, studio, tools_command};
 
-/// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise; about half a minute on two
-/// cores.
-const FUZZ_ITERATIONS: &str = "5000";
+/// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise; about a quarter of
+/// a minute on two cores.
+const FUZZ_ITERATIONS: &str = "2500";
 
 /// Longest time of the earlier steps after which coverage is still measured, so that everything stays under
 /// 25 minutes on two cores.
@@ -66,11 +66,24 @@ fn run_steps_after_build(
     clients: ClientSetup,
     packages: anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    // The tests leave some of the processor's time to the checks of the studio, which only compute.
+    let mut studio_steps = steps.branch();
+    let studio_checks = std::thread::spawn(move || {
+        let is_built = check_studio(&mut studio_steps, packages);
+        (studio_steps, is_built)
+    });
     steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
-    let has_studio = check_clients_and_studio(steps, clients, packages);
+    let has_studio = steps.join_thread(studio_checks);
+    // The clients mostly wait.
+    let mut client_steps = steps.branch();
+    let client_tests = std::thread::spawn(move || {
+        clients.check(&mut client_steps);
+        (client_steps, ())
+    });
     steps.run_step("tests in documentation", cargo_command().args(["test", "--workspace", "--doc"]));
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
+    steps.join_thread(client_tests);
     if has_studio {
         // This step runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
@@ -84,23 +97,6 @@ fn run_steps_after_build(
         steps.wait_step(step);
     }
     Ok(())
-}
-
-/// Tests the clients, which mostly wait, in parallel with the checks of the studio, which compute. Returns
-/// `true` if the studio was built.
-fn check_clients_and_studio(
-    steps: &mut TestSteps,
-    clients: ClientSetup,
-    packages: anyhow::Result<()>,
-) -> bool {
-    let mut branch = steps.branch();
-    let client_steps = std::thread::spawn(move || {
-        clients.check(&mut branch);
-        (branch, ())
-    });
-    let is_built = check_studio(steps, packages);
-    steps.join_thread(client_steps);
-    is_built
 }
 
 /// Starts the steps that run in the background, at low priority, while other steps run.
@@ -194,7 +190,7 @@ fn check_studio(steps: &mut TestSteps, packages: anyhow::Result<()>) -> bool {
     // The last script is the build.
     let mut is_built = true;
     for (name, arguments) in scripts {
-        is_built = steps.run_step(name, &mut studio::npm_command(arguments));
+        is_built = steps.run_step(name, &mut lower_priority(studio::npm_command(arguments)));
     }
     is_built
 }
